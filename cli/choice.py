@@ -43,7 +43,7 @@ class Seconds(click.ParamType[float]):
 
 
 class PageFile(click.Path):
-    """A file to write whose name ends in one of a few ways, which say what goes into it."""
+    """A file to write, whose suffix must be one of a few and selects the format."""
 
     def __init__(self, *endings: str) -> None:
         super().__init__(dir_okay=False, path_type=Path)

@@ -111,8 +111,8 @@ def order(
 
 
 def asked_of(device: str, formats: str | None, length: int | None, scale: str | None = None) -> Signature:
-    """The formats, length and scale factors that are given; of an instruction, its own where none is given. Raises
-    click.UsageError, and as parse_signature and open_device do."""
+    """The signature given by formats, length and scale factors; if none is given, that of the device's instruction.
+    Raises click.UsageError, and what parse_signature and open_device raise."""
     from runner.batches import BatchDevice
     from runner.devices import open_device
     from smtmodel.signature import parse_signature, signature_of

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def about_plans(names: tuple[str, ...], length: int | None) -> bool:
-    """Whether two sides are plans for any K: one is a plan, or a K is given for units that take it in tiles."""
+    """Whether the two sides are to be compared as plans for any K: one is a plan, or K is given for units that take K
+    in tiles."""
     from smtmodel.reference import names_plan
 
     return len(names) == 2 and (length is not None or any(names_plan(name) for name in names))
