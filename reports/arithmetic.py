@@ -25,7 +25,7 @@ from smtmodel.nodes.node import walk
 from smtmodel.unit import Unit
 
 Kind = TypeVar("Kind", bound=Node)
-#: lines -> the parameters of families that decide what they say
+#: line of a data sheet -> the parameters of families on which it depends
 LINES = {
     "Operation": ("family", "group", "partials"),
     "Products": ("length", "block", "block_order"),
