@@ -194,7 +194,7 @@ def names_of(found: Built) -> list[str]:
 
 
 def say_names(names: Sequence[str], why: str) -> None:
-    """Which unit it is, by each of its names; why; and the GPUs that have it."""
+    """Print the names of the unit, the reason, and the GPUs that have it."""
     from smtmodel.gpus import gpus_of
 
     also = f" (also: {_some(names[1:])})" if names[1:] else ""

@@ -1,4 +1,4 @@
-"""What commands say of the certificates that they write."""
+"""What commands print about the certificates that they write."""
 
 from __future__ import annotations
 

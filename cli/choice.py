@@ -23,7 +23,7 @@ class Choice(click.Choice[str]):
 
 
 class Seconds(click.ParamType[float]):
-    """A time above zero, or `zero` as well, and no longer than a clock can wait."""
+    """A time in seconds above 0 (or 0 too, with `zero`), up to the longest wait that a clock supports."""
 
     name = "seconds"
     LONGEST = 1e9  # 30 years

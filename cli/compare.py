@@ -172,7 +172,7 @@ class _Run:
                 side.name += f" ({which})"
 
     def ask(self, vectors: str | None, samples: int, seed: int) -> None:
-        """Ask both devices until enough is found. Raises MmaprobeError."""
+        """Ask both devices until enough differences are found. Raises MmaprobeError."""
         from queries.compare.devices import Pair
 
         pair = Pair(self.sides[0], self.sides[1], self.compare)
@@ -279,7 +279,7 @@ def _side(device: Device, model: Model) -> ComparedDevice:
 
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:
-    """The rows of a file of vectors, which must fit. Raises InputError."""
+    """The rows of a file of vectors. Raises InputError for one that does not fit the pair."""
     from queries.compare.rows import fits, row_of
     from smtmodel.vectors import read_vectors
 

@@ -117,7 +117,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
 
 
 def why_they_differ(one: Plan, other: Plan) -> list[str]:
-    """What two plans do in different ways, a sentence each."""
+    """The differences between two plans, one sentence each."""
     from reports.plan_sheet import rounding_words, stage_words
 
     def inputs(plan: Plan) -> str:
@@ -168,7 +168,7 @@ def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matric
 
 
 def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
-    """In how many elements each device reproduces its matrix's result."""
+    """The number of elements in which each device reproduces its matrix's result."""
     from queries.compare.devices import differing
     from queries.search.problem import Problem
 

@@ -41,7 +41,7 @@ class Report:
     found: list[Explanation] = field(default_factory=list)
 
     def explain(self) -> None:
-        """Search for explanations of the differences."""
+        """Find explanations of the differences, in `changes`, `common` and `found`."""
         from queries.compare.why import changes, common_changes, explanations, explanations_apart
 
         assert self.pair is not None
@@ -121,7 +121,7 @@ class Report:
     # -- text
 
     def show(self) -> None:
-        """Print everything."""
+        """Print the comparison and its explanations."""
         assert self.pair is not None
         left, right = self.pair.sides
         if reason := self.reason():

@@ -16,7 +16,7 @@ LIST_UP_TO = 16  # nonzero products with a line of their own
 
 
 def draw(explanation: Explanation, canvas: Canvas) -> None:
-    """The whole evaluation."""
+    """Draw the whole evaluation."""
     model = explanation.model
     canvas.say(model.reference, "title")
     for name, text in step_texts(model.unit).items():

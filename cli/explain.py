@@ -128,7 +128,7 @@ def _show(explanations: list[Explanation], observed: list[int | None], differenc
 
 
 def terminal(stream: Any) -> tuple[int, bool]:
-    """(width, whether colours are welcome) of an output stream."""
+    """(width in characters, whether colours are used) of an output stream."""
     if not stream.isatty():
         return 100, False
     width = max(NARROWEST, min(WIDEST, shutil.get_terminal_size((100, 24)).columns))

@@ -147,7 +147,7 @@ def _impossible(family: Family) -> dict[str, Any]:
 
 
 def _outcomes(found: Any, number: int, base: Model) -> dict[str, int]:
-    """How many classes give each result."""
+    """The number of classes that give each result."""
     from smtmodel.vectors import to_hex
 
     counts: dict[str, int] = {}
@@ -351,7 +351,7 @@ class _Session:
         return found, None
 
     def _reveal(self, base: Model) -> None:
-        """The summation order, as a first step."""
+        """Reveal the summation order, as a first step."""
         from queries.order.reveal import UnrevealedError, reveal
 
         def every(vectors: Sequence[Vector]) -> list[int]:

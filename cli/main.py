@@ -43,7 +43,7 @@ PLACES = {
 
 
 class Commands(MutableMapping[str, click.Command]):
-    """Commands by name, those of PLACES loaded when they are asked for."""
+    """Commands by name; the module of a command in PLACES is imported when the command is looked up."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, click.Command] = {}

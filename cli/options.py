@@ -137,7 +137,7 @@ def opened_pool(address: str | None, width: int | None = None) -> Iterator[Pool]
 
 
 def _warning() -> Callable[[str], None]:
-    """Says warnings, from any thread, as loudly as this command speaks."""
+    """A function that prints warnings, from any thread, unless --quiet is given."""
     loud = loudness()
     return lambda text: LINE.say(f"warning: {text}") if loud >= 0 else None
 
@@ -168,7 +168,7 @@ def parse_inputs(restrictions: str) -> Inputs:
 
 
 def show_zeros(zeros: Mapping[str, str]) -> None:
-    """The operands of which restrictions admit zeros alone, each with why."""
+    """Print the operands for which restrictions admit only zeros, each with the reason."""
     for name, reach in zeros.items():
         say(f"  of {name} only zeros are admitted: {reach}")
 
@@ -186,7 +186,7 @@ def loudness() -> int:
 
 
 def print_json(document: Any) -> None:
-    """A document for programs; an object says what produced it."""
+    """Print a document as JSON; an object also gets the version and command that produced it."""
     if isinstance(document, dict):
         document = {**document, "produced": produced()}
     click.echo(document_text(document))

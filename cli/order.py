@@ -155,7 +155,7 @@ def revealed(device: Device, asked: Signature, deadline: float, ends: bool = Fal
 
 
 def title_of(asked: Signature) -> str:
-    """What is added up, in words."""
+    """The terms that are added, in words."""
     names = f"{asked.a.name} * {asked.b.name}"
     c = f"c in {asked.c.name}, " if asked.addend else ""
     terms = f"{'c and ' if asked.addend else ''}{counted(asked.length, 'product')}"

@@ -196,7 +196,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
 
 
 def _tried(answers: Iterable[str]) -> str:
-    """Inconclusive answers, those of one solver for one reason merged."""
+    """The inconclusive answers; those of one solver with one reason are merged."""
     counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
     return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
 

@@ -28,7 +28,7 @@ def about_plans(names: tuple[str, ...], length: int | None) -> bool:
 def run_plans(
     names: tuple[str, ...], length: int | None, options: Options, confirm: bool, as_json: bool, certificate: Path | None
 ) -> None:
-    """Ask, show, and end with the exit code of the verdict."""
+    """Ask the solvers, print the verdict, and end with its exit code."""
     from queries.plans.equal import prove_plans
     from smtmodel.reference import parse_plan_reference
 

@@ -150,7 +150,7 @@ class _Session:
             raise IncompleteError(f"{self.name}: no answer to {count} of {total} vectors, first {name}:{first.line}")
 
     def _remaining(self, vectors: Iterable[Vector], target: AnswersFile) -> list[Vector]:
-        """The vectors that an earlier run left; its answers are counted."""
+        """The vectors that an earlier run did not answer; the answers of that run are counted."""
         everything, remaining, known = list(vectors), [], []
         for vector in everything:
             d = target.take(vector)
@@ -207,7 +207,7 @@ class _Session:
 
     @contextmanager
     def _device(self) -> Iterator[Device]:
-        """The device, opened where it is not in use already."""
+        """The device; opened unless it is in use already."""
         from runner.devices import open_device
 
         if self.device is not None:

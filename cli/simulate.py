@@ -1,4 +1,4 @@
-"""The `simulate` command: matrices through a model."""
+"""The `simulate` command: matrix products as a model or a plan computes them."""
 
 from __future__ import annotations
 

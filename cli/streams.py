@@ -77,7 +77,7 @@ def secure() -> None:
 
 
 def check_reader() -> None:
-    """Raises NobodyReadsError."""
+    """Raises NobodyReadsError if standard output has no reader any more."""
     if _raw is not None and _raw.abandoned:
         raise NobodyReadsError("nobody reads standard output")
 

@@ -1,4 +1,4 @@
-"""The `study` command: error of algorithms at scale."""
+"""The `study` command: the error of algorithms as a function of size."""
 
 from __future__ import annotations
 

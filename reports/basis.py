@@ -68,7 +68,7 @@ def of_changed(row: Instruction, model: Model, parameters: Collection[str]) -> s
 
 
 def of_file(model: Model) -> str:
-    """What a unit file says of itself, in short: its evidence, else its source."""
+    """The evidence that a unit file states, up to the first semicolon; else its source."""
     return next((text.split(";")[0] for text in (model.unit.evidence, model.unit.source) if text), "the file")
 
 

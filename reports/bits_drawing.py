@@ -37,7 +37,8 @@ class Folded:
 
 
 def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) -> tuple[list[BitLine], Folded | None]:
-    """The rows that tell most, in their order, and the others as one."""
+    """All rows and None, if there are at most `most`; else the most informative `most` - 1 rows, in their order, and
+    the others as one."""
     if len(rows) <= most:
         return list(rows), None
 
@@ -225,7 +226,7 @@ class BitsDrawing:
         self._row(self.result, self.result.name)
 
     def _brackets(self, spans: Sequence[tuple[int, int, str]]) -> None:
-        """Which bits of the sum rounding keeps and which it looks at."""
+        """Mark which bits of the sum rounding keeps, and which decide the rounding."""
         sheet, labels = self.sheet, []
         for high, low, name in spans:
             edges = [x for column, x in self.places if isinstance(column, int) and low <= column <= high]

@@ -26,7 +26,7 @@ LEGEND = (
 
 
 def architecture_name(arch: str) -> str:
-    """An architecture as people write it: Hopper, CDNA3."""
+    """The usual spelling of an architecture's name: Hopper, CDNA3."""
     return ARCHITECTURES.get(arch, arch.upper() if "dna" in arch else arch.capitalize())
 
 

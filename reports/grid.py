@@ -131,7 +131,7 @@ def grid_of(picture: Picture, extra: Iterable[BitLine], width: int) -> Grid:
 
 
 def _filled(rows: Iterable[BitLine]) -> set[int]:
-    """The places where a row has a set bit, kept or cut."""
+    """The places where a row has a set bit, kept or truncated."""
     found: set[int] = set()
     for row in rows:
         for bits, first in ((row.bits, row.first), (row.cut, row.cut_first)):

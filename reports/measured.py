@@ -95,7 +95,7 @@ def evaluated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 
 
 def identified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
-    """Which unit a device is, and the questions that told."""
+    """Which unit a device is, and the questions that decided it."""
     device, verdict = document["device"], document["verdict"]
     tones: dict[str, Tone] = {"identified": "yes", "no candidate": "no"}
     tone = tones.get(verdict, "open")

@@ -32,7 +32,7 @@ def _width(outline: Outline, indent: float) -> float:
 
 
 def _draw(outline: Outline, sheet: Sheet, x: float) -> float:
-    """Draws at the cursor; gives the height of the middle of its own box."""
+    """Draw at the current position; returns the y of the middle of the root's box."""
     most = max(LEAST, int((sheet.right - x - 2 * ROOM + 0.01) / LETTER))
     lines = textwrap.wrap(outline.text, most, break_on_hyphens=False)
     top, tall = sheet.y, len(lines) * LINE + 4

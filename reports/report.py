@@ -84,7 +84,7 @@ def sections(path: str, pictures: Pictures) -> list[Section]:
 
 
 def _read(read: Callable[[dict[str, Any]], T], document: dict[str, Any], path: str, line: int) -> T:
-    """What a document says. Raises InputError with its place."""
+    """What `read` makes of a document. Its errors are raised as InputError with file and line."""
     try:
         return read(document)
     except KeyError as error:

@@ -100,7 +100,7 @@ class Sheet:
 
     @property
     def roomy(self) -> bool:
-        """Whether notes have room beside what they are about."""
+        """Whether notes have room beside what they refer to."""
         return self.width >= ROOMY
 
     @property
@@ -108,7 +108,7 @@ class Sheet:
         return self.width - MARGIN
 
     def add(self, shape: Shape) -> None:
-        """A shape in the group that is open."""
+        """Add a shape to the innermost open group."""
         self._open[-1].shapes.append(shape)
 
     def layer(self) -> Group:
@@ -173,7 +173,7 @@ class Sheet:
         return below
 
     def cell(self, x: float, bit: str, kind: str) -> None:
-        """A bit in its cell. `kind`: "" for one that counts, "carry", or "cut"."""
+        """Add a bit in its cell. `kind`: "" (a bit kept), "carry", or "cut" (truncated)."""
         css = f"mp-{kind}{bit}" if kind else "mp-one" if bit == "1" else "mp-zero"
         self.add(Box(x + 0.5, self.y + 0.5, CELL - 1, TALL - 1, css, radius=1.5, hatched=kind == "cut"))
         self.text(x + CELL / 2, bit, css, "middle", self.y + 13)

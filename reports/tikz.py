@@ -21,7 +21,7 @@ TEX = {
 
 
 class _Palette(dict[str, str]):
-    """The names of colours, as they are used."""
+    """The names of colours in TikZ, numbered in the order of use."""
 
     def named(self, colour: str | None) -> str:
         letter = len(self)

@@ -31,7 +31,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a model gives, or a device gave, for a vector."""
+    """The result of a model, or of a device, for a vector."""
 
     name: str
     model: str
@@ -68,7 +68,7 @@ class DeviceQuestion:
 
 @dataclass
 class Section:
-    """One result. `repeat`: the command that gives it again."""
+    """One result. `repeat`: the command that reproduces it."""
 
     kind: str
     title: str

@@ -93,7 +93,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def step_text(explanation: Explanation, index: int) -> str:
-    """The title of a step: its name, its products, and what comes in."""
+    """The title of a step: its name, its products, and its incoming sums."""
     step, several = explanation.steps[index], len(explanation.steps) > 1
     products = f"product{'s' * (len(step.indices) > 1)} {ranges(step.indices)}" if step.indices else ""
     what = " and ".join(part for part in (products, ", ".join(step.incoming)) if part)
@@ -112,7 +112,7 @@ def result_text(explanation: Explanation, step: Step, width: int = 0) -> str:
 
 
 def passing_text(explanation: Explanation, indices: Sequence[int]) -> str:
-    """Steps of one repetition whose products are all zero."""
+    """Steps of one loop whose products are all zero."""
     first, last = explanation.steps[indices[0]], explanation.steps[indices[-1]]
     assert last.result is not None
     names = step_name(first) if first is last else f"{step_name(first)} to {step_name(last)}"
@@ -198,7 +198,7 @@ def is_marked(marked: Name | None, signals: Iterable[Name]) -> bool:
 
 
 def special_text(picture: Picture) -> str:
-    """The rule that decides in place of a sum."""
+    """The rule that decides the result in place of a sum."""
     special = picture.special
     assert special is not None
     head = f"{picture.name}: " if picture.name else ""
@@ -224,7 +224,7 @@ def is_plain(picture: Picture) -> bool:
 
 
 def plain_text(picture: Picture) -> str:
-    """A sum that loses nothing, in a line."""
+    """A sum that loses nothing, on one line."""
     terms = [f"({powers(row.value)})" if row.negative else powers(row.value) for row in picture.rows]
     called = [*(row.name for row in picture.rows), *picture.zeros]
     head = f"{picture.name} = " if picture.name and not picture.single else ""
@@ -239,7 +239,7 @@ def plain_signals(picture: Picture) -> list[Name]:
 
 
 def title_text(picture: Picture) -> str:
-    """What is added, and the exponent that everything is aligned to."""
+    """What is added, and the exponent at which the terms are aligned."""
     if picture.single and picture.rounded is not None:
         return f"{picture.name}: rounded to {picture.rounded.format.name}"
     what = f"{picture.name}: " if picture.name else ""
@@ -269,7 +269,7 @@ def row_note(row: BitLine) -> str:
 
 
 def rounded_text(rounded: Rounded) -> str:
-    """What rounding made of a sum."""
+    """How a sum was rounded, and the result."""
     below = f"half {int(rounded.half)}, sticky {int(rounded.sticky)}"
     lowest = rounded.kept.bits[-1:] or "0"
     how = {
