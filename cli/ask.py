@@ -113,7 +113,7 @@ def distinguish(
             say(f"  dropped {name}: {reason}")
         show_zeros(question.zeros)
         show_answer(answered)
-        if output is not None:  # at once, so that nothing found is lost
+        if output is not None:  # at once, so that no vector found is lost
             write_vectors(answered.vectors, output, more=len(done) > 1)
         pieces.next()
 

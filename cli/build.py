@@ -1,4 +1,5 @@
-"""`identify` without a family: the unit of a device is built, saved as a file and named where it is known."""
+"""`identify` without a family: the unit of a device is built from its answers, saved as a file, and identified with the
+instructions to which it is equal."""
 
 from __future__ import annotations
 
@@ -76,8 +77,8 @@ def build(
 def built(
     device: Device, asked: Signature, options: Options, deadline: float | None, tell: Callable[[str], None]
 ) -> tuple[Built, Order]:
-    """The order, then the unit; some questions are asked again at the end. `tell` prints the order. Raises as
-    these do."""
+    """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
+    `tell` prints the order. Raises what `_order`, Builder.run and `stand_by` raise."""
     from queries.building.build import Builder
     from queries.building.subtracted import named, subtracted
     from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
@@ -123,7 +124,7 @@ def built(
 
 @dataclass(frozen=True)
 class Order:
-    """The summation trees that a device may have, and how many questions that took."""
+    """The summation trees that a device may have, and the number of questions asked to find them."""
 
     roots: list[Node | Leaf]
     questions: int
@@ -138,14 +139,15 @@ class Order:
 
 
 def _order(device: Device, asked: Signature, deadline: float | None) -> Order:
-    """The tree that is revealed. Raises UnrevealedError."""
+    """The summation tree of a device. Raises UnrevealedError, ContradictionError or IncompleteError, as `revealed`
+    does."""
     tree = revealed(device, asked, deadline or float("inf"))
     return Order([tree.root], len(tree.questions))
 
 
 def _turned_back(found: Built, places: frozenset[Place], asked: Signature) -> Built:
-    """The unit built of a device whose signs were turned, with the device's own signs; it is no instruction of the
-    table."""
+    """The unit built for a device whose signs were inverted, converted to the device's own signs. It equals no
+    instruction of the table."""
     from queries.building.build import BUILT
     from queries.building.subtracted import turned, turned_back
 
@@ -184,15 +186,15 @@ def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, 
 
 
 def names_of(found: Built) -> list[str]:
-    """The instructions and units that ship and are proved equal."""
+    """The instructions and shipped units that are proved equal to the unit."""
     from queries.building.build import BUILT
 
     names = [model.reference for model, _ in found.equal if model.reference != BUILT]
-    return sorted(names, key=lambda name: not name.startswith("ieee/"))  # what is nobody's own, first
+    return sorted(names, key=lambda name: not name.startswith("ieee/"))  # no vendor's, first
 
 
 def say_names(names: Sequence[str], why: str) -> None:
-    """Which unit it is, by each of its names; why; and the GPUs that have it."""
+    """Print the names of the unit, the reason, and the GPUs that have it."""
     from smtmodel.gpus import gpus_of
 
     also = f" (also: {_some(names[1:])})" if names[1:] else ""
@@ -207,8 +209,8 @@ def _some(names: Sequence[str]) -> str:
 
 
 def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
-    """Where the unit, or the nearest candidate where none was found, and the nearest instruction diverge first, on the
-    smallest input that distinguishes them."""
+    """The first intermediate result in which the unit (or, where none was found, the nearest candidate) and the nearest
+    instruction diverge, on the smallest input that distinguishes them."""
     from queries.building.build import BUILT
     from queries.compare.neighbours import divergence
     from smtmodel.dot import Model

@@ -1,4 +1,4 @@
-"""What commands say of the certificates that they write."""
+"""What commands print about the certificates that they write."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]]) -> MmaprobeError | None:
-    """Print what the certificates hold that are written, and put them into a document. Returns the error if there is
-    none: the proof stays valid, and is printed before `check_attached` raises that."""
+    """Write certificates by `write`, print what they contain, and add them to a document. An error is returned, not
+    raised, as the proof is valid without a certificate: it is printed first, then `check_attached` raises the error."""
     try:
         document["certificates"] = [_shown(*certificate) for certificate in write()]
     except MmaprobeError as error:
@@ -27,7 +27,7 @@ def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]])
 
 
 def check_attached(failure: MmaprobeError | None) -> None:
-    """Raises the error that kept a proof from having a certificate, if there was one."""
+    """Raises the error for which a certificate was not written, if there was one."""
     if failure is not None:
         say("the proof above is valid, but its certificate was not written:")
         raise failure

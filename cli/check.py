@@ -1,4 +1,4 @@
-"""The `check` command: a certificate, again, from its folder alone."""
+"""The `check` command: checks a certificate again, from its folder alone."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Choice(click.Choice[str]):
 
 
 class Seconds(click.ParamType[float]):
-    """A time above zero, or `zero` as well, and no longer than a clock can wait."""
+    """A time in seconds above 0 (or 0 too, with `zero`), up to the longest wait that a clock supports."""
 
     name = "seconds"
     LONGEST = 1e9  # 30 years
@@ -43,7 +43,7 @@ class Seconds(click.ParamType[float]):
 
 
 class PageFile(click.Path):
-    """A file to write whose name ends in one of a few ways, which say what goes into it."""
+    """A file to write, whose suffix must be one of a few and selects the format."""
 
     def __init__(self, *endings: str) -> None:
         super().__init__(dir_okay=False, path_type=Path)

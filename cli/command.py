@@ -1,4 +1,4 @@
-"""A command: its outputs can be written, and none is a file that its line names as an input or as another output."""
+"""A command whose outputs are checked before it runs: each can be written and is no input or other output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
 
 
 class Command(click.Command):
-    """Refuses an output that is an input, or cannot be written, before any work is done."""
+    """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written."""
 
     def invoke(self, ctx: click.Context) -> Any:
         seen = dict.fromkeys(_inputs(ctx), "")
@@ -39,8 +39,8 @@ class Command(click.Command):
 
 
 def _inputs(ctx: click.Context) -> Iterator[Path]:
-    """The files that are named by anything but outputs: as they are, in a device (recorded:FILE), or in a part of a
-    file or unit (FILE:LINE, FILE@name=value)."""
+    """The existing files that parameters other than outputs name: alone, in a device (recorded:FILE), with a line
+    (FILE:LINE), or with changed parameters (FILE@name=value)."""
     for name, value in ctx.params.items():
         for word in value if isinstance(value, tuple) else (value,):
             if name in OUTPUTS or not isinstance(word, str | Path):

@@ -172,7 +172,7 @@ class _Run:
                 side.name += f" ({which})"
 
     def ask(self, vectors: str | None, samples: int, seed: int) -> None:
-        """Ask both devices until enough is found. Raises MmaprobeError."""
+        """Ask both devices until enough differences are found. Raises MmaprobeError."""
         from queries.compare.devices import Pair
 
         pair = Pair(self.sides[0], self.sides[1], self.compare)
@@ -210,7 +210,7 @@ class _Run:
         run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, rest)
 
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
-        """Say what was found, write it, and exit; raises the error that ended it early."""
+        """Print what was found, write it, and exit; raises the error that ended the comparison early."""
         comparison, differ = self.comparison, bool(self.comparison.differences) or self.report.differ
         if self.report.pair is not None and (failure is None or comparison.compared or comparison.apart or differ):
             self.report.explain()
@@ -234,7 +234,8 @@ class _Run:
 
 
 def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
-    """The instruction of a recording: the one asked for, or the only one with its formats. Raises InputError."""
+    """The instruction of a recording to be compared: that of `lead` if it is recorded, else the only one with its
+    formats. Raises InputError."""
     from queries.compare.rows import takes_the_same
 
     models: dict[str, Model] = {}
@@ -254,7 +255,7 @@ def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
 
 
 def _recorded(recording: RecordedDevice, side: ComparedDevice, pair: Pair) -> Iterator[tuple[Row, int | None]]:
-    """The inputs of a recording that the pair takes, of the instruction compared, with their results."""
+    """The recorded inputs of the instruction compared that fit the pair, with their results (None: not recorded)."""
     from queries.compare.rows import fits, row_of
 
     instruction = side.model.reference.partition("@")[0]
@@ -278,7 +279,7 @@ def _side(device: Device, model: Model) -> ComparedDevice:
 
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:
-    """The rows of a file of vectors, which must fit. Raises InputError."""
+    """The rows of a file of vectors. Raises InputError for one that does not fit the pair."""
     from queries.compare.rows import fits, row_of
     from smtmodel.vectors import read_vectors
 

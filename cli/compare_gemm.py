@@ -14,7 +14,7 @@ from smtmodel.errors import InputError, ParameterError
 from smtmodel.nodes.node import walk
 from smtmodel.vectors import to_hex
 
-PLANS = 4  # plans with the same result that are named
+PLANS = 4  # plans with the same result that are listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def formats_of(files: Sequence[Path], addend: Path | None) -> Signature:
-    """The formats of A, B, D1, D2 and C, by the types of the files' numbers. Raises InputError."""
+    """The formats of A, B, D1, D2 and C, from the types of the numbers in the files. Raises InputError."""
     from smtmodel.numbers import format_of
     from smtmodel.signature import Signature
 
@@ -88,7 +88,8 @@ def run_gemm(
 
 
 def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, Any]:
-    """Which plans, and instructions of the table, give each result; after how many products the first two diverge."""
+    """Which plans, and instructions of the table, give each result; and after how many products the first plan of D1
+    and that of D2 diverge."""
     from queries.plans.results import SECONDS, parted_after, plans_of_results
 
     given = plans_of_results(model, matrices, found.chosen, progress)
@@ -116,7 +117,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
 
 
 def why_they_differ(one: Plan, other: Plan) -> list[str]:
-    """What two plans do in different ways, a sentence each."""
+    """The differences between two plans, one sentence each."""
     from reports.plan_sheet import rounding_words, stage_words
 
     def inputs(plan: Plan) -> str:
@@ -167,7 +168,7 @@ def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matric
 
 
 def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
-    """In how many elements each device reproduces its matrix's result."""
+    """The number of elements in which each device reproduces its matrix's result."""
     from queries.compare.devices import differing
     from queries.search.problem import Problem
 

@@ -29,7 +29,7 @@ LISTED = 100  # contradictions in JSON
 
 @dataclass
 class Report:
-    """A comparison and its explanations. `differ`: two matrices differ, and no device was asked."""
+    """A comparison and its explanations. `differ`: two matrices that differ were compared without asking a device."""
 
     comparison: Comparison
     devices: Sequence[Device] = ()
@@ -41,7 +41,7 @@ class Report:
     found: list[Explanation] = field(default_factory=list)
 
     def explain(self) -> None:
-        """Search for explanations of the differences."""
+        """Find explanations of the differences, in `changes`, `common` and `found`."""
         from queries.compare.why import changes, common_changes, explanations, explanations_apart
 
         assert self.pair is not None
@@ -68,8 +68,8 @@ class Report:
         return written
 
     def reason(self) -> str | None:
-        """Why they differ, in one sentence: what reproduces every answer of both, if anything does. None if there is no
-        difference."""
+        """Why the devices differ, in one sentence: a change or question that reproduces every answer of both, if there
+        is one. None if no difference was found."""
         count = len(self.comparison.differences)
         if self.comparison.apart:
             return self._reason_apart()
@@ -115,13 +115,13 @@ class Report:
         return "no question of the library has hypotheses that predict every answer of one and not of the other"
 
     def questions(self, index: int) -> list[Explanation]:
-        """The questions that explain a difference and are consistent with every other answer."""
+        """The questions that explain a difference and contradict no other answer."""
         return [one for one in self.found if one.complete and index in one.differences]
 
     # -- text
 
     def show(self) -> None:
-        """Print everything."""
+        """Print the comparison and its explanations."""
         assert self.pair is not None
         left, right = self.pair.sides
         if reason := self.reason():
@@ -163,7 +163,8 @@ class Report:
             say(f"  questions that distinguish these results: {', '.join(one.question.id for one in questions)}")
 
     def _show_changes(self, index: int, side: int) -> None:
-        """The neighbours of one model: those that explain every difference with the first divergence, then the rest."""
+        """Print the neighbours of one model that explain a difference: those that explain every other one too, with
+        their first divergence, then the rest by name."""
         from reports.words import difference_text
 
         near = {one.change: one for one in self.changes[index][side]}

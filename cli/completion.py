@@ -1,5 +1,5 @@
-"""Completion of names in a shell, and the `completion` command: click's own script, which click itself prints only for
-an environment variable (_MMAPROBE_COMPLETE=bash_source)."""
+"""Completion of names in a shell, and the `completion` command. It prints click's own script, which click itself prints
+only if an environment variable is set (_MMAPROBE_COMPLETE=bash_source)."""
 
 from __future__ import annotations
 

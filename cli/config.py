@@ -1,5 +1,7 @@
-"""Defaults of options from a file, and the options that hold for every command. click takes defaults as a mapping, and
-leaves it to programs to read a file and to name the line of a key that no option has."""
+"""Defaults of options from a file, and the options that all commands have.
+
+click takes defaults as a mapping; reading them from a file, and naming the line of an unknown key, is done here.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ ENVIRONMENT = "MMAPROBE_CONFIG"
 
 
 def config_path() -> Path | None:
-    """The file named by MMAPROBE_CONFIG (empty: none), else config.toml in the user's configuration folder."""
+    """The file named by MMAPROBE_CONFIG (None if it is empty), else config.toml in the user's configuration folder."""
     named = os.environ.get(ENVIRONMENT)
     if named is not None:
         return Path(named) if named else None
@@ -31,9 +33,9 @@ def config_path() -> Path | None:
 
 
 def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
-    """The defaults of a command's options: those at the top of the file hold for every command that has the option,
-    those under [COMMAND] for that one. Every entry must name an option, that of another command too. Raises InputError
-    with file, line and key."""
+    """The defaults of a command's options. Those at the top of the file hold for every command that has the option,
+    those in a table [COMMAND] for that command. Raises InputError, with file, line and key, for an entry that names no
+    option of any command (at the top) or of its command (in a table)."""
     try:
         text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text)
@@ -56,7 +58,8 @@ def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
 
 
 def _entries(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """Table ("" at the top), key and value; a table begins with an entry of its own that has no key."""
+    """(table, key, value) of each entry; the table is "" at the top. The beginning of a table is an entry with an empty
+    key."""
     for name, given in content.items():
         if isinstance(given, dict):
             yield name, "", None
@@ -66,14 +69,14 @@ def _entries(content: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 
 def _meant(group: click.Group, name: str, table: str, key: str) -> tuple[str, click.Option] | None:
-    """The command, `name` itself if it can be, and its option that an entry is about; None for a table's beginning.
-    Raises UnknownNameError."""
+    """The command and the option that an entry sets; at the top of the file, the command `name` if it has the option,
+    else some command that has it. None for the beginning of a table. Raises UnknownNameError."""
     if table and table not in group.commands:
         raise UnknownNameError("command", table, group.commands)
     if not key:
         return None
     known: set[str] = set()
-    for command in [table] if table else [name, *group.commands]:  # the others are loaded where this one has it not
+    for command in [table] if table else [name, *group.commands]:  # imports others only if need be
         options = _options(group.commands[command])
         if key in options:
             return command, options[key]
@@ -82,7 +85,8 @@ def _meant(group: click.Group, name: str, table: str, key: str) -> tuple[str, cl
 
 
 def _line(text: str, table: str, key: str) -> int | None:
-    """The line on which an entry is written, or a table begins; None where it is spelt in another way."""
+    """The number of the line on which an entry is written or a table begins; None if the line is not found, as TOML has
+    other spellings."""
     section = ""
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*\[\s*([\w-]+)", line):

@@ -82,7 +82,7 @@ def _certify(found: Cover, directory: Path, options: Options) -> list[Certificat
 
 
 def vectors_of(found: Cover) -> list[Vector]:
-    """The covering vectors, with what each was chosen for and what the unit gives."""
+    """The covering vectors: each with the conditions that it was chosen for, and the unit's result."""
     from queries.covering.cover import words
     from smtmodel.vectors import Vector
 
@@ -105,7 +105,7 @@ def _kind(wanted: Wanted) -> str:
 
 
 def _of_kinds(found: Cover) -> dict[str, dict[str, list[Any]]]:
-    """The conditions and changes wanted, by kind and by result: reached, out of reach, open."""
+    """The conditions and changes, by kind and by status: reached, out of reach, open."""
     table: dict[str, dict[str, list[Any]]] = {kind: {"reached": [], "out_of_reach": [], "open": []} for kind in KINDS}
     still = set(found.open)
     for wanted, count in found.counts.items():

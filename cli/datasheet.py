@@ -91,7 +91,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
 
 
 def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
-    """Of a page: the GPU or the architecture that was asked for, else the one unit on it."""
+    """The title of a page: the GPU or the architecture that was asked for, else the unit if it is the only one."""
     from reports.gpu_page import architecture_name
     from smtmodel.gpus import GPUS, gpu_named
 
@@ -161,9 +161,9 @@ def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
 
 
 class _Asker:
-    """Answers for properties of models: those in `found`, then the store's, then, where it `asks`, those of solvers,
-    for `limit` seconds each. An open question is asked again only with more time. `waiting`: how many were not asked.
-    """
+    """Answers questions about properties of models: from `found`, else from the store, else (if `asks`) by solvers, for
+    `limit` seconds each. An open question is asked again only if `limit` is larger than before. `waiting`: the number
+    of questions left to a later pass."""
 
     def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any]], asks: bool) -> None:
         self.options, self.limit, self.found, self.asks = options, limit, found, asks

@@ -16,7 +16,7 @@ LIST_UP_TO = 16  # nonzero products with a line of their own
 
 
 def draw(explanation: Explanation, canvas: Canvas) -> None:
-    """The whole evaluation."""
+    """Draw the whole evaluation."""
     model = explanation.model
     canvas.say(model.reference, "title")
     for name, text in step_texts(model.unit).items():
@@ -72,7 +72,7 @@ def _draw_table(explanation: Explanation, rows: Sequence[BitLine], canvas: Canva
 
 
 def _draw_many(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas) -> None:
-    """Only the factors and the value of each product, in as many columns as fit."""
+    """Draw the factors and the value of each product alone, in as many columns as fit."""
     texts, inputs = [], explanation.inputs
     for row in rows:
         product = " * ".join(to_hex(one.pattern, one.format) for one in words.factors(explanation, row)) or "product"
@@ -84,7 +84,7 @@ def _draw_many(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas
 
 
 def _pack(texts: Sequence[str], canvas: Canvas) -> None:
-    """Short texts in columns, read downwards."""
+    """Draw short texts in columns, which are read downwards."""
     width = max(len(text) for text in texts) + 2
     columns = max(1, (canvas.width + 2) // width)
     height = -(-len(texts) // columns)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
-    """The element `row,column` of what a plan (or a model that takes K in tiles) makes of matrices A, B and C."""
+    """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
+    tiles) for the matrices A, B and C. Raises InputError."""
     from smtmodel.display import value_text
     from smtmodel.dot import Model
     from smtmodel.losses import losses

@@ -1,12 +1,12 @@
-"""The program `mmaprobe`. Little is loaded before an interrupt is answered as the whole program answers it."""
+"""The program `mmaprobe`. Imports are few until an interrupt (Ctrl-C) has the effect that it has in all commands."""
 
 from __future__ import annotations
 
 import gc
 import sys
 
-#: how many objects are made before Python looks for cycles among them: a tenth of the time of an identification went
-#: into that, and found none worth the while
+#: allocations between two runs of the garbage collector: with the default, a tenth of the time of an identification
+#: was spent in it, and it freed next to nothing
 COLLECTED = (100_000, 50, 50)
 
 

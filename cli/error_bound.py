@@ -27,8 +27,8 @@ def prove_bound(
     models: tuple[str, ...], inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool,
     as_json: bool, certificate: Path | None = None,
 ) -> int:  # fmt: skip
-    """Prints the bound; the exit code. Raises ParameterError and FaultError as `find_bound` does, and CertificateError
-    after what is proved was printed."""
+    """Print the bound; returns the exit code. Raises ParameterError and FaultError as `find_bound` does, and
+    CertificateError after the proved bound was printed."""
     from queries.proof.settling import Settled
     from queries.properties.bound_certificate import certify_bound
     from queries.properties.bound_report import document_of, find_bound

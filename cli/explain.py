@@ -128,7 +128,7 @@ def _show(explanations: list[Explanation], observed: list[int | None], differenc
 
 
 def terminal(stream: Any) -> tuple[int, bool]:
-    """(width, whether colours are welcome) of an output stream."""
+    """(width in characters, whether colours are used) of an output stream."""
     if not stream.isatty():
         return 100, False
     width = max(NARROWEST, min(WIDEST, shutil.get_terminal_size((100, 24)).columns))
@@ -171,8 +171,9 @@ def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
 
 
 def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
-    """The operands of a row under a model, whose formats must be those of the row's own model if it names one (and its
-    unit file is there); products of zero beyond the model's length are left out."""
+    """The operands of a row, read in the formats of `model`. If the row names a model of its own, and its unit file (if
+    it is one) exists, the formats of both must be equal. Products of zero beyond the model's length are left out.
+    Raises InputError."""
     from smtmodel.reference import is_unit_file
     from smtmodel.vectors import parse_row
 
@@ -219,7 +220,7 @@ def _observed(model: Model, row: dict[str, Any], place: str) -> int | None:
 
 
 def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
-    """The model's evaluation of a mismatch, and which neighbours of the model give what was observed."""
+    """Print the model's evaluation of a row whose observed result it does not give, and the neighbours that give it."""
     from cli.drawing import draw
     from cli.pictures import Canvas
     from reports.words import difference_text
@@ -241,7 +242,7 @@ def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
 
 
 def neighbour_json(near: Neighbour) -> dict[str, Any]:
-    """`model`: its reference, where one says it: of an instruction with a parameter changed."""
+    """`model`: the reference of the neighbour, if it is an instruction with a changed parameter; else None."""
 
     return {
         "parameter": near.parameter,

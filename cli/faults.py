@@ -15,7 +15,7 @@ NAME = "fault.txt"
 
 
 def fault_text(error: Exception) -> str:
-    """What to say of an error that nobody expected: where it was, and where its traceback is kept."""
+    """The message for an unexpected error: where it occurred, and where its traceback was saved."""
     said = " ".join(str(error).split())
     last = traceback.extract_tb(error.__traceback__)[-1]
     what = f"{type(error).__name__}{f': {said}' if said else ''} ({Path(last.filename).name}:{last.lineno})"

@@ -1,5 +1,5 @@
-"""The terms of art of the help texts and pages, each defined once: `mmaprobe list words` prints them, and `make man`
-writes docs/glossary.md of them."""
+"""The terms of art in help texts and pages, each defined once: `mmaprobe list words` prints them, and `make man`
+generates docs/glossary.md from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 
 @dataclass(frozen=True)
 class Word:
-    """A term, what it means in a sentence or two, and what shows it: a command, or a page below docs/ in Markdown."""
+    """A term, its meaning in a sentence or two, and where it is shown: a command, or a page in docs/, in Markdown."""
 
     term: str
     meaning: str

@@ -1,4 +1,5 @@
-"""Commands about families of candidates: distinguish them, find the one that a device implements."""
+"""Commands about families of candidates: `separate` distinguishes them, `identify` finds the one that a device
+implements."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ Named = tuple[list[str], str]  # references of equal units, and why they are
 
 CONTRADICTIONS = 3  # contradictions printed as text
 NAMING = 20.0  # seconds for proofs that a unit is one of the table
-PART = 64  # questions about the summation order between two looks at the clock
+PART = 64  # questions about the summation order between two checks of the deadline
 SHOWN = 20  # open pairs printed as text
 
 MODEL = click.option(
@@ -146,7 +147,7 @@ def _impossible(family: Family) -> dict[str, Any]:
 
 
 def _outcomes(found: Any, number: int, base: Model) -> dict[str, int]:
-    """How many classes give each result."""
+    """The number of classes that give each result."""
     from smtmodel.vectors import to_hex
 
     counts: dict[str, int] = {}
@@ -300,7 +301,7 @@ def _same_signature(vector: Vector, base: Model) -> bool:
 
 
 def _answers(output: str | None, device: str) -> AbstractContextManager[AnswersFile | None]:
-    """The file that answers are kept in, if there is to be one. Raises InputError."""
+    """The file in which answers are kept; None if there is none. Raises InputError."""
     from runner.answers import AnswersFile
 
     return nullcontext() if output is None else AnswersFile(Path(output), device)
@@ -308,7 +309,7 @@ def _answers(output: str | None, device: str) -> AbstractContextManager[AnswersF
 
 @dataclass
 class _Session:
-    """The questions put to one device, and the answers of an earlier run. `deadline`: of time.monotonic, for the
+    """The questions asked of one device, and the answers of an earlier run. `deadline`: of time.monotonic, for the
     summation order."""
 
     device: Device
@@ -321,7 +322,7 @@ class _Session:
     def identify(
         self, family: Family, options: Options, recorded: Sequence[Vector]
     ) -> tuple[Identification, MmaprobeError | None]:
-        """What was found, and the error that ended the work, if one did. An interrupt counts as cut short."""
+        """The result, and the error that ended the work early, or None. An interrupt is such an error."""
         from queries.candidates.identify import Identification, Identifier
         from queries.compare.steady import ContradictionError
 
@@ -350,7 +351,7 @@ class _Session:
         return found, None
 
     def _reveal(self, base: Model) -> None:
-        """The summation order, as a first step."""
+        """Reveal the summation order, as a first step."""
         from queries.order.reveal import UnrevealedError, reveal
 
         def every(vectors: Sequence[Vector]) -> list[int]:
@@ -370,7 +371,7 @@ class _Session:
             say(f"  {line}")
 
     def ask(self, vectors: Sequence[Vector], revealing: bool = False) -> list[int | None]:
-        """Answers in order, those of an earlier run reused; each is written before the next is waited for."""
+        """Answers in order, those of an earlier run reused; each is written before the next one is requested."""
         known = [None if self.answers is None else self.answers.take(vector) for vector in vectors]
         missing = [vector for vector, d in zip(vectors, known, strict=True) if d is None]
         self.structure_questions += revealing * (len(vectors) - len(missing))
@@ -399,8 +400,8 @@ class _Session:
 
 
 def _units(found: Identification, options: Options, deadline: float | None) -> Named:
-    """The instructions and shipped units that are equal to what was identified, NaN patterns aside, and how that is
-    known: by their form, else by a proof within NAMING seconds."""
+    """The instructions and shipped units that are equal to the identified candidate, NaN patterns aside, and how that
+    is known: by normal form, else by proof within NAMING seconds."""
     from queries.building.naming import name_of, of_known_form, same_signature
     from queries.compare.observed import agrees
     from smtmodel.batch import evaluate_row
@@ -418,7 +419,7 @@ def _units(found: Identification, options: Options, deadline: float | None) -> N
     until = min(time.monotonic() + NAMING, math.inf if deadline is None else deadline)
     try:
         equal = name_of(of_form or survivors[0], known, options, until, 0 if of_form else None).equal
-    except KeyboardInterrupt:  # what was identified is said all the same
+    except KeyboardInterrupt:  # the identified candidate is printed all the same
         equal = []
     return [model.reference for model, _ in equal], equal[0][1] if equal else ""
 
@@ -478,7 +479,7 @@ def _show(
 
 
 def _other_formats(family: Family) -> Iterator[str]:
-    """A hint where a family has other formats than the device: which families have those."""
+    """A hint, if the device's formats are not those of the family: the families that have the device's formats."""
     from hypotheses.family import families
 
     asked, own = family.formats, families().get(family.id, family).formats

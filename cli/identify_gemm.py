@@ -1,4 +1,4 @@
-"""`identify --gemm`: the plans that a library's matrix product runs, K by K and shape by shape."""
+"""`identify --gemm`: which plans a library's matrix product runs, for each K and shape."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from queries.search.distinguish import Options
     from smtmodel.tiles import Matrix
 
-LISTED = 3  # shapes that are named
-FILES_SECONDS = 120.0  # in which plans of a recorded product are tried
-RECORDED = "recorded:"  # before the files of one product
+LISTED = 3  # shapes that are listed
+FILES_SECONDS = 120.0  # seconds for trying plans on a recorded product
+RECORDED = "recorded:"  # prefix of the files of one product
 
 
 def map_gemm(
     name: str, formats: str, length: int, shape: str, save: Path | None, options: Options, as_json: bool
 ) -> NoReturn:
-    """Ask the function, say what was found, and end with the exit code. Raises MmaprobeError."""
+    """Ask the function, print the result, and end with the exit code. Raises MmaprobeError."""
     start = time.monotonic()
     mapper = mapper_of(name, formats, length, shape, options.timeout)
     failure: MmaprobeError | None = None
@@ -52,7 +52,7 @@ def map_gemm(
 
 
 def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float | None) -> Mapper:
-    """What maps a function's products, python:FILE.py:FUNCTION, within a time. Raises MmaprobeError."""
+    """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` in seconds. Raises MmaprobeError."""
     from queries.order.reveal import UnrevealedError, reveal
     from queries.plans.library import Mapper
     from queries.plans.rules import Shape
@@ -91,7 +91,7 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
 
 
 def plans_of_files(files: str, formats: str, save: Path | None, options: Options, as_json: bool) -> NoReturn:
-    """The plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy; ends with the exit code. Raises
+    """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy, and end with the exit code. Raises
     MmaprobeError."""
     from cli.simulate import load_matrix, numbers_fault
     from queries.plans.results import plans_of_product

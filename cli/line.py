@@ -1,9 +1,8 @@
-"""The line of progress: on a terminal one line that is drawn again and again, its time every second; with --verbose
-lines that stay.
+"""The line of progress: on a terminal one line that is redrawn, its time every second; with --verbose lines that stay.
 
-Not rich.progress: importing it takes 0.10 s of CPU, and what it would replace is the drawing, this file. The texts that
-solvers, threads and workers of a cluster hand on (smtmodel/progress.py) would stay, as would the time limits of waits
-("at most 40 s"), for which it has no column.
+Not rich.progress: importing it takes 0.10 s of CPU, and it would replace only the drawing, which is this file. The
+texts that solvers, threads and workers of a cluster pass on (smtmodel/progress.py) would still be needed, as would the
+time limits of waits ("at most 40 s"), for which it has no column.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def _echo(text: str, nl: bool = True) -> None:
 
 
 class Line:
-    """Standard error, shared by the progress line and lasting text, which must not mix. Safe from any thread."""
+    """Standard error, shared by the progress line and other messages, which must not mix. Thread-safe."""
 
     def __init__(self, time_left: TimeLeft | None = None) -> None:
         self.time_left = time_left or TimeLeft()
@@ -37,7 +36,7 @@ class Line:
         self._ticker: threading.Thread | None = None
 
     def show(self, text: str, stays: bool = False) -> None:
-        """Show progress: a line that `stays`, or, on a terminal, one that the next replaces."""
+        """Show progress: a line that `stays`, or, on a terminal, a line that the next one replaces."""
         if not text:
             self.end()
             return

@@ -66,7 +66,7 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
 
 
 def _nothing(kind: str, words: tuple[str, ...], every: list[dict[str, Any]]) -> str:
-    """That no line has all of the words; for each that stands in none, the nearest one that does."""
+    """The message that no line has all of the words; for each word that is in no line, the closest word that is."""
     known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", f"{row['id']} {row['summary']}")})
     unknown = [
         word for word, pattern in zip(words, _meant(words), strict=True) if not any(_has(row, pattern) for row in every)
@@ -77,7 +77,8 @@ def _nothing(kind: str, words: tuple[str, ...], every: list[dict[str, Any]]) -> 
 
 
 def _meant(words: tuple[str, ...]) -> list[str]:
-    """The patterns to search for: a word anywhere; for a GPU its architecture as a whole. Raises NotModelledError."""
+    """The patterns to search for: a word matches anywhere; a GPU is replaced by its architecture, which must match as a
+    whole name. Raises NotModelledError."""
     from smtmodel.gpus import architecture_of
 
     found = ((architecture_of(word), word) for word in words)
@@ -144,7 +145,7 @@ def _families() -> list[dict[str, Any]]:
 
 
 def _devices() -> list[dict[str, Any]]:
-    """The instructions of this processor, and the GPU: what is here, and what is missing and why."""
+    """The instructions of this processor, and the GPU of this machine: what can be used, and what cannot and why."""
     from importlib.util import find_spec
 
     from runner.cpu import here, missing

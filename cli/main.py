@@ -1,4 +1,4 @@
-"""The `mmaprobe` command: a thin line from arguments to the library and back."""
+"""The `mmaprobe` command: it maps arguments to calls of the library, and results to text and exit codes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cli.streams import NobodyReadsError, secure
 from smtmodel import VERSION
 from smtmodel.errors import FaultError, MmaprobeError
 
-#: where each command stands, module and name; it is loaded when it is asked for, so that no command waits for others
+#: module and name of each command; a module is imported only when its command is run, so that none waits for others
 PLACES = {
     "distinguish": "cli.ask:distinguish",
     "prove": "cli.prove:prove",
@@ -43,7 +43,7 @@ PLACES = {
 
 
 class Commands(MutableMapping[str, click.Command]):
-    """Commands by name, those of PLACES loaded when they are asked for."""
+    """Commands by name; the module of a command in PLACES is imported when the command is looked up."""
 
     def __init__(self) -> None:
         self._loaded: dict[str, click.Command] = {}
@@ -71,7 +71,7 @@ class Commands(MutableMapping[str, click.Command]):
 
 
 class Group(click.Group):
-    """Turns the project's errors into one line on standard error and their exit code."""
+    """Prints one of the project's errors as one line on standard error, and exits with its exit code."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[ARGUMENTS] = list(args)

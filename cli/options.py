@@ -57,8 +57,8 @@ RESTRICTIONS_HELP = f"{', '.join(RESTRICTIONS)}, {WINDOW} (comma-separated)."
 
 
 def solver_options(timed: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """--solver, --timeout, --memory, --store, --fresh and --cluster; the command gets them as `options`. `timed` says
-    what the timeout is for."""
+    """Adds --solver, --timeout, --memory, --store, --fresh and --cluster to a command, which gets them as `options`.
+    `timed`: what the timeout is for."""
     return functools.partial(_with_solver_options, timed)
 
 
@@ -102,14 +102,12 @@ def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..
 
 @contextmanager
 def opened_store(path: Path | None) -> Iterator[Store | None]:
-    """The store of answers. One named by the user must work; without the usual one there is a warning and no store.
-
-    Raises StoreError.
-    """
+    """The store of answers. Raises StoreError if a store given by the user cannot be opened; for the default one there
+    is a warning instead, and None."""
     from queries.solvers.store import Store, StoreError
 
     warn = _warning()
-    if path is not None and not path.parent.exists():  # a slip in a name makes no folders
+    if path is not None and not path.parent.exists():  # a misspelt path creates no folders
         raise StoreError(path, f"there is no folder {path.parent}: make it first")
     try:
         store = Store(path, warn=warn)
@@ -125,8 +123,8 @@ def opened_store(path: Path | None) -> Iterator[Store | None]:
 
 @contextmanager
 def opened_pool(address: str | None, width: int | None = None) -> Iterator[Pool]:
-    """Where the work is done: the cluster of a scheduler, or this machine, `width` pieces at a time (by default one for
-    each core). Raises ClusterError."""
+    """Where the solvers run: a scheduler's cluster, or this machine with `width` processes (by default one for each
+    core). Raises ClusterError."""
     from queries.solvers.pool import Pool
 
     if address is None:
@@ -139,7 +137,7 @@ def opened_pool(address: str | None, width: int | None = None) -> Iterator[Pool]
 
 
 def _warning() -> Callable[[str], None]:
-    """Says warnings, from any thread, as loudly as this command speaks."""
+    """A function that prints warnings, from any thread, unless --quiet is given."""
     loud = loudness()
     return lambda text: LINE.say(f"warning: {text}") if loud >= 0 else None
 
@@ -170,13 +168,13 @@ def parse_inputs(restrictions: str) -> Inputs:
 
 
 def show_zeros(zeros: Mapping[str, str]) -> None:
-    """The operands of which restrictions admit zeros alone, each with why."""
+    """Print the operands for which restrictions admit only zeros, each with the reason."""
     for name, reach in zeros.items():
         say(f"  of {name} only zeros are admitted: {reach}")
 
 
 def say(text: str = "") -> None:
-    """Human-readable text goes to standard error, so that standard output carries data only."""
+    """Print a message on standard error; standard output carries data only."""
     if loudness() >= 0:
         LINE.say(text)
 
@@ -188,14 +186,14 @@ def loudness() -> int:
 
 
 def print_json(document: Any) -> None:
-    """A document for programs; an object says what produced it."""
+    """Print a document as JSON; an object also gets the version and command that produced it."""
     if isinstance(document, dict):
         document = {**document, "produced": produced()}
     click.echo(document_text(document))
 
 
 def document_text(document: Any) -> str:
-    """A document as it is printed. The tests hold every one of them against reports.documents."""
+    """A document as it is printed. The tests check every document against its type in reports.documents."""
     return json.dumps(document)
 
 
@@ -211,16 +209,16 @@ LINE = Line()
 
 
 def progress(text: str, loud: int | None = None) -> None:
-    """A line of progress, with the time that `smtmodel.progress` tells, that the next one overwrites, only on a
-    terminal; with --verbose a line that stays. Threads that do not know the command say how `loud` it speaks."""
+    """Show progress on a terminal, with the time that `smtmodel.progress` formats; the next call replaces the line.
+    With --verbose the line stays. Threads without a click context pass the loudness as `loud` (see `loudness`)."""
     loud = loudness() if loud is None else loud
     if loud >= 0:
         LINE.show(text, stays=loud > 0)
 
 
 def write_vectors(vectors: Iterable[Vector], target: str | None, more: bool = False) -> None:
-    """Vectors as JSONL to a file, or to standard output for None or "-"; `more` of them come after those in the file.
-    Raises what `write_whole` does."""
+    """Write vectors as JSONL to a file, or to standard output if `target` is None or "-". `more`: append to the file.
+    Raises what `write_whole` and `append_whole` raise."""
     lines = "".join(json.dumps(vector.to_json()) + "\n" for vector in vectors)
     if target is None or target == "-":
         click.echo(lines, nl=False)
@@ -231,6 +229,6 @@ def write_vectors(vectors: Iterable[Vector], target: str | None, more: bool = Fa
 
 
 def overall(codes: Sequence[int]) -> int:
-    """The exit code of several answers. They weigh as much as they count: a fault more than what is unknown, that more
-    than what is not as expected."""
+    """The exit code for several answers: a fault (4) if there is one, else unknown (3) if there is one, else 1 if one
+    is not as expected, else 0."""
     return max(codes)

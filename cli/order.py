@@ -111,8 +111,8 @@ def order(
 
 
 def asked_of(device: str, formats: str | None, length: int | None, scale: str | None = None) -> Signature:
-    """The formats, length and scale factors that are given; of an instruction, its own where none is given. Raises
-    click.UsageError, and as parse_signature and open_device do."""
+    """The signature given by formats, length and scale factors; if none is given, that of the device's instruction.
+    Raises click.UsageError, and what parse_signature and open_device raise."""
     from runner.batches import BatchDevice
     from runner.devices import open_device
     from smtmodel.signature import parse_signature, signature_of
@@ -155,7 +155,7 @@ def revealed(device: Device, asked: Signature, deadline: float, ends: bool = Fal
 
 
 def title_of(asked: Signature) -> str:
-    """What is added up, in words."""
+    """The terms that are added, in words."""
     names = f"{asked.a.name} * {asked.b.name}"
     c = f"c in {asked.c.name}, " if asked.addend else ""
     terms = f"{'c and ' if asked.addend else ''}{counted(asked.length, 'product')}"

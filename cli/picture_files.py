@@ -31,7 +31,7 @@ class PictureFiles:
         return any((self.svg, self.pdf, self.tikz))
 
     def write(self, draw: Callable[[float | None], Drawing]) -> None:
-        """Lays the drawing out, for a width in pixels or as wide as it likes, and writes every file. Raises
+        """Lay the drawing out, for a width in pixels or (None) for its natural width, and write every file. Raises
         MmaprobeError."""
         from reports.sheet import pixels
 

@@ -25,7 +25,7 @@ STYLES = {
 
 @dataclass
 class Canvas:
-    """Lines of text. `marked`: the signal at which two models diverge; the line that shows it gets a mark."""
+    """Lines of text. `marked`: the signal at which two models diverge; the line that shows it is marked."""
 
     width: int = WIDTH
     colour: bool = False

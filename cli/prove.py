@@ -144,7 +144,7 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
 
 
 def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[Certificate]:
-    """The certificate of what the proofs give, and of its parts. Raises CertificateError."""
+    """Write the certificate of the proofs, and of its parts. Raises CertificateError."""
     from queries.properties.certify import certify_proofs
 
     return certify_proofs(wanted, proofs, directory, options)
@@ -196,7 +196,7 @@ def _show(document: dict[str, Any], explain: bool) -> None:
 
 
 def _tried(answers: Iterable[str]) -> str:
-    """Inconclusive answers, those of one solver for one reason merged."""
+    """The inconclusive answers; those of one solver with one reason are merged."""
     counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
     return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
 
@@ -211,8 +211,8 @@ def _is_zero(line: str) -> bool:
 
 
 def show_witness(proof: dict[str, Any]) -> None:
-    """The input on which the sides of a proof differ, of the second side only what is not as in the first, and both
-    results. Zeros that the second side has where the first has zeros are left out."""
+    """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
+    the first side's are printed, and no zeros that both sides have."""
     from cli.show import operand_lines
     from smtmodel.display import value_text
     from smtmodel.reference import parse_reference

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def about_plans(names: tuple[str, ...], length: int | None) -> bool:
-    """Whether two sides are plans for any K: one is a plan, or a K is given for units that take it in tiles."""
+    """Whether the two sides are to be compared as plans for any K: one is a plan, or K is given for units that take K
+    in tiles."""
     from smtmodel.reference import names_plan
 
     return len(names) == 2 and (length is not None or any(names_plan(name) for name in names))
@@ -27,7 +28,7 @@ def about_plans(names: tuple[str, ...], length: int | None) -> bool:
 def run_plans(
     names: tuple[str, ...], length: int | None, options: Options, confirm: bool, as_json: bool, certificate: Path | None
 ) -> None:
-    """Ask, show, and end with the exit code of the verdict."""
+    """Ask the solvers, print the verdict, and end with its exit code."""
     from queries.plans.equal import prove_plans
     from smtmodel.reference import parse_plan_reference
 

@@ -16,7 +16,7 @@ from smtmodel.progress import Share, Throttle
 
 @contextmanager
 def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
-    """The lines of a vector file ("-": standard input), which progress counts, and its name for messages.
+    """The lines of a vector file ("-": standard input), counted by the progress line; and the file's name for messages.
 
     Raises InputError.
     """
@@ -30,7 +30,7 @@ def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
 
 
 def _counted(lines: IO[str]) -> Iterator[str]:
-    """The lines. Now and then progress says how many were read, and what share of the file that is."""
+    """The lines. From time to time the progress line shows the number read, and their share of the file."""
     buffer: Any = getattr(lines, "buffer", None)
     file = getattr(buffer, "fileobj", buffer)  # below a gzip file
     size, now_and_then = _size(file), Throttle()

@@ -1,4 +1,4 @@
-"""The `report` command: results as one page that can be handed on."""
+"""The `report` command: results as one self-contained page."""
 
 from __future__ import annotations
 

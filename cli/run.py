@@ -122,13 +122,13 @@ class _Session:
     rows: list[dict[str, Any]] = field(default_factory=list)
     keep: bool = False
     sample: Sample = field(default_factory=_sample)
-    source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that go to no file
+    source: dict[str, Any] = field(default_factory=dict)  # provenance of answers that are not written to a file
     device: Device | None = None  # while it is in use
     model: Model | None = None
-    families: set[str] = field(default_factory=set)  # that the vectors answered distinguish
+    families: set[str] = field(default_factory=set)  # whose candidates the answered vectors distinguish
 
     def run(self, lines: Iterable[str], name: str, output: str | None, as_json: bool) -> None:
-        """Ask everything. Raises MmaprobeError; whatever was answered before is written and counted."""
+        """Ask the device every vector. Raises MmaprobeError; the answers received before are written and counted."""
         from runner.answers import AnswersFile, provenance
         from runner.devices import open_device
         from smtmodel.vectors import read_vectors
@@ -150,7 +150,7 @@ class _Session:
             raise IncompleteError(f"{self.name}: no answer to {count} of {total} vectors, first {name}:{first.line}")
 
     def _remaining(self, vectors: Iterable[Vector], target: AnswersFile) -> list[Vector]:
-        """The vectors that an earlier run left; its answers are counted."""
+        """The vectors that an earlier run did not answer; the answers of that run are counted."""
         everything, remaining, known = list(vectors), [], []
         for vector in everything:
             d = target.take(vector)
@@ -190,7 +190,8 @@ class _Session:
                 raise
 
     def _stand_by(self, device: Device) -> None:
-        """Ask some vectors again, first those whose answers speak against something. Raises ContradictionError."""
+        """Ask some vectors again, first those whose answers contradict a hypothesis or an earlier result. Raises
+        ContradictionError."""
         from queries.compare.steady import AGAIN, ContradictionError, contradictions, spread
         from runner.devices import DeviceError
 
@@ -206,7 +207,7 @@ class _Session:
 
     @contextmanager
     def _device(self) -> Iterator[Device]:
-        """The device, opened where it is not in use already."""
+        """The device; opened unless it is in use already."""
         from runner.devices import open_device
 
         if self.device is not None:
@@ -219,7 +220,7 @@ class _Session:
                 self.device = None
 
     def _model(self) -> Model:
-        """The model of vectors that name none: that of the device's instruction. Raises InputError."""
+        """The model of vectors that name none: the device's instruction. Raises InputError."""
         from runner.batches import BatchDevice
 
         if self.model is None:
@@ -251,7 +252,7 @@ class _Session:
             self.families.add(family)
 
     def summary(self, output: str | None) -> None:
-        """The closing text: how many answers, what they mean, and the command that says more."""
+        """Print the number of answers, their meaning, and the command that shows more."""
         for line in self.standings.lines():
             say(line)
         say(f"{counted(self.answered, 'vector')} answered by {self.name}")
@@ -274,7 +275,7 @@ class _Session:
 
 
 def _checked(vectors: Iterable[Vector], name: str) -> Iterator[Vector]:
-    """The vectors; bad predictions are found before a device is troubled with them."""
+    """The vectors; their predictions are checked before the device is asked. Raises InputError."""
     from queries.compare.standing import predictions_of
 
     for vector in vectors:

@@ -20,7 +20,8 @@ ONE_SIGN = ", all inputs non-negative"  # of a restricted query
 
 
 def show_answer(answered: Answered) -> None:
-    """The question, the verdict on each pair with the engines that gave it, and every vector with its predictions."""
+    """Print the question, the verdict on each pair with the solvers that gave it, and every vector with its
+    predictions."""
     question = answered.question
     say(f"{question.id}: {question.question}")
     if question.source:
@@ -83,7 +84,7 @@ def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
 
 
 def show_vector(question: Question, vector: Vector) -> None:
-    """The inputs, then every prediction and what hardware is known to agree with it."""
+    """Print the inputs, then each prediction and the hardware known to agree with it."""
     show_operands(vector.model, vector.operands)
     predictions: dict[str, str] = vector.extra.get("predictions", {})
     width = max((len(name) for name in predictions), default=0)

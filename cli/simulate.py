@@ -1,4 +1,4 @@
-"""The `simulate` command: matrices through a model."""
+"""The `simulate` command: matrix products as a model or a plan computes them."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ def _map_or_plan(text: str) -> PlanMap | Plan:
 
 
 def _factors(option: str, table: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
-    """The scale factors for a product: those of its name, or the one matrix of a .npy file. Raises InputError."""
+    """The scale factors for the product `name`: those of that name in an .npz file, or the one matrix of a .npy file.
+    Raises InputError."""
     from smtmodel.errors import InputError
 
     for found in (name, ""):
@@ -160,13 +161,14 @@ def _product(
             out = how.product(Shape(sides[0].shape[0], sides[1].shape[1], sides[0].shape[1]), multiply)
         else:
             out = multiply(model)
-    own = type_of(model.d).isbuiltin == 1  # files of NumPy hold its own types alone: patterns for the others
+    own = type_of(model.d).isbuiltin == 1  # .npy files have NumPy's own types only: bit patterns for others
     return to_numbers(out, model.d) if own else out
 
 
 @contextmanager
 def _of(place: str, *parameters: str) -> Iterator[None]:
-    """Raises InputError, with the file or files, for a ParameterError (of some parameters, or of any)."""
+    """Replaces a ParameterError (if `parameters` are given, only of one of these) by an InputError that names the file
+    or files."""
     from smtmodel.errors import InputError, ParameterError
 
     try:
@@ -178,12 +180,12 @@ def _of(place: str, *parameters: str) -> Iterator[None]:
 
 
 def numbers_fault(error: ParameterError, option: str = "--convert") -> str:
-    """What is wrong with the numbers of a file, in words of the command line; `option`: what converts them."""
+    """The error message for the numbers of a file, with the option (`option`) that converts them."""
     return str(error).removeprefix("dtype: ").replace("(convert)", f"({option})")
 
 
 def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:
-    """The matrix of a .npy file; `mapped`: read where it is used. Raises InputError."""
+    """The matrix of a .npy file; `mapped`: memory-mapped, so that only the parts used are read. Raises InputError."""
     from smtmodel.errors import InputError
 
     tables = _load(path, mapped)
@@ -193,13 +195,13 @@ def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:
 
 
 def _load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
-    """The matrices of a file by name; "" for that of a .npy file. Raises InputError."""
+    """The matrices of a file by name; that of a .npy file has the name "". Raises InputError."""
     import numpy as np
 
     from smtmodel.errors import InputError
 
     try:
-        with path.open("rb") as stream:  # NumPy leaves a file open whose archive is broken
+        with path.open("rb") as stream:  # given a path, NumPy leaves a broken archive open
             plain = mapped and stream.read(6) == np.lib.format.MAGIC_PREFIX
             stream.seek(0)
             loaded = np.load(path if plain else stream, mmap_mode="r" if plain else None, allow_pickle=False)

@@ -1,4 +1,5 @@
-"""Standard input and output of the command: no closed, full or abandoned stream ends in a traceback, or in silence."""
+"""Standard input and output of the command: a closed, full or abandoned stream ends in a plain message, never in a
+traceback; only a reader that stops reading ends the command silently."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ NAME = "standard output"
 
 
 class _Output(io.FileIO):
-    """Standard output. Nobody reads on: the rest is dropped. A write that fails is an error that says where, once."""
+    """Standard output. If its reader is gone, the rest is dropped silently. If a write fails for another reason, the
+    error is raised once, and the rest is dropped."""
 
     dropped = abandoned = False
 
@@ -29,12 +31,12 @@ class _Output(io.FileIO):
             self.dropped = self.abandoned = True
             return size
         except OSError as error:
-            self.dropped = True  # also what the interpreter would try again at its end
+            self.dropped = True  # also when the interpreter flushes at exit
             raise cannot_write(error, NAME) from None
 
 
 class _Closed(io.RawIOBase):
-    """Standard output that was closed from the start, which the first write is told."""
+    """Standard output that was closed before the program started. The first write raises InputError."""
 
     told = False
 
@@ -49,20 +51,21 @@ class _Closed(io.RawIOBase):
 
 
 class NobodyReadsError(IncompleteError):
-    """Standard output has no reader any more, and there is more to do. It ends the command without a word."""
+    """Standard output has no reader any more, and there is more to do. The command ends without a message."""
 
 
 _raw: _Output | None = None
 
 
 def secure() -> None:
-    """Guard the streams of this process. Numbers of closed ones are taken, so that no file of ours gets them."""
+    """Make the standard streams of this process safe. The file descriptors of closed ones are opened on the null
+    device, so that no file opened later gets them."""
     global _raw
-    for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):  # the way that fails
+    for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):  # the wrong way: any use fails
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, mode)  # the lowest free number: this one
+            os.open(os.devnull, mode)  # takes the lowest free descriptor: this one
     if sys.stdout is None:
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed(), 1), write_through=True)
     elif sys.stdout is sys.__stdout__ and type(sys.stdout) is io.TextIOWrapper:
@@ -74,7 +77,7 @@ def secure() -> None:
 
 
 def check_reader() -> None:
-    """Raises NobodyReadsError."""
+    """Raises NobodyReadsError if standard output has no reader any more."""
     if _raw is not None and _raw.abandoned:
         raise NobodyReadsError("nobody reads standard output")
 

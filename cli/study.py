@@ -1,4 +1,4 @@
-"""The `study` command: error of algorithms at scale."""
+"""The `study` command: the error of algorithms as a function of size."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ DIGITS = 9  # of a size
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    """The sizes of a list such as 32,64,128, each once and in order. Raises ParameterError."""
+    """The sizes in a list such as 32,64,128, ascending and without duplicates. Raises ParameterError."""
     from smtmodel.errors import ParameterError
 
     if not re.fullmatch(r"\d+(,\d+)*", text):

@@ -1,4 +1,4 @@
-"""The arithmetic of a unit in words, line by line, as its nodes have it."""
+"""The arithmetic of a unit in words, line by line, derived from its nodes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from smtmodel.nodes.node import walk
 from smtmodel.unit import Unit
 
 Kind = TypeVar("Kind", bound=Node)
-#: lines -> the parameters of families that decide what they say
+#: line of a data sheet -> the parameters of families on which it depends
 LINES = {
     "Operation": ("family", "group", "partials"),
     "Products": ("length", "block", "block_order"),
@@ -58,7 +58,7 @@ _ZERO = {"ieee": "signed as IEEE 754 has it", "exact_positive": "+0 for an exact
 
 
 def arithmetic(unit: Unit) -> list[tuple[str, str]]:
-    """Pairs: the name of a line of a data sheet, and what the unit does there."""
+    """(name of a line of a data sheet, what the unit does there)."""
     nodes = list(walk(unit.result))
     sums = [node for node in nodes if isinstance(node, FusedSum)]
     grids = [node for node in nodes if isinstance(node, GridSum)]
@@ -90,7 +90,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
 
 
 def _each(unit: Unit, nodes: list[Kind], say: Callable[[Kind], str]) -> str:
-    """What nodes of a kind say: once where they agree, else with their names."""
+    """The texts of the nodes of a kind: one if they agree, else each with its nodes' names."""
     texts = {node: say(node) for node in nodes}
     if len(set(texts.values())) < 2:
         return next(iter(texts.values()), "")
@@ -109,7 +109,7 @@ def _words(name: str) -> str:
 
 
 def _operations(unit: Unit) -> Iterator[str]:
-    """The sums in order, each as it is formed; runs that are formed alike once."""
+    """The sums in the order in which they are formed; consecutive ones of equal form once."""
     sums = [node for node in walk(unit.result) if isinstance(node, Sum)]
     for text, run in groupby(sums, key=_operation):
         names = list(dict.fromkeys(unit.labels[node] for node in run))
@@ -195,7 +195,7 @@ def _product(node: Product) -> str:
 
 
 def _addend(unit: Unit, nodes: list[Node]) -> str:
-    """How the addend, or the sum so far, joins the products."""
+    """How c, or the running sum, is added to the products."""
     joins = [node for node in nodes if isinstance(node, Sum) and any(map(_comes_in, node.items))]
     texts = dict.fromkeys(_joins(node) for node in joins)
     if any(isinstance(node, Constant) for node in nodes) and any(_is_c(item) for node in joins for item in node.items):

@@ -1,5 +1,5 @@
-"""On what each line of a data sheet rests: results recorded on a GPU that decide it, a publication, a device's answers,
-or what was given."""
+"""The basis of each line of a data sheet: results recorded on a GPU that decide it, a publication, a device's answers,
+or the user's input."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from smtmodel.recordings import DECIDED, Decided
 from smtmodel.wording import counted
 
 NAMED = "the instruction itself"  # formats, shape
-ABOVE = "the lines above"  # the expression, and what follows from it
+ABOVE = "the lines above"  # the basis of the expression and of what follows from it
 EVALUATED = "the expression, evaluated"
 GIVEN = "given in the reference"
 ASSUMED = "assumed: the family does not vary it"
 
 
 def of_group(rows: Sequence[Instruction], parameters: Collection[str]) -> str:
-    """What a line about some parameters rests on, of instructions that compute alike: where that differs among them,
-    each kind with their names, and the most frequent one as that of the others."""
+    """The basis of a line that depends on these parameters, for instructions of equal arithmetic. If their bases
+    differ, each basis is followed by the names of its instructions, the most frequent one by "the others"."""
     kinds: dict[str, list[str]] = {}
     for row in rows:
         kinds.setdefault(of_instruction(row, parameters), []).append(row.name)
@@ -31,8 +31,8 @@ def of_group(rows: Sequence[Instruction], parameters: Collection[str]) -> str:
 
 
 def of_instruction(row: Instruction, parameters: Collection[str]) -> str:
-    """The GPUs whose recorded rows disagree with every near value of the parameters, with the number of rows; else who
-    published them, and the near values that all rows agree with."""
+    """The GPUs whose recorded rows contradict every near value of the parameters, with the number of rows; if there is
+    none, the publication, and the near values with which all recorded rows agree."""
     if deciding := deciders(row, parameters):
         return "recorded: " + ", ".join(f"{gpu} {counted(row.recorded[gpu], 'row')}" for gpu in deciding)
     fitting = [f"{name} {', '.join(values)}" for name in parameters if (values := _open(row, name))]
@@ -41,12 +41,12 @@ def of_instruction(row: Instruction, parameters: Collection[str]) -> str:
 
 
 def deciders(row: Instruction, parameters: Collection[str]) -> list[str]:
-    """The GPUs whose rows disagree with every near value of the parameters."""
+    """The GPUs whose recorded rows contradict every near value of the parameters."""
     return [gpu for gpu, one in DECIDED.get(row.reference, {}).items() if _decides(one, parameters)]
 
 
 def said(row: Instruction, parameters: Collection[str]) -> str:
-    """Who published the parameters of an instruction, or from what they are inferred."""
+    """The publication of an instruction's parameters, or what they are inferred from."""
     start = "published:" if row.origin == "published model" else "inferred from"
     return f"{start} {row.source_of(parameters)}"
 
@@ -56,24 +56,26 @@ def _decides(one: Decided, parameters: Collection[str]) -> bool:
 
 
 def _open(row: Instruction, name: str) -> list[str]:
-    """The near values of a parameter that agree with the rows of every GPU."""
+    """The near values of a parameter with which the rows of every GPU agree."""
     first, *others = [one["open"].get(name, []) for one in DECIDED.get(row.reference, {}).values()] or [[]]
     return [value for value in first if all(value in other for other in others)]
 
 
 def of_changed(row: Instruction, model: Model, parameters: Collection[str]) -> str:
-    """What a line about some parameters rests on, of an instruction with parameters changed in its reference."""
+    """The basis of a line that depends on these parameters, for a reference to an instruction that may change some of
+    them (NAME@parameter=value)."""
     return GIVEN if row.changed(model).intersection(parameters) else of_instruction(row, parameters)
 
 
 def of_file(model: Model) -> str:
-    """What a unit file says of itself, in short: its evidence, else its source."""
+    """The evidence that a unit file states, up to the first semicolon; else its source."""
     return next((text.split(";")[0] for text in (model.unit.evidence, model.unit.source) if text), "the file")
 
 
 def of_device(document: Mapping[str, Any], varied: Collection[str], parameters: Collection[str]) -> str:
-    """What `identify` learnt about parameters of a family: the questions that ruled values out, or that all answers
-    agree. `varied`: the parameters that the family varies."""
+    """The basis of a line in the answers that `identify` received: the questions that ruled out values of these
+    parameters, or else the number of all questions. `varied`: the parameters that the family varies; the others are
+    assumed."""
     if varied and not set(varied).intersection(parameters):
         return ASSUMED
     device = document["device"]["name"]

@@ -1,4 +1,5 @@
-"""One sum of an evaluation: terms as rows of cells under a ruler of exponents, down to the rounded result."""
+"""A drawing of one sum of an evaluation: terms as rows of bit cells under a ruler of exponents, down to the rounded
+result."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from smtmodel.display import powers
 from smtmodel.explanation import BitLine, Picture
 from smtmodel.trace import Name, Stage
 
-COLUMNS = 60  # of cells, before a sum takes several panels
+COLUMNS = 60  # columns of cells in one panel
 LEAST_COLUMNS = 8
 MOST_ROWS = 12  # terms drawn one by one; the rest is one row
 NOTES = 124.0  # right of the cells, where a sheet has room
@@ -22,7 +23,7 @@ BAR_WIDTH, GAP_WIDTH = 7.0, 26.0
 
 @dataclass(frozen=True)
 class Folded:
-    """Terms that share a row: how many, how many of them lose bits, and what they add and lose together."""
+    """Terms that share a row: their number, how many of them lose bits, their sum, and the sum of their losses."""
 
     count: int
     losing: int
@@ -36,7 +37,8 @@ class Folded:
 
 
 def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) -> tuple[list[BitLine], Folded | None]:
-    """The rows that tell most, in their order, and the others as one."""
+    """All rows and None, if there are at most `most`; else the most informative `most` - 1 rows, in their order, and
+    the others as one."""
     if len(rows) <= most:
         return list(rows), None
 
@@ -51,7 +53,7 @@ def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) ->
 
 
 def bits_width(picture: Picture, marked: Name | None) -> float:
-    """Pixels that the widest panel takes with what stands beside it, where the width is free."""
+    """The width in pixels of the widest panel, with its gutter and notes, where no width is given."""
     rows, _ = fold(picture.rows, marked)
     return 2 * MARGIN + Gutter.of(picture, rows).width + widest(picture_grid(picture, rows, COLUMNS)) + NOTES
 
@@ -73,7 +75,8 @@ def picture_grid(picture: Picture, rows: Sequence[BitLine], columns: int) -> Gri
 
 @dataclass(frozen=True)
 class Gutter:
-    """What stands left of the cells, in pixels from the left margin: where names end, signs stand and exponents end."""
+    """The columns left of the cells. `names`, `exponents`: the widths of the columns of names and of exponents in
+    pixels."""
 
     names: float
     exponents: float
@@ -191,7 +194,7 @@ class BitsDrawing:
         sheet.text(self.gutter.exponent, "exp", "mp-small", "end", y=sheet.y + 10)
         for _, place in self.grid.ticks(panel):
             tick = Text(places[place] + CELL / 2, sheet.y + 10, str(place), "mp-small", "middle")
-            wide = max(0.0, tick.width - CELL) / 2  # which would meet a vertical line
+            wide = max(0.0, tick.width - CELL) / 2  # the overhang, which would touch a vertical line
             sheet.add(replace(tick, x=tick.x + wide * ((place == maximum) - (place == unit))))
             sheet.line(places[place] + CELL / 2, sheet.y + 12, places[place] + CELL / 2, sheet.y + 16)
         sheet.line(self.gutter.cells, sheet.y + 16, self._end, sheet.y + 16)
@@ -223,7 +226,7 @@ class BitsDrawing:
         self._row(self.result, self.result.name)
 
     def _brackets(self, spans: Sequence[tuple[int, int, str]]) -> None:
-        """Which bits of the sum rounding keeps and which it looks at."""
+        """Mark which bits of the sum rounding keeps, and which decide the rounding."""
         sheet, labels = self.sheet, []
         for high, low, name in spans:
             edges = [x for column, x in self.places if isinstance(column, int) and low <= column <= high]

@@ -1,8 +1,8 @@
-"""How far a unit's result can be from the exact sum, read off its expression.
+"""A bound of the difference between a unit's result and the exact sum, derived from its expression.
 
 A term that keeps bits down to the place u loses less than 2^u when it is aligned, whatever the rounding; a result
-rounded to nearest is off by at most half a unit in the last place, else by less than one. Overflow, flushed subnormals
-and sums that wrap lie outside, and so does what a later step multiplies.
+rounded to nearest is off by at most half a unit in the last place, else by less than one. Excluded are overflow,
+flushed subnormals, sums that wrap, and errors that a later step multiplies.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def formed(unit: Unit) -> list[tuple[Node, int]]:
         if isinstance(node, Repeat):
             visit(node.start, loops)
         inside = (*loops, (node.level, len(node.places))) if isinstance(node, (Repeat, Each)) else loops
-        for operand in node.operands:  # the start is known by now
+        for operand in node.operands:  # the start was visited above
             visit(operand, inside)
         deepest = max((place for place, (level, _) in enumerate(loops, start=1) if level in node.free), default=0)
         found[node] = prod(length for _, length in loops[:deepest])
@@ -47,7 +47,7 @@ def formed(unit: Unit) -> list[tuple[Node, int]]:
 
 
 def losses(unit: Unit) -> list[Loss]:
-    """Where bits are truncated by alignment. A term out of reach, which vanishes, is less than 2^(e - reach + 1)."""
+    """The losses by alignment. A term that vanishes because it is out of reach is less than 2^(e - reach + 1)."""
     found = []
     for node, times in formed(unit):
         if isinstance(node, FusedSum):
@@ -63,7 +63,7 @@ def losses(unit: Unit) -> list[Loss]:
 
 
 def roundings(unit: Unit) -> int:
-    """Results rounded on the way to d, and d."""
+    """The number of roundings in an evaluation, that of d included."""
     return sum(times for node, times in formed(unit) if isinstance(node, Round))
 
 

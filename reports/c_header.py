@@ -1,4 +1,4 @@
-"""Vectors as a C header: arrays of bit patterns, for test benches and kernels that are compiled with them."""
+"""Vectors as a C header: arrays of bit patterns, to be compiled into test benches and kernels."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ LINE = 116  # characters of a line of numbers
 
 
 def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
-    """C99: `mmaprobe_a[vectors][products]` and so on, unsigned integers of the width of each format, and
-    `mmaprobe_d[vectors]`, the observed result, or the model's where nothing was observed. Raises InputError for vectors
-    of several models, or none."""
+    """C99 arrays of unsigned integers, each of the smallest type that holds its format:
+    `mmaprobe_a[vectors][products]`, likewise b, c and scale factors; `mmaprobe_d[vectors]` has the observed result, or
+    the model's if none was observed. The second item is empty. Raises InputError unless all vectors are of one model.
+    """
     models = {row.model.reference: row.model for row in rows}
     if len(models) != 1:
         said = f"of {len(models)} models" if models else "no vector"

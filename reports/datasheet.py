@@ -30,9 +30,9 @@ ASKED = {
     "sign-symmetric": "Symmetric in sign (negating every a and c negates d)",
     "monotonic-addend": "Monotonic in the addend",
 }
-#: asks for a property of a model: the document of `prove`, or None where nothing is known
+#: (property, model) -> the document that `prove` prints, or None if nothing is known
 AskProperty = Callable[[str, Model], Mapping[str, Any] | None]
-Rests = Callable[[Collection[str]], str]  # on what a line about some parameters rests
+Rests = Callable[[Collection[str]], str]  # the basis of a line that depends on some parameters
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,8 @@ class Line:
 
 @dataclass
 class Sheet:
-    """One page. `instructions`: those that compute alike; `basis`: where the model comes from."""
+    """One data sheet. `instructions`: references of instructions with equal arithmetic; `basis`: the source of the
+    model."""
 
     title: str
     instructions: list[str]
@@ -54,7 +55,8 @@ class Sheet:
 
 
 def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
-    """Instructions of one unit with one expression, which differ in shape or in the formats of their factors."""
+    """The instructions grouped by unit and expression; those of a group differ in shape or in the formats of their
+    factors."""
     found: dict[tuple[Any, ...], list[Instruction]] = {}
     for row in rows:
         unit = parse_reference(row.reference).unit
@@ -74,7 +76,7 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
 
 
 def sheets_of(arch: str | None, ask: AskProperty, pieces: Pieces) -> list[Sheet]:
-    """The sheets of an architecture, whose units may be files, or of all instructions."""
+    """The sheets of an architecture, its shipped unit files included; None: of all instructions of the table."""
     chosen = groups(row for row in INSTRUCTIONS.values() if arch is None or row.arch == arch)
     files = () if arch is None else units_of(arch)
     found = [_sheet_of_group(group, ask) for group in pieces.of(chosen)]
@@ -96,8 +98,8 @@ def _sheet_of_group(group: list[Instruction], ask: AskProperty) -> Sheet:
 
 
 def _basis(group: Sequence[Instruction]) -> str:
-    """Where the model comes from, and which instructions are recorded: recordings of one say nothing of its
-    neighbours."""
+    """The source of the model, and which of the instructions are recorded: a recording of one is no evidence for the
+    others."""
     marks: dict[str, list[str]] = {}
     for row in group:
         marks.setdefault(row.evidence, []).append(row.name)
@@ -124,12 +126,12 @@ def sheet_of_model(model: Model, ask: AskProperty) -> Sheet:
 
 
 def sheet_of_identified(document: Mapping[str, Any], ask: AskProperty) -> Sheet:
-    """The sheet of a device, from the document of `identify`, with a family or without. Raises ValueError where nothing
-    was identified."""
+    """The sheet of a device, from the document that `identify` prints, with a family or without. Raises ValueError if
+    nothing was identified."""
     if document["verdict"] not in ("identified", "built"):
         raise ValueError(f"nothing was identified: {document['verdict']}")
     family = families().get(document.get("family", ""))
-    varied = {*family.values, "block"} if family is not None else set()  # what else there is was not asked
+    varied = {*family.values, "block"} if family is not None else set()  # other parameters were not asked about
     rests: Rests
     if "family" in document:
         model = parse_reference(document["classes"][0][0]["model"])
@@ -154,7 +156,8 @@ def _lines(
     undecided: Mapping[str, str] | None = None,
     why: str = "",
 ) -> list[Line]:
-    """`undecided`: the values of parameters that evidence leaves open, and `why`."""
+    """The lines of a sheet. `undecided`: the values of parameters that the evidence does not decide; `why`: the basis
+    of these lines."""
     unit = model.unit
     lines = [Line("Formats", f"{factors} + {model.c.name} -> {model.d.name}", basis.NAMED)]
     if unit.scale is not None:

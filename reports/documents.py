@@ -1,7 +1,7 @@
-"""The JSON documents that commands print: the type of each, by command (reports/fields has the types).
+"""The JSON documents that commands print: the type of each, by command (the types are in reports/fields).
 
-JSON Schema files (reports/schemas) and the page docs/json.md are made of these types, by `python -m tests.schemas`; the
-tests hold every document that they print against them.
+The JSON Schema files in reports/schemas and the page docs/json.md are generated from these types by `python -m
+tests.schemas`; the tests check every document that they print against them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ DOCUMENTS: Mapping[str, Any] = {
     "study": Study,
     "list": list[Listed],
 }
-#: what is in a line of a vector file
+#: the name of the schema for a line of a vector file
 VECTOR = "vector"
 
 
@@ -58,8 +58,8 @@ def schemas() -> dict[str, dict[str, Any]]:
 
 
 def _plain(schema: Any) -> Any:
-    """A schema without what is of use to these types alone: fields may be added, and a field that is left out has no
-    default."""
+    """A JSON Schema without what concerns only our own types: additional fields are allowed, and optional fields have
+    no default."""
     if isinstance(schema, list):
         return [_plain(one) for one in schema]
     if not isinstance(schema, dict):

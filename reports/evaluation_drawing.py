@@ -1,4 +1,4 @@
-"""A drawing of a whole evaluation, or of two of one input beside each other with the first difference marked."""
+"""A drawing of one evaluation, or of two of one input side by side, with the first difference marked."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smtmodel.vectors import to_hex
 if TYPE_CHECKING:
     from queries.compare.neighbours import Divergence
 
-WIDEST_PAIR = 1560.0  # two evaluations that are wider stand below each other
+WIDEST_PAIR = 1560.0  # a wider pair of evaluations is stacked
 FIELD_GAP = 6.0  # between sign, exponent and fraction
 
 
@@ -29,10 +29,10 @@ def evaluation_drawing(
     width: float | None = None,
     names: Sequence[str] = (),
 ) -> Drawing:
-    """One evaluation, or two of one input and where they diverge, in one drawing.
+    """One evaluation, or two of one input with their first difference marked, in one drawing.
 
-    `prefix`: of the ids, which must differ among drawings of one page. `width` in pixels, where it is given; two
-    evaluations then stand below each other. `names`: short ones, in place of the references and their expressions.
+    `prefix`: of element ids, which must differ between the drawings of one page. `width` in pixels (None: the natural
+    width); two evaluations are then stacked. `names`: short titles that replace the references and their expressions.
     """
     sheets = [
         _sheet(one, side, width, name)
@@ -45,7 +45,7 @@ def evaluation_drawing(
 def evaluation_drawings(
     explanations: Sequence[Explanation], difference: Divergence | None = None, *, prefix: str = "mp"
 ) -> list[Drawing]:
-    """The same, a drawing for each evaluation: a page puts them beside or below each other, as it has room."""
+    """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked."""
     found = []
     for index, (one, side) in enumerate(_sides(explanations, difference)):
         text = _difference(explanations, difference)
@@ -86,7 +86,7 @@ def _difference(explanations: Sequence[Explanation], difference: Divergence | No
 
 
 def _width(explanation: Explanation, marked: Name | None) -> float:
-    """That of the widest sum, so that none needs a second panel before it has to."""
+    """The width in pixels of the widest sum, so that each sum takes as few panels as possible."""
     widths = [
         bits_width(picture, marked)
         for picture in words.pictures_of(explanation)
@@ -149,8 +149,8 @@ class _Evaluation:
         return texts
 
     def _table(self, table: Sequence[tuple[str, ...]], signals: Sequence[Sequence[Name]]) -> None:
-        """Columns side by side; the last two, which can be read off the pictures, only where there is room; else a
-        paragraph for each line."""
+        """Draw the inputs and products in columns. The last two columns, which the pictures also show, are left out if
+        the sheet is too narrow; if it is narrower still, each line becomes a paragraph."""
         sheet = self.sheet
         marks = [words.is_marked(self.marked, names) for names in signals]
         widths = [max(len(line[column]) for line in table) + 2 for column in range(5)]
@@ -175,7 +175,7 @@ class _Evaluation:
             sheet.y += LINE + below
 
     def _folded(self, line: Sequence[str], marked: bool) -> None:
-        """k: a times b, in as many lines as it takes."""
+        """A term as a paragraph: k: a times b."""
         name, a, b, *_ = line
         self.sheet.paragraph(f"{name}: {a}{f' times {b}' if b else ''}", marked=marked, indent=8)
 
@@ -195,7 +195,7 @@ class _Evaluation:
             sheet.paragraph(result, indent=8)
 
     def _result(self) -> None:
-        """The result by fields, each of which starts a line where the one before leaves too little room."""
+        """Draw the fields of the result; a field that does not fit on the line starts a new one."""
         sheet, fmt, result = self.sheet, self.explanation.model.d, self.explanation.result
         digits, value = to_hex(result, fmt), number_text(result, fmt)
         sheet.paragraph(f"d = {digits}  {value}", "mp-title")

@@ -23,8 +23,9 @@ MODES = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": "
 
 
 def tests(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
-    """A line for each vector with one product whose operands are numbers of the result's format; D is `d`, or the
-    model's result where nothing was observed. Raises InputError if no vector fits."""
+    """A line for each vector that has at most one nonzero product, and operands that d's format (f16, f32 or f64)
+    represents exactly. D is the observed result, or the model's if none was observed. The second item says how many
+    vectors were left out. Raises InputError if no vector fits."""
     lines = [line for row in rows if (line := _line(row)) is not None]
     if not lines:
         raise InputError(

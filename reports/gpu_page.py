@@ -1,5 +1,4 @@
-"""A short page for one GPU, as Markdown: its matrix instructions, their arithmetic in words, and on what each line
-rests."""
+"""A short Markdown page for one GPU: its matrix instructions, their arithmetic in words, and the basis of each line."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ LEGEND = (
 
 
 def architecture_name(arch: str) -> str:
-    """An architecture as people write it: Hopper, CDNA3."""
+    """The usual spelling of an architecture's name: Hopper, CDNA3."""
     return ARCHITECTURES.get(arch, arch.upper() if "dna" in arch else arch.capitalize())
 
 
@@ -87,8 +86,8 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _table(*columns: str) -> list[str]:
-    """The head of a Markdown table. Tables are joined by hand here and in benchmarks: libraries pad columns, so that
-    one longer cell would change every line of a page."""
+    """The head of a Markdown table. Tables are written by hand here and in benchmarks: libraries pad columns, so that
+    one longer cell would change every line of a table."""
     return [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
 
 
@@ -153,7 +152,7 @@ def _row(number: int, sheet: Sheet) -> str:
     formats = values["Formats"] if len(values["Formats"]) < 60 else _shortened(values["Formats"])
     scaled = f"; factors {values['Scale factors']}" if "Scale factors" in values else ""
     rests = "" if first in INSTRUCTIONS else f" {basis.of_file(parse_reference(first))} |"
-    formats = formats.replace("->", "→")  # in which browsers break no line
+    formats = formats.replace("->", "→")  # browsers break lines at a hyphen, not in an arrow
     return f"| {number} | {unit} | `{name}`{more} | {formats}{scaled} | {values['Products']} |{rests}"
 
 
@@ -181,7 +180,8 @@ def _lines(sheets: Sequence[Sheet]) -> list[str]:
 
 
 def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int]) -> str:
-    """On what a line of some sheets rests: each kind once, with the numbers, `*` where it is of some instructions."""
+    """The basis of a line of some sheets: each kind once, with the numbers of its sheets; `*` where it holds for some
+    instructions of a sheet only."""
     kinds: dict[str, dict[int, str]] = {}
     for number in numbers:
         found = [_kind(name, LINES[line]) for name in sheets[number - 1].instructions]

@@ -11,29 +11,30 @@ from smtmodel.explanation import BitLine, Picture
 
 Paint = Callable[[str, str], str]
 
-LEAST_GAP = 6  # columns without a set bit that are worth folding
-LONG_GAP = 30  # the same among bits that are kept, where the line has room for them
+LEAST_GAP = 6  # columns without a set bit from which on they become a gap
+LONG_GAP = 30  # the same among bits kept, if the line is long enough
 TICK = 5
 LEAD = 4  # characters before the first column, for its number
 Column = int | Literal["bar", "gap"]
 BAR: Literal["bar"] = "bar"
 GAP: Literal["gap"] = "gap"
 
-#: what a renderer may show of a cell, as the styles of `Terminal.paint`
+#: the kinds of cells, which are styles of `Terminal.paint`
 FILL, BIT, CARRY, CUT = "fill", "", "carry", "cut"
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The columns of a picture: places from the highest down, bars left of the unit of the maximum exponent and right
-    of the lowest place kept, and gaps where nothing is set. A picture too wide for a line takes several panels."""
+    """The columns of a picture of bits: places (exponents of bits) in descending order, a bar before the place
+    `maximum` of the largest exponent, a bar after the lowest place kept, `unit`, and gaps for columns without a set
+    bit. A picture too wide for a line is split into panels."""
 
     panels: tuple[tuple[Column, ...], ...]
     maximum: int | None
     unit: int | None
 
     def labels(self, panel: int) -> str:
-        """The ruler's numbers, each with its last digit over its column; LEAD characters longer on the left."""
+        """The numbers above the ruler, each with its last digit over its column, after LEAD characters on the left."""
         text = ""
         for position, column in self.ticks(panel):
             text = f"{text:<{LEAD + position + 1 - len(str(column))}}{column}"
@@ -84,7 +85,8 @@ class Grid:
         return "".join(paint(text, style) for style, text in runs)
 
     def cell(self, row: BitLine, place: int) -> tuple[str, str]:
-        """What a row shows at a place, and how: a bit, `x` or `.` for a set or clear bit truncated among kept ones."""
+        """The character of a row at a place, and its style: a bit; or `x` or `.` for a set or clear bit that this row
+        truncates where other rows keep theirs."""
         if not row.bits and not row.cut and place == (self.panels[-1][-1] if self.unit is None else self.unit):
             return "0", BIT
         if row.bits and row.last <= place <= row.first:
@@ -99,8 +101,8 @@ class Grid:
         return ".", FILL
 
     def marker(self, panel: int, spans: Iterable[tuple[int, int, str]]) -> str:
-        """A line of marks: (highest place, lowest place, character) of each span; a bar inside takes the character
-        of the column before it."""
+        """A line of marks for spans (highest place, lowest place, character); a bar or gap repeats the character before
+        it."""
         text, before = "", " "
         ranges = list(spans)
         for column in self.panels[panel]:
@@ -113,7 +115,7 @@ class Grid:
 
 
 def grid_of(picture: Picture, extra: Iterable[BitLine], width: int) -> Grid:
-    """The columns that a picture and further rows need, in lines of `width` characters."""
+    """The columns for a picture and `extra` rows, split into panels of at most `width` characters."""
     rows = [*picture.rows, picture.total, *(row for row in (picture.unwrapped, picture.complement) if row), *extra]
     places = [place for row in rows if row.bits for place in (row.first, row.last)]
     places += [place for row in rows if row.cut for place in (row.cut_first, row.cut_first - len(row.cut) + 1)]
@@ -129,7 +131,7 @@ def grid_of(picture: Picture, extra: Iterable[BitLine], width: int) -> Grid:
 
 
 def _filled(rows: Iterable[BitLine]) -> set[int]:
-    """The places where a row has a set bit, kept or cut."""
+    """The places where a row has a set bit, kept or truncated."""
     found: set[int] = set()
     for row in rows:
         for bits, first in ((row.bits, row.first), (row.cut, row.cut_first)):
@@ -144,7 +146,7 @@ def _columns(picture: Picture, top: int, bottom: int, filled: set[int], least: i
     dull: list[Column] = []
 
     def flush(kept: bool = True) -> None:
-        """Columns without a set bit so far: as they are, or as one gap if they are many."""
+        """Append the pending columns without a set bit: as they are, or as one gap if there are many."""
         columns.extend([GAP] if len(dull) > (least if kept else LEAST_GAP) else dull)
         dull.clear()
 

@@ -1,4 +1,4 @@
-"""JUnit XML, for continuous integration: each vector is a test of the model against the result observed."""
+"""JUnit XML, for continuous integration: each vector compares the model with the observed result."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from queries.compare.observed import ObservedVector
 from smtmodel.display import value_text
 from smtmodel.vectors import to_hex
 
-_FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 has not
+_FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 
 
 def suite(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
-    """One suite. A vector without `d` is skipped; one whose `d` is not the model's result fails with both."""
+    """One test suite. A vector without `d` is skipped; one whose `d` differs from the model's result fails, and shows
+    both."""
     failures, skipped = (sum(row.agrees is state for row in rows) for state in (False, None))
     counts = {"tests": len(rows), "failures": failures, "errors": 0, "skipped": skipped}
     attributes = {"name": _text(name), **{key: str(count) for key, count in counts.items()}}

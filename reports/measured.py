@@ -1,4 +1,4 @@
-"""Sections of a report from what devices and models gave: run, identify, evaluate, study, and files of vectors."""
+"""Sections of a report from results of devices and models: run, identify, evaluate and study, and files of vectors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _title(vector: Vector) -> str:
 
 
 def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
-    """The models behind a vector's predictions where its question is of the library, else its own model."""
+    """(name, model, predicted bits) of each prediction of a vector, if its question is in the library; else the
+    vector's own model, without a prediction."""
     from hypotheses.library import library
 
     question = library().get(str(vector.extra.get("question")))
@@ -94,7 +95,7 @@ def evaluated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 
 
 def identified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
-    """Which unit a device is, and the questions that told."""
+    """Which unit a device is, and the questions that decided it."""
     device, verdict = document["device"], document["verdict"]
     tones: dict[str, Tone] = {"identified": "yes", "no candidate": "no"}
     tone = tones.get(verdict, "open")
@@ -128,7 +129,8 @@ def identified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 
 
 def _parameters(document: dict[str, Any]) -> list[tuple[str, str]]:
-    """What was decided, what was not, and what all candidates of the family have in common."""
+    """The decided parameters, the undecided ones with their values, and those that are the same for all candidates of
+    the family."""
     facts = [(name, format_parameter(value)) for name, value in document["decided"].items()]
     for name, values in document["undecided"].items():
         facts.append((name, "not decided: " + " or ".join(map(format_parameter, values))))

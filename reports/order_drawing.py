@@ -1,4 +1,4 @@
-"""A drawing of a summation tree: its outline with a box for each step and each run of terms."""
+"""A drawing of a summation tree: its outline, with a box for each step and each run of terms."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from queries.order.text import Outline
 from reports.sheet import LETTER, LINE, MARGIN, SIZE, TITLE, Box, Drawing, Sheet
 
-STEP, ROOM = 22.0, 8.0  # how far a step's terms stand right of it, and the space around the text of a box
-LEAST = 18  # characters of a line, however deep its box stands
+STEP, ROOM = 22.0, 8.0  # indentation of a step's terms, and the space around the text of a box
+LEAST = 18  # least number of characters on a line of a deeply nested box
 
 
 def order_drawing(outline: Outline, title: str, notes: Sequence[str], width: float | None = None) -> Drawing:
-    """`notes` stand below the tree. `width` in pixels, where it is given: longer texts take several lines."""
+    """A drawing of an outline, with `notes` below the tree. `width` in pixels, to which texts are wrapped; None: the
+    natural width."""
     longest = [*(len(text) * LETTER for text in notes), len(title) * LETTER * TITLE / SIZE, _width(outline, 0.0)]
     sheet = Sheet(max(longest) + 2 * MARGIN + 2 if width is None else width)
     sheet.paragraph(title, "mp-title")
@@ -31,7 +32,7 @@ def _width(outline: Outline, indent: float) -> float:
 
 
 def _draw(outline: Outline, sheet: Sheet, x: float) -> float:
-    """Draws at the cursor; gives the height of the middle of its own box."""
+    """Draw at the current position; returns the y of the middle of the root's box."""
     most = max(LEAST, int((sheet.right - x - 2 * ROOM + 0.01) / LETTER))
     lines = textwrap.wrap(outline.text, most, break_on_hyphens=False)
     top, tall = sheet.y, len(lines) * LINE + 4

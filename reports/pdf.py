@@ -1,5 +1,8 @@
-"""A drawing as PDF, with its fonts in the file, as journals want them. matplotlib writes it, and is imported here alone
-of the drawings: it embeds DejaVu Sans Mono, of which the layout's letters have the width."""
+"""A drawing as PDF with embedded fonts, as journals require.
+
+This is the only writer of drawings that imports matplotlib, which embeds DejaVu Sans Mono, a font with the character
+width that the layout assumes.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,10 @@ ALIGNED = {"start": "left", "middle": "center", "end": "right"}
 
 
 def pdf_of(drawing: Drawing, *, millimetres: float | None = None) -> bytes:
-    """The drawing as a page of its own size. `millimetres`: its width; without it common text has 7 points.
+    """The drawing as a PDF page of the drawing's size. `millimetres`: its width; None: that at which common text has 7
+    points.
 
-    Raises IncompleteError where matplotlib is missing.
+    Raises IncompleteError if matplotlib is missing.
     """
     try:
         import matplotlib
@@ -28,7 +32,7 @@ def pdf_of(drawing: Drawing, *, millimetres: float | None = None) -> bytes:
     except ImportError:
         raise IncompleteError(f"a PDF needs matplotlib ({install('plots')})") from None
     width, height = drawing.size
-    scale = (millimetres / width if millimetres else MILLIMETRES) / INCH  # inches of a pixel
+    scale = (millimetres / width if millimetres else MILLIMETRES) / INCH  # inches per pixel
     with matplotlib.rc_context({"pdf.fonttype": 42, "hatch.linewidth": 1.1 * scale * 72}):
         figure = Figure(figsize=(width * scale, height * scale))
         FigureCanvasPdf(figure)
@@ -46,7 +50,7 @@ def pdf_of(drawing: Drawing, *, millimetres: float | None = None) -> bytes:
 
 
 class _Painter:
-    """Shapes of a sheet on the axes, each above those before. `points`: of a pixel."""
+    """Draws the shapes of a sheet on the axes, later ones over earlier ones. `points`: per pixel."""
 
     def __init__(self, axes: Any, place: tuple[float, float], points: float, order: int) -> None:
         self.axes, self.points, self.order = axes, points, order

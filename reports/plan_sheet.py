@@ -1,4 +1,4 @@
-"""The numerical data sheet of a plan: what its stages do with K, its units, and the proved bound of its error."""
+"""The numerical data sheet of a plan: how its stages divide K, its units, and the proved bound of its error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plantext import stage_text
 from smtmodel.wording import counted
 
-PLAN = "plan"  # a line rests on the plan that the sheet names
+PLAN = "plan"  # the basis of a line: the plan that the sheet names
 
 
 def sheet_of_plan(plan: Plan, name: str, bound: dict[str, Any]) -> Sheet:

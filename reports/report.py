@@ -20,7 +20,7 @@ from smtmodel.wording import counted
 
 T = TypeVar("T")
 
-#: keys that tell a document of a command from the others -> what makes its sections
+#: keys that identify the document of a command -> the function that makes its sections
 BUILDERS: tuple[tuple[frozenset[str], Callable[[dict[str, Any], Pictures], list[Section]]], ...] = (
     (frozenset({"property", "proofs"}), solved.proved),
     (frozenset({"claims"}), solved.verified),
@@ -34,7 +34,7 @@ BUILDERS: tuple[tuple[frozenset[str], Callable[[dict[str, Any], Pictures], list[
 COMMANDS = "run, identify, separate, prove, verify, distinguish, evaluate or study"
 
 
-#: what other commands print -> what the page takes instead
+#: keys of documents of other commands -> the files to give instead
 ELSEWHERE = {
     frozenset({"devices", "differences"}): "compare: give the vectors that it writes (-o FILE)",
     frozenset({"evaluations", "difference"}): "explain: give the file of the vector",
@@ -42,12 +42,12 @@ ELSEWHERE = {
 
 
 def documents(path: str) -> list[dict[str, Any]]:
-    """The JSON objects of a file: one document, or one a line. Raises InputError."""
+    """The JSON objects in a file, which is one document or has one on each line. Raises InputError."""
     return [document for _, document in _numbered(path)]
 
 
 def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file and the lines on which they begin. Raises InputError."""
+    """The JSON objects in a file, with the numbers of the lines on which they begin. Raises InputError."""
     from smtmodel.vectors import open_text
 
     with open_text(Path(path)) as stream:
@@ -84,7 +84,7 @@ def sections(path: str, pictures: Pictures) -> list[Section]:
 
 
 def _read(read: Callable[[dict[str, Any]], T], document: dict[str, Any], path: str, line: int) -> T:
-    """What a document says. Raises InputError with its place."""
+    """What `read` makes of a document. Its errors are raised as InputError with file and line."""
     try:
         return read(document)
     except KeyError as error:
@@ -96,7 +96,8 @@ def _read(read: Callable[[dict[str, Any]], T], document: dict[str, Any], path: s
 
 
 def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
-    """The sections of a document. Raises ValueError, and what is raised where a document is not as it should be."""
+    """The sections for a document. Raises ValueError and other errors if the document does not have the expected
+    fields."""
     if document.get("schema", 1) != 1:
         raise ValueError(f"schema: {document['schema']!r} is not known; this version reads schema 1")
     advice = next((f"; this is of {text}" for keys, text in ELSEWHERE.items() if keys <= document.keys()), "")
@@ -112,7 +113,7 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 
 
 def environment(program: str) -> jinja2.Environment:
-    """Templates of the package; everything they insert is escaped unless it is markup made here."""
+    """The templates of the package. Everything inserted is escaped, except markup made by this package."""
     found = jinja2.Environment(
         loader=jinja2.PackageLoader("reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
@@ -130,7 +131,7 @@ def _source(found: jinja2.Environment, name: str) -> str:
 
 
 def report(paths: Sequence[str], program: str, title: str = "") -> str:
-    """The page for files of results. `program`: name and version of what makes it. Raises InputError."""
+    """The HTML page for files of results. `program`: name and version of the generating program. Raises InputError."""
     pictures = Pictures()
     found = [section for path in paths for section in sections(path, pictures)]
     for number, section in enumerate(found, 1):

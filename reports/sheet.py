@@ -1,8 +1,7 @@
-"""A drawing as shapes, laid out from the top: text, lines, boxes and cells of bits. Writers make SVG, PDF and TikZ of
-the same shapes (reports/svg.py, pdf.py, tikz.py).
+"""A drawing as shapes, laid out from the top down: text, lines, boxes and cells of bits.
 
-Lengths are in pixels, of which a letter of common text has 12 in height. All text is monospaced, so that its width is
-known without a font.
+Writers convert the same shapes to SVG, PDF and TikZ (reports/svg.py, pdf.py, tikz.py). Lengths are in pixels; common
+text has a font size of 12 pixels. All text is monospaced, so that its width is known without a font.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ LINE = 18.0  # height of a line of text
 CELL, TALL = 13.0, 17.0  # width and height of a bit
 MARGIN = 14.0
 MARK = "◀ differs here"
-NARROWEST = 400.0  # a column of a paper, below which nothing is laid out
-#: millimetres of a pixel where common text is set in 7 points, as captions of papers are
+NARROWEST = 400.0  # a column of a paper: the least width of a layout
+#: millimetres per pixel if common text has 7 points, as captions of papers have
 MILLIMETRES = 7 / 12 * 25.4 / 72.27
-#: of a drawing in a page: below it notes stand under what they are about
+#: width of a drawing in a page; in a narrower one notes are placed below what they refer to
 ROOMY = 660.0
 
 
@@ -72,7 +71,8 @@ class Line:
 
 @dataclass
 class Group:
-    """Shapes that a screen reader reads as `label`, or (without one) shapes that are filled in later."""
+    """Shapes that a screen reader reads as `label`; without a label, a group that is filled after later shapes were
+    added."""
 
     label: str = ""
     shapes: list[Shape] = field(default_factory=list)
@@ -91,7 +91,7 @@ def shapes_of(group: Group) -> Iterator[Text | Box | Line]:
 
 
 class Sheet:
-    """A column of a drawing, `width` pixels wide. `y` is where the next thing goes."""
+    """A column of a drawing, `width` pixels wide. `y`: the position of the next shape."""
 
     def __init__(self, width: float) -> None:
         self.width, self.y = width, MARGIN
@@ -100,7 +100,7 @@ class Sheet:
 
     @property
     def roomy(self) -> bool:
-        """Whether notes have room beside what they are about."""
+        """Whether notes have room beside what they refer to."""
         return self.width >= ROOMY
 
     @property
@@ -108,11 +108,11 @@ class Sheet:
         return self.width - MARGIN
 
     def add(self, shape: Shape) -> None:
-        """A shape in the group that is open."""
+        """Add a shape to the innermost open group."""
         self._open[-1].shapes.append(shape)
 
     def layer(self) -> Group:
-        """Shapes under those that follow, filled when these are known."""
+        """An empty group, painted below all later shapes, to be filled once their positions are known."""
         group = Group()
         self.add(group)
         return group
@@ -127,14 +127,14 @@ class Sheet:
         self._open.pop()
 
     def text(self, x: float, text: str, css: str = "", anchor: str = "start", y: float | None = None) -> None:
-        """A line of text whose baseline is at `y`, or in the middle of the line at the cursor."""
+        """Add a line of text with its baseline at `y`; without `y`, in the line of text at the current position."""
         self.add(Text(x, self.y + 13 if y is None else y, text, css, anchor))
 
     def paragraph(
         self, text: str, css: str = "", marked: bool = False, indent: float = 0.0, crossed: bool = False
     ) -> None:
-        """Wrapped text, with the mark of a difference where there is one; on paper of its own where lines would cross
-        it."""
+        """Add wrapped text, framed as a difference if `marked`; with a background of its own if lines would cross it
+        (`crossed`)."""
         letter = LETTER * TITLE / SIZE if css == "mp-title" else LETTER
         x = MARGIN + indent
         room = self.right - x - (self._words + 2 * LETTER if marked and self.roomy else 0.0)
@@ -148,9 +148,9 @@ class Sheet:
         self.y += below
 
     def labels(self, found: Sequence[Text], left: float) -> int:
-        """Captions where they are wanted, moved so that none leaves the space from `left` to the right margin, or meets
-        another: one that would goes to a line of its own. Each stands on paper, for lines that cross it. The number of
-        lines; each is LINE high."""
+        """Add captions at their positions, shifted to stay between `left` and the right margin. A caption that would
+        overlap another is moved to a further line. Each has a background, as lines may cross it. Returns the number of
+        lines, each LINE high."""
         ends: list[float] = []
         for one in sorted(found, key=lambda label: label.left):
             x = max(left, min(one.left, self.right - one.width))
@@ -161,18 +161,19 @@ class Sheet:
             self.add(Text(x, y, one.text, one.css))
         return len(ends)
 
-    _words = len(MARK) * LETTER  # the width of what a mark says
+    _words = len(MARK) * LETTER  # width of the words of a mark
 
     def mark(self, height: float, taken: float) -> float:
-        """The frame around what differs, which reaches to `taken` on the right, and its words beside that, or under it
-        where there is no room. The height that the words add."""
+        """Add the frame of a difference, `height` high, and its words at the right margin: in the first line if the
+        text, which extends to x = `taken`, leaves room, else in a line of their own. Returns the height added by that
+        line, or 0."""
         below = 0.0 if taken + LETTER + self._words <= self.right else LINE
         self.add(Box(MARGIN - 6, self.y, self.right - MARGIN + 12, height + below, "mp-mark", radius=3))
         self.text(self.right, MARK, "mp-mark", "end", self.y + 13 + (height if below else 0.0))
         return below
 
     def cell(self, x: float, bit: str, kind: str) -> None:
-        """A bit in its cell. `kind`: "" for one that counts, "carry", or "cut"."""
+        """Add a bit in its cell. `kind`: "" (a bit kept), "carry", or "cut" (truncated)."""
         css = f"mp-{kind}{bit}" if kind else "mp-one" if bit == "1" else "mp-zero"
         self.add(Box(x + 0.5, self.y + 0.5, CELL - 1, TALL - 1, css, radius=1.5, hatched=kind == "cut"))
         self.text(x + CELL / 2, bit, css, "middle", self.y + 13)
@@ -183,8 +184,8 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Sheets beside each other in `columns`, or below each other. `prefix`: of ids, which differ among the drawings of
-    a page."""
+    """Sheets arranged in `columns` side by side, or stacked. `prefix`: of element ids, which must differ between the
+    drawings of a page."""
 
     sheets: Sequence[Sheet]
     title: str
@@ -211,8 +212,8 @@ class Drawing:
 
 
 def pixels(millimetres: float) -> float:
-    """The width in pixels of a layout that is this many millimetres wide, with text of 7 points.
-    Raises ParameterError."""
+    """The width in pixels of a drawing that is this many millimetres wide when common text has 7 points. Raises
+    ParameterError."""
     from smtmodel.errors import ParameterError
 
     if millimetres / MILLIMETRES < NARROWEST:

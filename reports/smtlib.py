@@ -1,4 +1,4 @@
-"""Vectors as an SMT-LIB 2.6 script: does the model give another result than the one given?"""
+"""Vectors as an SMT-LIB 2.6 script that asks of each vector whether the model's result differs from the given one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from smtmodel.errors import InputError
 from smtmodel.operands import layout_of
 
 OBSERVED, WRONG = "observed", "wrong"
-LAST_CHECK = "(check-sat)"  # with it ends the text of a Query
+LAST_CHECK = "(check-sat)"  # the end of the text of a Query
 
 
 def script(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
-    """The model once, over the inputs a0, ..., b0, ..., c; `wrong` says that its result differs from `observed`. Then
-    for each vector a scope that fixes both and asks; its status is what the replayed evaluation says. Raises
-    InputError for rows of several models."""
+    """The model is defined once, over the inputs a0, ..., b0, ..., c; `wrong` states that its result differs from
+    `observed`. Each vector is a scope (push, pop) that fixes the inputs and `observed` and asserts `wrong`; its
+    expected status, sat or unsat, comes from evaluating the model. The second item is empty. Raises InputError for rows
+    of several models."""
     models = {row.model.reference: row.model for row in rows}
     if len(models) > 1:
         raise InputError(f"SMT-LIB holds one model, but there are rows of {len(models)}: choose one with --model", name)

@@ -1,4 +1,4 @@
-"""One vector as programs that make its bits: with mmaprobe, PyTorch, C and CUDA."""
+"""One vector as programs that produce its bits: with mmaprobe, PyTorch, C and CUDA."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sides(vector: Vector) -> list[tuple[str, Format, tuple[int, ...]]]:
 
 
 def decimal_text(pattern: int, fmt: Format) -> str:
-    """The number in decimal digits that read back to the same number: all formats lie within f64."""
+    """Decimal digits that read back as the same number; every format is a subset of f64."""
     value = exact_value(pattern, fmt)
     if isinstance(value, str):
         return "-0.0" if value == "-0" else value
@@ -86,7 +86,7 @@ for name in {json.dumps(models)}:
 
 
 def torch(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
-    """Tensors a, b, c (and scale factors) whose bits are the vector's, and the results that models predict."""
+    """PyTorch tensors a, b, c (and scale factors) with the vector's bits, and the results that models predict."""
     lines = ["import torch", ""]
     for name, fmt, patterns in sides(vector):
         size = next(width for width in (8, 16, 32, 64) if width >= fmt.width)
@@ -162,7 +162,7 @@ int main()
 
 
 def cuda(vector: Vector) -> str | None:
-    """A program around the kernel of the instruction, for nvcc; None where there is none."""
+    """A program for nvcc that runs the instruction's kernel on the vector; None if there is no kernel for it."""
     from runner.kernel_source import THREADS, source
     from runner.kernels import CAPABILITIES, kernel_of, target
     from smtmodel.instructions import INSTRUCTIONS

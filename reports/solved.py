@@ -1,4 +1,4 @@
-"""Sections of a report from what solvers answered: distinguish, prove, verify, separate."""
+"""Sections of a report from answers of solvers: distinguish, prove, verify, separate."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def verified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 
 
 def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:
-    """An input of a claim about algorithms: numbers of one format with the results of each."""
+    """Add the input of a claim about algorithms: numbers of one format, and each implementation's result and error."""
     if row is None:
         return
     results = row["results"]

@@ -1,4 +1,4 @@
-"""How the classes of a drawing look: the style sheet of SVG, and what it says of print for the other writers."""
+"""The styles of a drawing's classes: the style sheet for SVG, and its rules for print for the other writers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _RULE = re.compile(r"^((?:\.mp [\w.-]+(?:, )?)+) \{ (.*) \}$", re.MULTILINE)
 
 
 def style_sheet() -> str:
-    """The styles of drawings, whose colours are variables for light and dark screens."""
+    """The style sheet of drawings; its colours are variables with values for light and dark screens."""
     return files("reports").joinpath("templates/picture.css").read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True)
 class Look:
-    """Colours as #rrggbb, None for no paint; `width` of the stroke and `dash` in pixels; `halo`: text is painted on its
-    stroke."""
+    """Colours as #rrggbb (None: not painted); `width` of the stroke and `dash` in pixels; `halo`: the stroke is painted
+    below the fill of the text."""
 
     fill: str | None = None
     stroke: str | None = None
@@ -51,7 +51,7 @@ def _rules() -> tuple[tuple[tuple[str, ...], str], ...]:
 
 
 def _applies(selector: str, tag: str, classes: list[str]) -> bool:
-    """A selector of this style sheet: `.mp tag`, `.mp .class` or `.mp tag.class`."""
+    """Whether a selector of this style sheet (`.mp tag`, `.mp .class` or `.mp tag.class`) applies to an element."""
     wanted, _, name = selector.removeprefix(".mp ").partition(".")
     return wanted in ("", tag) and name in ("", *classes)
 

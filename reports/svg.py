@@ -1,7 +1,7 @@
-"""A drawing as SVG, built as elements, so that nothing needs escaping.
+"""A drawing as SVG, built as XML elements, so that no text needs escaping here.
 
-Built with ElementTree: svgwrite is no longer maintained, and every library of shapes would stand between those of a
-sheet, which PDF and TikZ share, and the elements.
+It uses ElementTree: svgwrite is no longer maintained, and any other library of shapes would be a further layer between
+the shapes of a sheet, which PDF and TikZ share, and the elements.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def number(value: float) -> str:
 
 
 def svg_of(drawing: Drawing, *, styled: bool = True, millimetres: float | None = None) -> str:
-    """The drawing as a document of its own. `styled`: whether it carries its own styles; `millimetres`: its width,
-    where it is not one pixel for one."""
+    """The drawing as an SVG document. `styled`: whether it contains the style sheet; `millimetres`: its width (None:
+    one unit for each pixel)."""
     width, height = drawing.size
     prefix = drawing.prefix
     unit = "mm" if millimetres else ""

@@ -18,8 +18,8 @@ SIDES = ("a", "b", "scale_a", "scale_b")
 
 
 def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
-    """RFC 4180, with a header: id, model, d (observed), predicted, c, a0, ..., b0, ..., scale_a0, ... in hexadecimal.
-    Products that a vector does not give, and an unknown d, are empty."""
+    """CSV (RFC 4180) with a header: id, model, d (observed), predicted, c, a0, ..., b0, ..., scale_a0, ...; patterns
+    are hexadecimal. Fields of missing products, and of d if none was observed, are empty. The second item is empty."""
     counts = _counts(rows)
     header = ["id", "model", "d", "predicted", "c"] + [f"{side}{k}" for side in SIDES for k in range(counts[side])]
     out = io.StringIO()
@@ -38,9 +38,10 @@ def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
 
 
 def npz_arrays(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
-    """Arrays with one row a vector: `a`, `b` (vectors, products), `c`, `d`, `predicted` (vectors,), `scale_a`,
-    `scale_b` (vectors, scale factors), in the narrowest unsigned integers; products not given are zero. `d_known`
-    tells where `d` was observed; `id` and `model` are texts, `schema` the version."""
+    """Arrays with one row for each vector: `a`, `b` of shape (vectors, products); `c`, `d`, `predicted` of shape
+    (vectors,); `scale_a`, `scale_b` of shape (vectors, scale factors); bit patterns in the narrowest unsigned type,
+    with zeros for missing products. `d_known`: whether `d` was observed; `id` and `model` are strings, `schema` is the
+    version."""
     counts = _counts(rows)
     operands = [row.vector.operands for row in rows]
     arrays: dict[str, Any] = {

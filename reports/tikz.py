@@ -1,6 +1,6 @@
-"""A drawing as TikZ, for papers: a tikzpicture of text in the paper's typewriter font, lines and boxes.
+r"""A drawing as TikZ, for papers: a tikzpicture of lines, boxes and text in the document's typewriter font.
 
-It needs `\\usepackage{tikz}` and `\\usetikzlibrary{patterns}`, and nothing else.
+It needs only `\usepackage{tikz}` and `\usetikzlibrary{patterns}`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from reports.styles import Look, look_of
 from reports.svg import number
 
 PACKAGES = r"% needs \usepackage{tikz} and \usetikzlibrary{patterns}"
-POINTS = 72.27 / 25.4  # of a millimetre
+POINTS = 72.27 / 25.4  # per millimetre
 ANCHORS = {"start": "base west", "middle": "base", "end": "base east"}
-#: what TeX reads otherwise, or its typewriter font lacks
+#: characters that are special in TeX, or missing in its typewriter font
 TEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "-": "{-}", "−": "$-$", "±": r"$\pm$", "·": r"$\cdot$",
@@ -21,7 +21,7 @@ TEX = {
 
 
 class _Palette(dict[str, str]):
-    """The names of colours, as they are used."""
+    """The names of colours in TikZ, numbered in the order of use."""
 
     def named(self, colour: str | None) -> str:
         letter = len(self)
@@ -29,9 +29,9 @@ class _Palette(dict[str, str]):
 
 
 def tikz_of(drawing: Drawing, *, millimetres: float | None = None) -> str:
-    """The drawing as a tikzpicture. `millimetres`: its width; without it common text has 7 points."""
+    """The drawing as a tikzpicture. `millimetres`: its width; None: that at which common text has 7 points."""
     width, _ = drawing.size
-    scale = (millimetres / width if millimetres else MILLIMETRES) * POINTS  # points of a pixel
+    scale = (millimetres / width if millimetres else MILLIMETRES) * POINTS  # points per pixel
     body: list[str] = []
     palette = _Palette()
     for (x, y), sheet in zip(drawing.places, drawing.sheets, strict=True):

@@ -1,4 +1,4 @@
-"""What a report shows, as data for its templates: sections, vectors, and the questions put to a device."""
+"""The contents of a report as data for its templates: sections, vectors, and the questions asked of a device."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a model gives, or a device gave, for a vector."""
+    """The result of a model, or of a device, for a vector."""
 
     name: str
     model: str
@@ -42,7 +42,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class VectorView:
-    """`operands`: those that are not zero, in rows: a and b of a product beside each other."""
+    """A vector in a report. `operands`: rows of nonzero operands; a and b of one product share a row."""
 
     title: str
     operands: list[tuple[Operand, ...]]
@@ -55,7 +55,7 @@ class VectorView:
 
 @dataclass(frozen=True)
 class DeviceQuestion:
-    """A question to a device: what was asked, its answer, and what is left."""
+    """A question asked of a device, its answer, and the candidates that remain."""
 
     number: int
     operands: str
@@ -68,7 +68,7 @@ class DeviceQuestion:
 
 @dataclass
 class Section:
-    """One result. `repeat`: the command that gives it again."""
+    """One result. `repeat`: the command that reproduces it."""
 
     kind: str
     title: str
@@ -88,13 +88,14 @@ class Section:
 
 
 class Pictures:
-    """Makes the drawings of a report, each with ids of its own, and stops at a number that a page can hold."""
+    """Makes the drawings of a report, each with its own prefix of ids, up to the number that a page can hold."""
 
     def __init__(self, most: int = MOST_PICTURES) -> None:
         self.left, self.count = most, 0
 
     def draw(self, models: Sequence[Model], vector: Vector) -> list[str]:
-        """The evaluation of a vector under one model, or under two with where they diverge: a picture for each."""
+        """SVG drawings of a vector's evaluation under the first two models, with their first difference marked; empty
+        once the limit is reached."""
         from queries.compare.neighbours import first_difference
 
         if not models or self.left <= 0:
@@ -113,7 +114,7 @@ class Pictures:
 def vector_view(
     title: str, vector: Vector, candidates: Sequence[tuple[str, Model, str | None]], pictures: Pictures
 ) -> VectorView:
-    """A vector with what its candidates give. `candidates`: name, model, and the bits that the results say."""
+    """A vector and the results of its candidates. `candidates`: (name, model, predicted bits or None)."""
     predicted = [(name, model, evaluate_row(model, vector.operands)) for name, model, _ in candidates]
     outcomes = [
         Outcome(name, model.reference, to_hex(d, model.d), value_text(d, model.d), _surprise(said, to_hex(d, model.d)))
@@ -126,7 +127,7 @@ def vector_view(
                                 note))  # fmt: skip
     operands = operands_of(vector)
     total = sum(len(patterns) for _, _, patterns in sides(vector))
-    drawn = {d: model for _, model, d in reversed(predicted)}  # one model of each result
+    drawn = {d: model for _, model, d in reversed(predicted)}  # one model for each result
     firsts = [model for _, model, d in predicted if drawn[d] is model]
     exercises = vector.extra.get("exercises")
     notes = [f"exercises: {', '.join(exercises)}"] if exercises else []

@@ -1,4 +1,4 @@
-"""What a drawing of an evaluation says, in words: one wording for text, for SVG and for reports."""
+"""What a drawing of an evaluation says, in words: the same words in text, SVG and reports."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parameters_text(model: Model) -> str:
 
 
 def pattern_text(pattern: int, fmt: Format, width: int = 0) -> str:
-    """A pattern in hexadecimal, by field if that fits in `width`, and in powers of two."""
+    """A bit pattern in hexadecimal, by fields (if that fits in `width` characters), and as powers of two."""
     digits, value = to_hex(pattern, fmt), number_text(pattern, fmt)
     text = f"{digits}  {bit_fields(pattern, fmt)}  {value}"
     return text if len(text) <= width else f"{digits}  {value}"
@@ -58,7 +58,7 @@ def term_text(row: BitLine) -> tuple[str, str]:
 
 
 def addend_text(explanation: Explanation) -> str:
-    """Exponent and significand of the addend; nothing for a zero, a special value, or one that is not read."""
+    """Exponent and significand of c; empty for a zero, a special value, or a c that is not read."""
     c = explanation.inputs["c"]
     value = exact_value(c.pattern, c.format)
     fact = explanation.facts.get(Name("", Stage.ADDEND, part=Part.EXPONENT))
@@ -93,7 +93,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def step_text(explanation: Explanation, index: int) -> str:
-    """The title of a step: its name, its products, and what comes in."""
+    """The title of a step: its name, its products, and its incoming sums."""
     step, several = explanation.steps[index], len(explanation.steps) > 1
     products = f"product{'s' * (len(step.indices) > 1)} {ranges(step.indices)}" if step.indices else ""
     what = " and ".join(part for part in (products, ", ".join(step.incoming)) if part)
@@ -105,14 +105,14 @@ def step_name(step: Step) -> str:
 
 
 def result_text(explanation: Explanation, step: Step, width: int = 0) -> str:
-    """The result of a step that is not the last; nothing of the last, or where there is none."""
+    """The result of a step; empty for the last step, and for a step without a result."""
     if step.result is None or not step.name or len(explanation.steps) == 1:
         return ""
     return f"{step.name} = {pattern_text(step.result, step.format, width - len(step.name) - 3)}"
 
 
 def passing_text(explanation: Explanation, indices: Sequence[int]) -> str:
-    """Steps of one repetition whose products are all zero."""
+    """Steps of one loop whose products are all zero."""
     first, last = explanation.steps[indices[0]], explanation.steps[indices[-1]]
     assert last.result is not None
     names = step_name(first) if first is last else f"{step_name(first)} to {step_name(last)}"
@@ -133,7 +133,7 @@ def drawn_groups(step: Step) -> list[Group]:
 
 
 def exact_products_text(step: Step) -> str:
-    """The products that are exact in the format that each is rounded to; nothing if there are none."""
+    """The products that are exactly representable in the format to which each is rounded; empty if there are none."""
     exact = [picture for picture in step.pictures if _is_exact_product(picture)]
     numbers = [int(picture.name) for picture in exact]
     formats = {picture.rounded.format.name for picture in exact if picture.rounded}
@@ -145,7 +145,7 @@ def _is_exact_product(picture: Picture) -> bool:
 
 
 def drawn_pictures(step: Step) -> list[Picture]:
-    """The sums of a step, without products that are exact and sums of zeros that are not its last."""
+    """The sums of a step that are drawn: all but exact products and sums of zeros; the last one always."""
     last = step.pictures[-1]
     return [part for part in step.pictures if part is last or (part.rows and not _is_exact_product(part))]
 
@@ -158,8 +158,8 @@ def pictures_of(explanation: Explanation) -> Iterator[Picture]:
 
 
 def step_runs(explanation: Explanation, marked: Name | None) -> Iterator[int | range]:
-    """The steps to be drawn, and runs of steps of one repetition that pass on what comes in. A step where two models
-    diverge is drawn."""
+    """The steps to be drawn (int), and runs of steps of one loop that pass their input unchanged (range). A step in
+    which two models diverge is drawn."""
 
     def kind(index: int) -> tuple[str, int]:
         step = explanation.steps[index]
@@ -185,7 +185,7 @@ def places(names: Sequence[str]) -> str:
 
 
 def factors(explanation: Explanation, row: BitLine) -> list[Input]:
-    """The inputs that a product multiplies; none where its factors are others."""
+    """The inputs that a product multiplies; empty if its factors are not inputs."""
     return [explanation.inputs[f"{side}{row.name}"] for side in "ab"] if row.name.isdigit() else []
 
 
@@ -198,7 +198,7 @@ def is_marked(marked: Name | None, signals: Iterable[Name]) -> bool:
 
 
 def special_text(picture: Picture) -> str:
-    """The rule that decides in place of a sum."""
+    """The rule that decides the result in place of a sum."""
     special = picture.special
     assert special is not None
     head = f"{picture.name}: " if picture.name else ""
@@ -224,7 +224,7 @@ def is_plain(picture: Picture) -> bool:
 
 
 def plain_text(picture: Picture) -> str:
-    """A sum that loses nothing, in a line."""
+    """A sum that loses nothing, on one line."""
     terms = [f"({powers(row.value)})" if row.negative else powers(row.value) for row in picture.rows]
     called = [*(row.name for row in picture.rows), *picture.zeros]
     head = f"{picture.name} = " if picture.name and not picture.single else ""
@@ -239,7 +239,7 @@ def plain_signals(picture: Picture) -> list[Name]:
 
 
 def title_text(picture: Picture) -> str:
-    """What is added, and the exponent that everything is aligned to."""
+    """What is added, and the exponent at which the terms are aligned."""
     if picture.single and picture.rounded is not None:
         return f"{picture.name}: rounded to {picture.rounded.format.name}"
     what = f"{picture.name}: " if picture.name else ""
@@ -269,7 +269,7 @@ def row_note(row: BitLine) -> str:
 
 
 def rounded_text(rounded: Rounded) -> str:
-    """What rounding made of a sum."""
+    """How a sum was rounded, and the result."""
     below = f"half {int(rounded.half)}, sticky {int(rounded.sticky)}"
     lowest = rounded.kept.bits[-1:] or "0"
     how = {
@@ -285,7 +285,7 @@ def rounded_text(rounded: Rounded) -> str:
 
 
 def rounded_line(rounded: Rounded | None) -> BitLine | None:
-    """The result as a line of bits, where rounding changed something that bits can show."""
+    """The result as a row of bits, if rounding truncated or incremented the sum; else None."""
     if rounded is None or rounded.outcome not in ("cut", "raised"):
         return None
     value = exact_value(rounded.pattern, rounded.format)
@@ -296,7 +296,7 @@ def rounded_line(rounded: Rounded | None) -> BitLine | None:
 
 
 def difference_text(difference: Divergence | None, words: tuple[str, str] = ("the first", "the second")) -> str:
-    """Where two evaluations diverge, in a line; `words` are for the two sides."""
+    """Where two evaluations diverge, on one line; `words` name the two sides."""
     if difference is None:
         return "none: every signal that counts is the same"
     sides = [difference.left, difference.right]

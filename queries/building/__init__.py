@@ -1,1 +1,1 @@
-"""A unit built from a device's answers, of which nothing was known."""
+"""Building a unit from a device's answers, without a family of candidates."""

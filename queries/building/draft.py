@@ -1,4 +1,4 @@
-"""Units drafted from a summation tree: the tree gives the steps, a few choices say what each of them does."""
+"""Units drafted from a summation tree: the tree gives the steps, `Choices` the arithmetic of each."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ Start = Literal["pair", "first", "zero", "second", "zero_second"]
 STARTS: tuple[Start, ...] = ("pair", "first", "zero")
 SWAPPED: tuple[Start, ...] = ("second", "zero_second")
 Groups = Literal["", "even_odd", "pairs", "quads"]
-REPEATED = 3  # alike steps that are written as a loop
-PERIODS = (1, 2, 3, 4, 8)  # steps of a chain that come again and again
-DEEPEST = 75  # steps within steps that a unit can have without a loop: some ten calls of Python each
+REPEATED = 3  # repetitions from which on steps are written as a loop
+PERIODS = (1, 2, 3, 4, 8)  # of repetitions that are searched for in the steps of a chain
+DEEPEST = 75  # nested steps without a loop; each takes about ten nested calls of Python
 
 Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it adds
-Stretch = tuple[int, list[Added]]  # steps that repeat after so many
+Stretch = tuple[int, list[Added]]  # a period, and the steps that repeat with it
 Loop = tuple[tuple[int, int], ...]
-#: of a rounding: in the steps of a role, in what leaves them, or elsewhere
+#: where a rounding occurs: in the steps of a role, where their results enter another role, or elsewhere
 Place = int | tuple[Literal["leaves"], int] | Literal["products", "convert", "store"]
 
 
 class TooDeepError(Exception):
-    """A tree without repetition, of more steps than can stand within each other."""
+    """The unit of a tree would need more than DEEPEST nested steps, because too few of them repeat."""
 
 
 @dataclass(frozen=True)
 class How:
-    """How a sum or a product becomes a number of a format ("": that of the result).
+    """How a sum or a product is rounded to a format ("": that of the result).
 
-    `bits`: it is first rounded to this many significant bits, with unbounded exponent, in the mode `first` (None: in
-    the mode of the rounding itself).
+    `bits`: it is first rounded to this many significant bits, with unbounded exponent, in the mode `first` (None:
+    `mode`).
     """
 
     mode: Mode = "nearest_even"
@@ -74,9 +74,10 @@ class How:
 
 @dataclass(frozen=True)
 class Late:
-    """What joins the finished sum of a fused step's products: `sum_bits` and `addend_bits` are kept of them below the
-    larger one. `align`: how the bits below are rounded. `cut`: bits that are kept of the new sum. `reach`: of the
-    addend, in places below the larger one."""
+    """How the finished sum of a fused step's products is added to the step's other operands. `sum_bits`, `addend_bits`:
+    F of the finished sum and of the others, which are aligned at the largest exponent m among them. `align`: how bits
+    below the last place kept are rounded. `cut`: significant bits to which the new sum is rounded. `reach`: an operand
+    more than this many places below m vanishes."""
 
     sum_bits: int
     addend_bits: int
@@ -87,10 +88,11 @@ class Late:
 
 @dataclass(frozen=True)
 class Step:
-    """What the steps of one role do. `fraction_bits`: F of a fused sum; None for one without loss. `groups`: products
-    that are summed first. `rounded`: whether the sum becomes a number. `leaves`: how the result becomes an operand of a
-    step of another role, where it is converted. `negated`: the terms change their signs, and the sum changes its back,
-    rounded as `how` says of the sum itself: what cancels is -0."""
+    """The arithmetic of the steps of one role. `fraction_bits`: F of a fused sum; None for an exact sum. `groups`:
+    products that are summed first. `rounded`: whether the sum is rounded to a format. `leaves`: the rounding of the
+    result where it is an operand of a step of another role; None: no further rounding. `negated`: the terms are added
+    with their signs changed, and the sign of the rounded sum is changed back; `how` is the rounding of the sum of the
+    terms themselves. Exact cancellation then gives -0 when rounding to nearest."""
 
     how: How = How()
     fraction_bits: int | None = None
@@ -107,7 +109,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Store:
-    """The running sum is converted after every so many of its steps."""
+    """The running sum of the root's chain is also rounded, as `how` says, after every `every` steps."""
 
     every: int
     how: How
@@ -115,7 +117,7 @@ class Store:
 
 @dataclass(frozen=True)
 class Reading:
-    """Significant bits of an input that are read, and how it is rounded to them."""
+    """An input is rounded to `bits` significant bits, in `mode`, before it is multiplied."""
 
     bits: int
     mode: Mode
@@ -123,12 +125,16 @@ class Reading:
 
 @dataclass(frozen=True)
 class Choices:
-    """What a tree leaves open. `tree`: which one, where the order itself is open. `steps`: by role.
+    """Everything that a unit needs beside its summation tree. `tree`: the index of the tree, where several are
+    possible. `steps`: by role.
 
-    `start`: how a step begins that adds two products: both at once; the `first` rounded, or added to +0 (`zero`); or
-    the second. `products`: rounded before they are added; `unrounded`: but for those that steps of these roles add,
-    which are exact. `limit`: a product of that power of two or more is infinite. `convert`: the last step's result
-    becomes a number of the result's format. `read_a`, `read_b`: None: as they are.
+    `start`: how a step that adds two products, the first of a chain, begins: "pair": both in one sum; "first": the
+    first is rounded before the second is added; "zero": the first is added to +0, and a fused sum of products alone
+    includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `products`: how products
+    are rounded before they are added (None: they are exact); `unrounded`: the roles of steps whose products are exact
+    all the same. `limit`: a product of magnitude 2^limit or more is infinite. `convert`: a further rounding of the last
+    step's result, to the format of d. `a`, `c`: how subnormals of a and b, and of c, are read. `read_a`, `read_b`:
+    None: all bits are read.
     """
 
     tree: int = 0
@@ -158,7 +164,7 @@ class Choices:
         return {place: how for place, how in found.items() if how is not None}
 
     def with_hows(self, hows: Mapping[Place, How]) -> Choices:
-        """Other roundings in these places."""
+        """The choices with other roundings at these places."""
         steps = tuple(
             replace(step, how=hows.get(role, step.how), leaves=hows.get(("leaves", role), step.leaves))
             for role, step in enumerate(self.steps)
@@ -174,7 +180,7 @@ class Choices:
 
 
 class Drafter:
-    """Drafts units of one tree. `plain`: one of few leaves, written without loops. Raises TooDeepError."""
+    """Drafts units of one tree. `plain`: without loops, for a tree of few leaves."""
 
     def __init__(self, part: Part, asked: Signature, plain: bool = False) -> None:
         self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
@@ -184,7 +190,7 @@ class Drafter:
         self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
 
     def unit(self, choices: Choices) -> Unit:
-        """The unit of some choices. Raises ParameterError where they exclude each other."""
+        """The unit of some choices. Raises ParameterError where they exclude each other, and TooDeepError."""
         asked, draft = self.asked, _Draft(self, choices)
         found = draft.value(self.root, (), 1, 0)
         if choices.convert is not None:
@@ -196,7 +202,7 @@ class Drafter:
         )
 
     def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
-        """What a chain starts from, and its stretches of steps that repeat."""
+        """The start of a chain, and its steps in stretches, each with the period of its repetition."""
         assert self.outliner is not None
         if id(branch) not in self._chains:
             start, steps = self.outliner.steps(branch)
@@ -209,7 +215,8 @@ class Drafter:
         return self._chains[id(branch)]
 
     def _repeats(self, steps: Sequence[Added], period: int) -> int:
-        """How often the first steps come, each time as far from the last; once where that is too seldom for a loop."""
+        """How many times the pattern of the first `period` steps occurs in succession, its products shifted by one
+        constant stride. Fewer than REPEATED times count as 1 for a period of 1, and as 0 for longer ones."""
         assert self.outliner is not None
         first, shape, distances = self.outliner.first, self.outliner.shape, set()
         count = period
@@ -228,11 +235,12 @@ class _Draft:
         self.drafter, self.choices = drafter, choices
 
     def does(self, node: Sum) -> Step:
-        """What a step of the tree does."""
+        """The arithmetic of a step of the tree."""
         return self.choices.steps[self.drafter.roles[id(node)]]
 
     def value(self, branch: Sum | Leaf, loop: Loop, level: int, depth: int) -> Node:
-        """A branch as a node; `loop`: the loops that shift its products."""
+        """The expression of a branch. `loop`: level and stride of each enclosing loop that shifts the branch's
+        products; `level`: of the next loop inside; `depth`: of nested steps. Raises TooDeepError."""
         if depth > DEEPEST:
             raise TooDeepError
         if not isinstance(branch, Sum):
@@ -251,7 +259,7 @@ class _Draft:
                 last, alone = steps[-1][0], False
                 if found is None:
                     found, steps = self.begun(start, steps, loop, level, depth)
-                    alone = self.choices.start in SWAPPED  # the first step may now add what stood before the others
+                    alone = self.choices.start in SWAPPED  # the first step now adds the product before the others
                 while steps:
                     count = len(steps) // period * period if len(steps) >= REPEATED * period and not alone else 1
                     alone = False
@@ -270,18 +278,19 @@ class _Draft:
         return found
 
     def does_then(self, step: Added) -> tuple[Step, int]:
-        """What a step of a chain does, and which stores of the running sum come before it."""
+        """The arithmetic of a step of a chain, and how many times the running sum has been stored before it."""
         return self.does(step[0]), self.stored(step[1])
 
     def stored(self, branches: Iterable[Sum | Leaf]) -> int:
-        """How often the running sum is stored before the last of these branches joins it."""
+        """How many times the running sum has been stored before the last of these branches is added."""
         store = self.choices.store
         if store is None:
             return 0
         return max(self.drafter.turns[leaf] for branch in branches for leaf in leaves_of(branch)) // store.every
 
     def joined(self, value: Node, branch: Sum | Leaf, node: Sum, added: Sequence[Sum | Leaf]) -> Node:
-        """The value of a branch as an operand of a step that adds something to it."""
+        """The value of a branch as an operand of the step `node`, which adds `added` to it: rounded further where the
+        roles differ or the running sum is stored in between."""
         if isinstance(branch, Sum):
             leaves = self.does(branch).leaves
             if leaves is not None and self.drafter.roles[id(branch)] != self.drafter.roles[id(node)]:
@@ -294,7 +303,7 @@ class _Draft:
     def begun(
         self, start: Sum | Leaf, steps: list[Added], loop: Loop, level: int, depth: int
     ) -> tuple[Node, list[Added]]:
-        """What a chain begins with, and the steps that are left."""
+        """The expression with which a chain begins, and the steps that follow."""
         node, added = steps[0]
         other = added[0]
         if isinstance(start, Sum) or start == "c" or node.kind != "binary" or isinstance(other, Sum):
@@ -311,7 +320,8 @@ class _Draft:
         return first, steps
 
     def _goes_on(self, start: Leaf, steps: Sequence[Added]) -> bool:
-        """Whether the first product stands where a loop over the others would have the place before them."""
+        """Whether the first product continues the stride of the products in the next REPEATED steps, so that one loop
+        can add all of them."""
         numbers = [start, *(added[0] for _, added in steps[:REPEATED])]
         if self.drafter.outliner is None or len(steps) < REPEATED:
             return False
@@ -336,7 +346,7 @@ class _Draft:
     def step(
         self, node: Sum, added: Sequence[Sum | Leaf], running: Node | None, loop: Loop, level: int, depth: int
     ) -> Node:
-        """One step: the sum so far, if there is one, and what is added."""
+        """One step: the running sum (None: there is none) plus `added`."""
         leaves = sorted(leaf for leaf in added if isinstance(leaf, int))
         sums = [
             self.joined(self.value(child, loop, level, depth + 1), child, node, added)
@@ -361,7 +371,8 @@ class _Draft:
         return self.made(self.late(does, leaves, [*sums, *ends], loop, level), does.how)
 
     def late(self, does: Step, leaves: Sequence[int], others: Sequence[Node], loop: Loop, level: int) -> Node:
-        """A fused sum of products, of groups of them first, and then what joins it."""
+        """A fused step of two stages: the fused sum of its products, or of each group of them, then the fused sum of
+        these totals and the other operands."""
         late, bits = does.late, does.fraction_bits
         assert bits is not None
         group = GROUPED[does.groups]
@@ -379,7 +390,8 @@ class _Draft:
         return found if late.cut is None else Cut(found, late.cut, late.align, self._format(does.how).emin)
 
     def products(self, leaves: Sequence[int], loop: Loop, level: int) -> list[Node]:
-        """Products as terms of a sum: one range of them where they are evenly spaced."""
+        """Products as terms of a sum: one range (Each) if there are three or more, evenly spaced, without scale
+        factors."""
         steps = {later - earlier for earlier, later in pairwise(leaves)}
         if len(leaves) < 3 or len(steps) > 1 or self.drafter.asked.scale is not None:
             return [self.term(leaf, loop) for leaf in leaves]
@@ -404,11 +416,11 @@ class _Draft:
         return Scale(product, Element("scale_a", block), Element("scale_b", block))
 
     def place(self, leaf: int) -> int:
-        """The place of a product, without what the loops add."""
+        """The index of a product, without the offsets that loops add."""
         return leaf
 
     def read(self, element: Element, reading: Reading | None) -> Node:
-        """An input as far as its bits are read."""
+        """An input rounded to the significant bits that are read of it."""
         if reading is None:
             return element
         fmt = self.drafter.asked.a if element.operand == "a" else self.drafter.asked.b
@@ -417,7 +429,7 @@ class _Draft:
     # -- sums
 
     def total(self, node: Sum, terms: Sequence[Node]) -> Node:
-        """The sum of terms as a step does it, rounded."""
+        """The sum of terms with the arithmetic of a step, rounded if the step rounds."""
         does = self.does(node)
         if does.negated:
             return self.negated(does, terms)
@@ -429,7 +441,7 @@ class _Draft:
         return self.made(total, does.how) if does.rounded else total
 
     def negated(self, does: Step, terms: Sequence[Node]) -> Node:
-        """The sum of terms with their signs changed, rounded the other way, with its sign changed back."""
+        """The sum of the terms with their signs changed, rounded in the mirrored mode, and its sign changed back."""
         if does.fraction_bits is not None or not does.rounded:
             raise ParameterError("negated", "only sums that are exact, and rounded then, are drafted so")
         how, fmt = replace(does.how, mode=MIRRORED.get(does.how.mode, does.how.mode)), self._format(does.how)
@@ -454,7 +466,7 @@ class _Draft:
         return FusedSum(tuple(terms), does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
 
     def made(self, term: Node, how: How) -> Node:
-        """A term as a number."""
+        """A term rounded to a format."""
         fmt = self._format(how)
         if how.bits is not None:
             term = Cut(term, how.bits, how.first or how.mode)
@@ -465,7 +477,7 @@ class _Draft:
 
 
 class _Shifted(_Draft):
-    """In a loop whose variable starts at `base` products stand where they would without it."""
+    """Drafts the body of a loop whose variable starts at `base`: the indices of products are relative to `base`."""
 
     base: int
 

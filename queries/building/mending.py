@@ -1,4 +1,4 @@
-"""Units that are a change or two away from one that gives most answers: a defect of one term, one bit short."""
+"""Units a few changes away from one that gives most of the answers: for instance one term that keeps a bit less."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode
 from smtmodel.unit import Unit
 
-CHANGES = 3  # that are made one after another
-WIDER = ("f32", "f64")  # in which a sum may be rounded before it becomes a shorter number
+CHANGES = 3  # made one after another
+WIDER = ("f32", "f64")  # to which a sum may be rounded before it is rounded to a format of fewer bits
 TAKEN = 3  # units that are changed further
-Wrong = NDArray[np.bool_]  # the answers that a unit does not give
+Wrong = NDArray[np.bool_]  # for each unit and answer: whether the unit gives another one
 
 
 def of_result(unit: Unit, result: Node) -> Unit:
-    """A unit of the same signature."""
+    """A unit of the same signature with another expression for its result."""
     return Unit(unit.a, unit.b, unit.c, unit.length, result, unit.scale, unit.scale_block)
 
 
 def in_mode(unit: Unit, mode: Mode) -> Unit:
-    """The unit with all that it rounds rounded in one mode."""
+    """The unit with one mode for all its roundings."""
 
     def changed(node: Node) -> Node | None:
         if isinstance(node, Round):
@@ -44,7 +44,7 @@ def in_mode(unit: Unit, mode: Mode) -> Unit:
 
 
 def beside(unit: Unit) -> Iterator[Unit]:
-    """The units that differ in one parameter, of all terms or of one term of a fused sum."""
+    """The units that differ in one parameter, of all terms or of one term of a fused sum, or by one rounding."""
     seen = {unit.result}
     for _, _, near in neighbours(Model("", unit)):
         if near.unit.result not in seen and _alike(unit, near.unit):
@@ -60,7 +60,7 @@ def _alike(unit: Unit, other: Unit) -> bool:
 
 
 def _of_one_term(root: Node) -> Iterator[Node]:
-    """The expressions in which one term of a fused sum keeps a bit less, or one more, than the others."""
+    """The expressions in which one term of a fused sum keeps one bit less, or one bit more."""
     for node in walk(root):
         if not isinstance(node, FusedSum) or node.carry_bits is not None:
             continue
@@ -73,7 +73,7 @@ def _of_one_term(root: Node) -> Iterator[Node]:
 
 
 def _rounded_twice(root: Node) -> Iterator[Node]:
-    """The expressions in which one rounding follows another one to a longer format, or no longer does."""
+    """The expressions in which a result is rounded to a format of more bits first, or no longer is."""
     for node in walk(root):
         if not isinstance(node, Round):
             continue
@@ -90,7 +90,8 @@ def _with(root: Node, old: Node, new: Node) -> Node:
 
 
 def _apart(item: Node) -> Iterator[tuple[list[Node], int]]:
-    """The parts of an operand in which each of its terms stands alone, and its place among them."""
+    """For each term of an operand: the operand split into parts so that this term is a part of its own, and the index
+    of that part."""
     if not isinstance(item, Each):
         yield [item], 0
         return
@@ -108,7 +109,8 @@ def _range(item: Each, places: Sequence[int]) -> list[Node]:
 
 
 def _kept(node: FusedSum, at: int, parts: Sequence[Node], place: int, change: int) -> Node | None:
-    """The sum with one part of an operand kept to fewer or more bits."""
+    """The sum in which one part of the operand at position `at` keeps `change` more fraction bits (fewer if negative);
+    None if no such sum exists."""
     terms: list[tuple[int, Node]] = []
     for position, item in enumerate(node.items):
         terms += [(position, part) for part in parts] if position == at else [(position, item)]
@@ -121,8 +123,8 @@ def _kept(node: FusedSum, at: int, parts: Sequence[Node], place: int, change: in
 
 
 def mended(units: Sequence[Unit], wrong: Callable[[Sequence[Unit]], Wrong]) -> list[Unit]:
-    """The units that give every answer, of those a few changes away from some: each change gives more answers than the
-    unit before it. `wrong`: of each unit, the answers that it does not give."""
+    """The units that give every answer, reached from the given ones by up to CHANGES changes, each of which lowers the
+    number of wrong answers. `wrong`: for each unit (row) and answer (column), whether the unit gives another answer."""
     nearest = _nearest(list(dict.fromkeys(units)), wrong)
     for _ in range(CHANGES):
         if not nearest or nearest[0][0] == 0:
@@ -134,7 +136,7 @@ def mended(units: Sequence[Unit], wrong: Callable[[Sequence[Unit]], Wrong]) -> l
 
 
 def _nearest(units: Sequence[Unit], wrong: Callable[[Sequence[Unit]], Wrong]) -> list[tuple[int, Unit]]:
-    """The units with the fewest wrong answers; all that have none."""
+    """The TAKEN units with the fewest wrong answers, and all units without any; with the number of wrong answers."""
     if not units:
         return []
     counts = wrong(units).sum(axis=1)

@@ -1,4 +1,4 @@
-"""Which instructions of the table, and units that ship, a unit is: by their form, else by proof."""
+"""Which instructions of the table, and shipped units, a unit is equal to: by normal form, else by proof."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
 
 @dataclass
 class Naming:
-    """What a model is, of several. `equal`: proved equal to it, each with how that is known; `witnesses`: rows that
-    tell some apart, where nothing else was concluded; `open`: neither."""
+    """The result of `name_of`. `equal`: the models proved equal to the given one, each with the reason; `witnesses`:
+    inputs, as rows of bit patterns, on which some of the models compared by proof differ; `open`: the models not proved
+    equal."""
 
     equal: list[tuple[Model, str]] = field(default_factory=list)
     witnesses: list[tuple[int, ...]] = field(default_factory=list)
@@ -35,8 +36,9 @@ class Naming:
 def name_of(
     own: Model, others: Sequence[Model], options: Options, deadline: float | None, most: int | None = None
 ) -> Naming:
-    """What a model is, of others that answer as it does as far as was asked: by form, else by proof, of at most `most`
-    of them, until the deadline (of time.monotonic)."""
+    """Which of the models `others`, which agree with `own` on all inputs asked so far, are equal to it: by normal form,
+    then by rewriting, then by proof for at most `most` of the rest (None: for all), until the deadline (of
+    time.monotonic)."""
     equal = [(model, SAME_FORM) for model in others if same_by_form(own, model)]
     equal += _by_rewriting(own, _without(others, equal), options, deadline)
     found = partition([own, *_without(others, equal)[:most]], options, confirm=True, deadline=deadline)
@@ -52,7 +54,7 @@ def _without(models: Sequence[Model], known: Sequence[tuple[Model, str]]) -> lis
 def _by_rewriting(
     own: Model, others: Sequence[Model], options: Options, deadline: float | None
 ) -> list[tuple[Model, str]]:
-    """Those that rules of rewriting give the form of the first, each with how."""
+    """The models that rewriting rules bring to the same form as `own`, each with the reason. Stops at the deadline."""
     normaliser = Normaliser(options, confirmed=True)
     mine = candidate_of(own.any_nan, normaliser)
     found: list[tuple[Model, str]] = []
@@ -66,22 +68,23 @@ def _by_rewriting(
 
 
 def of_known_form(drafts: Sequence[Model], known: Sequence[Model]) -> Model | None:
-    """The first draft that has the form of what is known."""
+    """The first draft that has the normal form of one of the known models; None if there is none."""
     return next((draft for draft in drafts if any(same_by_form(draft, model) for model in known)), None)
 
 
 def same_by_form(one: Model, other: Model) -> bool:
-    """Whether two units have one normal form, but for the patterns of NaNs."""
+    """Whether two units have one normal form, the patterns of NaN results aside."""
     return normal_form(any_pattern(one.unit.result)) == normal_form(any_pattern(other.unit.result))
 
 
 def any_pattern(node: Node) -> Node:
-    """The expression whose NaNs have any pattern."""
+    """The expression with the pattern of NaN results left unspecified."""
     return _patterned(node, None, 0)
 
 
 def with_nan(unit: Unit, nan: int | None) -> Unit:
-    """The unit whose NaNs of the result's width have this pattern."""
+    """The unit whose roundings to the width of d give this pattern for NaN (None: any quiet NaN); those to other widths
+    give any quiet NaN."""
     found = _patterned(unit.result, nan, unit.d.width)
     return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block)
 
@@ -92,19 +95,20 @@ def _patterned(node: Node, nan: int | None, width: int) -> Node:
             return None
         pattern = nan if part.rounding.format.width == width else None
         if part.rounding.nan is not None and not part.rounding.keeps_nan:
-            pattern = part.rounding.nan  # a number
+            pattern = part.rounding.nan  # in this format the NaN becomes a number
         return Round(_patterned(part.term, nan, width), replace(part.rounding, nan=pattern))
 
     return replaced(node, changed)
 
 
 def why_of(equality: Equality) -> str:
-    """Why two are equal, and who says so as well."""
+    """The reason why two models are equal, and the solvers that confirmed it."""
     return equality.why + (f", confirmed by {' and '.join(equality.confirmed)}" if equality.confirmed else "")
 
 
 def same_signature(asked: Model) -> list[Model]:
-    """The instructions of the table and the units that ship, of these formats and this length."""
+    """The instructions of the table, the shipped units and (for one product) IEEE's fused multiply-adds with the
+    formats, length and scale factors of a model."""
     formats = asked.a.name, asked.b.name, asked.c.name
     found = [
         name for name, row in INSTRUCTIONS.items() if (row.a, row.b, row.c) == formats and row.length == asked.length

@@ -1,4 +1,5 @@
-"""Which steps of a summation tree are taken to do the same, and the tree of a few leaves that shows what one does."""
+"""Roles: which steps of a summation tree are assumed to have the same arithmetic, and small sets of leaves that reveal
+it."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from queries.order.tree import Leaf, Node, compact, leaves_of, nodes_of
 
 Roles = dict[int, int]  # the role of each step, by its identity
 Turns = dict[Leaf, int]
-LISTED = 3  # sums of a step that are named
-OPERANDS = 5  # branches of a step that get a number where it is looked at
+LISTED = 3  # sums of a step that are written out
+OPERANDS = 5  # branches of a step that get a nonzero leaf
 
 
 @dataclass(frozen=True)
 class Part:
-    """A tree, and the roles of its steps. The first role is the root's, and one stands before all that are below it.
-    `turns`: of each leaf, the number of the step in which it joins the tree's longest chain."""
+    """A tree and the roles of its steps, numbered from the root, whose role is 0, towards the leaves. `count`: of
+    roles. `turns`: for each leaf, the number of the step in which it joins the root's chain."""
 
     root: Node | Leaf
     roles: Roles
@@ -30,13 +31,14 @@ class Part:
         return [node for node in nodes_of(self.root) if self.roles[id(node)] == role]
 
     def adds_below(self, role: int, kept: frozenset[Leaf]) -> bool:
-        """Whether some of these leaves meet in a step of a role below."""
+        """Whether two or more of these leaves are added in a step of a role further from the root than `role`."""
         few = self.of_few(kept)
         assert few is not None
         return any(len(node.children) > 1 and few.roles[id(node)] > role for node in nodes_of(few.root))
 
     def of_few(self, kept: frozenset[Leaf]) -> Part | None:
-        """The tree of some leaves. A step with one of them alone still rounds it; two such of one role are one."""
+        """The tree restricted to some leaves; None if it has none of them. A step left with one operand still rounds
+        it; it is merged with that operand if this is a step of the same role."""
         roles: Roles = {}
         found: dict[int, Node | Leaf | None] = {}
         for node in nodes_of(self.root):
@@ -57,14 +59,14 @@ class Part:
 
 
 def adders_of(part: Part) -> dict[Leaf, int]:
-    """Of each leaf, the role of the step that adds it."""
+    """For each leaf, the role of the step that adds it."""
     steps = ((part.roles[id(node)], node) for node in nodes_of(part.root))
     return {child: role for role, node in steps for child in node.children if not isinstance(child, Node)}
 
 
 def alike(root: Node | Leaf) -> Part:
-    """Steps of one place in a pattern have one role: those of a chain that add what has one shape, and those of
-    branches of one shape."""
+    """Steps at corresponding places of a repeated pattern have one role: steps of a chain whose added operands have the
+    same shapes, and corresponding steps of branches of the same shape."""
     outliner, keys = Outliner(root), _Keys()
     waiting: list[tuple[Node | Leaf, Hashable]] = [(root, ())]
     while waiting:
@@ -81,7 +83,7 @@ def alike(root: Node | Leaf) -> Part:
 
 
 def apart(root: Node | Leaf) -> Part:
-    """Every step has its own role."""
+    """Every step has a role of its own."""
     keys = _Keys()
     for number, node in enumerate(reversed(nodes_of(root))):
         keys.give(node, number)
@@ -94,7 +96,9 @@ def uniform(root: Node | Leaf) -> Part:
 
 
 def turns_of(root: Node | Leaf) -> Turns:
-    """When each leaf joins the chain that a tree is; a chain that starts with one product counts it as a step."""
+    """For each leaf, the number of the step in which it joins the root's chain, which follows the largest operand of
+    each step (Outliner.steps). Leaves of the chain's start have 0; the steps count from 1 if the start is a single
+    product, else from 0."""
     if not isinstance(root, Node):
         return {root: 0}
     start, steps = Outliner(root).steps(root)
@@ -116,9 +120,10 @@ class _Keys:
 
 
 def placements(part: Part, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
-    """Some sets of leaves that show what the steps of a role do: one below each of a step's branches, so that steps
-    below have nothing to add, now and then one that a step beside it adds, as what two steps keep between them may be
-    converted later, and some that meet its result later, and each other in no step of a role below."""
+    """Up to `count` sets of leaves that reveal the arithmetic of a role. Each has one leaf below every branch of some
+    step of the role (of OPERANDS branches at most), so that steps below it add nothing. Some sets also have a leaf of a
+    neighbouring step, as results may be converted between two steps. Most have one or two leaves that are added to the
+    result later, and that meet no other leaf in a step of a role further from the root."""
     steps = part.steps(role)
     parents = {id(child): node for node in nodes_of(part.root) for child in node.children if isinstance(child, Node)}
     everything = leaves_of(part.root)
@@ -134,7 +139,7 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
             chosen += [child for child in steps[at - 1].children if not isinstance(child, Node)][:1]
         top = node
         while number % 2 == 0 and id(top) in parents and part.roles[id(parents[id(top)])] == role:
-            top = parents[id(top)]  # what leaves all steps of this role may be converted
+            top = parents[id(top)]  # the result of the last step of this role may be converted
         inside = frozenset(leaves_of(node if top is part.root else top))
         outside = [leaf for leaf in everything if leaf not in inside]
         if outside:
@@ -148,7 +153,7 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
 
 
 def words_of(node: Node) -> str:
-    """What a step adds: c, sums of the steps below in brackets, products by their numbers."""
+    """The operands of a step: c, sums of the steps below in brackets, products by their numbers."""
     sums = [child for child in node.children if isinstance(child, Node)]
     found = ["c"] if "c" in node.children else []
     found += [f"({_products(child)})" for child in sums[:LISTED]] + ["..."] * (len(sums) > LISTED)
@@ -162,5 +167,5 @@ def _products(branch: Node) -> str:
 
 
 def kinds_of(part: Part) -> dict[int, str]:
-    """What kind of sum the steps of each role are."""
+    """The kind of sum of each role's steps."""
     return {part.roles[id(node)]: node.kind for node in nodes_of(part.root)}

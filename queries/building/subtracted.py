@@ -1,7 +1,8 @@
-"""Products, and c, that a device subtracts: it is asked with signs turned, and the unit that is found turns them back.
+"""Products, and c, that a device subtracts: the device is asked with these signs inverted, and the unit found is given
+the inversions.
 
-A unit adds products. One that subtracts a[k] * b[k] adds the product of -1 * a[k], which is exact, and b[k]; one that
-subtracts c adds -1 * c.
+A unit adds products. To subtract a[k] * b[k] it adds the product of -1 * a[k], which is exact, and b[k]; to subtract c
+it adds -1 * c.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Place = int | str  # a product, or "c"
 
 
 def subtracted(ask: AskDevice, asked: Signature) -> frozenset[Place]:
-    """The products, and c, of which 1 alone gives a negative number: one question each. None of a device with scale
-    factors."""
+    """The products, and c, that give a negative result when their value is 1 and every other term is zero: one question
+    for each. Empty for a device with scale factors."""
     if asked.scale is not None:
         return frozenset()
     places: list[Place] = [*range(asked.length), *(["c"] if asked.addend else [])]
@@ -43,14 +44,14 @@ def _alone(place: Place, asked: Signature) -> Operands[int]:
 
 
 def named(places: frozenset[Place], asked: Signature) -> str:
-    """The terms that are subtracted, in words."""
+    """The subtracted terms, in words."""
     products = sorted(place for place in places if isinstance(place, int))
     every = "every product" if len(products) == asked.length else f"the products at {', '.join(map(str, products))}"
     return " and ".join([*([every] if products else []), *(["c"] if "c" in places else [])])
 
 
 def turned(operands: Operands[int], places: frozenset[Place], asked: Signature) -> Operands[int]:
-    """The input with the signs of a[k], and of c, turned in these places; products that are missing are +0."""
+    """The input with the sign bits of a[k], and of c, inverted at these places; products that are missing are +0."""
     missing = (0,) * (asked.length - len(operands.a))
     a = tuple(x ^ asked.a.sign_bit if k in places else x for k, x in enumerate((*operands.a, *missing)))
     c = operands.c ^ asked.c.sign_bit if "c" in places else operands.c
@@ -58,22 +59,22 @@ def turned(operands: Operands[int], places: frozenset[Place], asked: Signature) 
 
 
 def _opposite_of(term: Node) -> Element | None:
-    """The element whose sign a term changes."""
+    """The element that a term multiplies by -1; None if the term is anything else."""
     if not isinstance(term, Product) or not isinstance(term.left, Literal) or not isinstance(term.right, Element):
         return None
     return term.right if term == minus(term.right, term.left.format) else None
 
 
 def minus(number: Node, fmt: Format) -> Product:
-    """The product of -1, in some format, and a number."""
+    """The product of -1, in format `fmt`, and a number."""
     return Product(Literal(power_pattern(fmt, -1, 0), fmt), number)
 
 
 def turned_back(unit: Unit, places: frozenset[Place]) -> Unit:
-    """The unit that subtracts in these places what the given one adds."""
+    """The unit that subtracts the terms at these places, which the given unit adds."""
 
     every = places.issuperset(range(unit.length))
-    in_place = every or places <= {"c"}  # no loop has products of both kinds
+    in_place = every or places <= {"c"}  # no loop has both added and subtracted products
 
     def turns(part: Element) -> bool:
         if part.operand == "a" and part.index is not None:

@@ -1,4 +1,4 @@
-"""The types of the JSON documents that commands print, by what the commands are about.
+"""The types of the JSON documents that commands print, by subject.
 
-A docstring under a field is its description in the schema. A field that is not always there has ABSENT for its default.
+A docstring below a field is the field's description in the JSON Schema. A field with the default ABSENT may be missing.
 """
