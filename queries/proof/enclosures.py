@@ -179,7 +179,7 @@ def _format(unit: Unit | PlanAt, node: Element) -> Format:
 
 @rule
 def constant(unit: Unit | PlanAt, node: Constant) -> Made:
-    """A zero is exact, and never counts in an alignment by an exponent of its own."""
+    """A zero is exact, and has no exponent of its own in an alignment."""
     if not isinstance(node, Constant):
         raise RuleError("constant: not a constant")
     return Made(Enclosed(unit, node, (), numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
@@ -406,10 +406,11 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     """A sum of multiples of 2^g, where g is the largest e_t - F_t of a term that is not zero, or of a floor in place of
     e_t: 2^g <= the largest weight_t * 2^-F_t + the largest 2^(floor - F). A term loses at most one unit 2^g, half of
     that to nearest; rounding down it only falls, rounding up it only rises; one that lies beyond its reach r, |v| <
-    head * 2^(g - r - 1), is lost. If there is a frame, a term m of the opposite sign contributes -m - 1 units, and so
-    does a zero: if v is truncated to m units, |v| is in [m, m + 1), and the contribution differs from v by at most one
-    unit. Without a frame, and without floors, a term with e - F = g loses nothing if it has at most F digits below its
-    exponent; so if that is true of all terms, one of them loses nothing.
+    head * 2^(g - r - 1), is lost. If there is a frame, a term of which a magnitude of m units is kept, of the sign
+    opposite to the frame's, counts m + 1 units in its direction, and so does a zero (m = 0): truncated, |v| is in [m, m
+    + 1) units, and m + 1 differs from it by at most one unit. Without a frame, and without floors, a term with e - F =
+    g loses nothing if it has at most F digits below its exponent; so if that is true of all terms, one of them loses
+    nothing.
 
     |v| < head_t * 2^(g + F_t) of each term, and at most two units more."""
     goals = _joined("grid", node, places, _every_term(node.items, places), premises)

@@ -507,7 +507,7 @@ def _left(space: Space, side: str, kind: Words, premises: Sequence[Theorem]) -> 
 
 @dataclass(frozen=True)
 class ShareClaim:
-    """That |value(first) - value(second)|, or error(first), is at most share * M: `values`: those of its parts, for
+    """That |value(first) - value(second)|, or error(first), is at most share * M. `values`: those of its parts, for
     `Within`; `size`: results of at most size * M are in the range of the exact sum; `zeros`: the lemmas about units
     that are needed where M is zero."""
 

@@ -1,7 +1,7 @@
 """The steps by which a plan computes one element of D: tiles, additions, loops. A plan's stages call an engine;
 `Recorder` is an engine that records the steps, so that rules are about steps and do not refer to stages.
 
-Steps do not contain which products they add: `Places` records these, and that each product is added once.
+Steps do not contain which products they add: `Places` records these, and checks that each product is added once.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def _apart(forms: Sequence[Form]) -> Form:
 
 
 def _put(form: Form, change: Callable[[Factor], Form]) -> Form:
-    """The form with another form in place of every magnitude: an upper bound if each of these is one of its
-    magnitude."""
+    """The form with another form in place of every magnitude: an upper bound, if each form put in is an upper bound of
+    its magnitude."""
     return total(
         reduce(lambda x, y: x * y, map(change, item), number(value))
         for atom, value in form.flat().parts.items() for item in atom
