@@ -15,8 +15,8 @@ SHARE, LEAST = 1.5, 4.0  # time for confirmation: this multiple of the proof's, 
 def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
     """The lemmas, each with the answer of a second engine where time allows; the proof took `spent` seconds.
 
-    The first round gives every lemma little time, so that a hard one takes none from the others; lemmas of one text
-    are asked once.
+    The first round gives each lemma a quarter of the time that is left, so that a hard one leaves time for the others.
+    Lemmas with the same query text are proved once. Raises SolverFaultError if two engines contradict each other.
     """
     allowed = max(LEAST, SHARE * spent)
     if options.timeout is not None:

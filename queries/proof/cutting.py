@@ -11,9 +11,9 @@ from pysmt.walkers import IdentityDagWalker
 
 
 class Abstraction(IdentityDagWalker):  # type: ignore[misc]
-    """Substitution that does not look below what it replaces: a cut-point abstracts a whole cone of terms.
+    """Substitution that does not descend into the terms that it replaces: a cut-point abstracts a whole cone of terms.
 
-    An abstraction is for one set of changes: what is built alike in the terms that it is given is walked once.
+    An instance has one set of replacements and keeps its results: a subterm that several terms share is walked once.
     """
 
     def __init__(self, environment: Environment, changes: Mapping[FNode, FNode]) -> None:
@@ -21,7 +21,7 @@ class Abstraction(IdentityDagWalker):  # type: ignore[misc]
         self.memoization = dict(changes)
 
     def __call__(self, term: FNode) -> FNode:
-        """The term with the changes made."""
+        """The term with all replacements made."""
         changed: FNode = self.walk(term) if self.memoization else term
         return changed
 
@@ -34,8 +34,8 @@ class Abstraction(IdentityDagWalker):  # type: ignore[misc]
 
 
 def conjuncts(term: FNode) -> list[FNode]:
-    """The parts of a conjunction, nested ones taken apart."""
-    found, waiting = [], [term]  # no recursion: a conjunction of many is nested as deep
+    """The conjuncts of a term, nested conjunctions flattened."""
+    found, waiting = [], [term]  # no recursion: a conjunction of n terms may be nested n deep
     while waiting:
         part = waiting.pop()
         if part.is_and():
@@ -57,7 +57,8 @@ def symbols_of(terms: Iterable[FNode]) -> list[FNode]:
 
 
 def linked(parts: Sequence[FNode], goal: Sequence[FNode]) -> list[FNode]:
-    """Those of some terms that say something about the goal's variables, or about theirs: what is nearer first."""
+    """The terms of `parts` that share a symbol with the goal, directly or through other terms of `parts`; those that
+    are linked through fewer terms first."""
     known = {symbol for term in goal for symbol in term.get_free_variables()}
     found, rest = list[FNode](), list(parts)
     while near := dict.fromkeys(part for part in rest if not known.isdisjoint(part.get_free_variables())):
@@ -68,8 +69,8 @@ def linked(parts: Sequence[FNode], goal: Sequence[FNode]) -> list[FNode]:
 
 
 def renamed(environment: Environment, parts: Sequence[FNode]) -> tuple[tuple[FNode, ...], dict[FNode, FNode]]:
-    """Terms with their symbols named by the order in which they occur: what has one form becomes one text. With the new
-    symbol of each."""
+    """Terms with their symbols renamed in order of occurrence, so that terms of one form have one text; and the new
+    symbol of each old one."""
     manager = environment.formula_manager
     names: dict[FNode, FNode] = {}
     for symbol in symbols_of(parts):

@@ -1,8 +1,8 @@
-"""Lemmas about what a parameter of the datapath changes: of one alignment, one product or one rounding.
+"""Lemmas about the effect of a parameter of the datapath on one alignment, one product or one rounding.
 
-Each speaks of every nonzero number of a range (`ranges.Range`), or of every magnitude that can be rounded, and calls
-the code that evaluates units. A magnitude of `SPARE` bits more than a result has stands for those of any width: of
-what lies below, rounding sees only whether it is zero.
+Each is about every nonzero number of a range (`ranges.Range`), or about every magnitude that can be rounded, and its
+claim calls the code that evaluates units. Magnitudes with `SPARE` bits more than a result suffice for those of any
+width: of the bits below, rounding depends only on whether all are zero.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def _text(target: Target) -> str:
 
 @dataclass(frozen=True)
 class BoundKeeps:
-    """For a largest exponent m >= e below `bound`: a number with the exponent e, aligned at m or at `bound`, with
-    `bits` kept below, is the same number."""
+    """For every m with e <= m < `bound`: a number with the exponent e has the same value aligned at m as aligned at
+    `bound`, with `bits` bits kept below."""
 
     range: Range
     bits: int
@@ -51,7 +51,7 @@ class BoundKeeps:
 
 @dataclass(frozen=True)
 class AlignmentKeepsUnit:
-    """A number with the exponent e, aligned at any m >= e with `bits` kept below, is a multiple of 2^unit."""
+    """A number with the exponent e, aligned at any m >= e with `bits` bits kept below m, is a multiple of 2^unit."""
 
     range: Range
     bits: int
@@ -63,7 +63,7 @@ class AlignmentKeepsUnit:
 
     @property
     def top(self) -> int:
-        """From this m on it is so because its last bit counts 2^(m - bits)."""
+        """From this m on the lemma holds for any term, as the last bit kept counts 2^(m - bits)."""
         return self.unit + self.bits
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
@@ -76,8 +76,8 @@ class AlignmentKeepsUnit:
 
 
 def _below_maximum(one: Range, given: tuple[Bits, ...], top: int) -> tuple[Term, int, Bits, Bit]:
-    """The term, the least exponent, the largest one from there, and whether it is one: the term's or more, and at most
-    `top`."""
+    """The term; the least exponent of the range; m, counted from that; and whether both are admitted: the term is in
+    the range, and m is at least its exponent and at most `top`."""
     *_, exponent, maximum = given
     width = max(exponent.width, maximum.width)
     own = maximum.zext(width)
@@ -87,7 +87,7 @@ def _below_maximum(one: Range, given: tuple[Bits, ...], top: int) -> tuple[Term,
 
 @dataclass(frozen=True)
 class LargestIsKept:
-    """A number of the range, aligned at its own exponent with `bits` kept below, is not zero."""
+    """A number of the range, aligned at its own exponent with `bits` bits kept below, is not zero."""
 
     range: Range
     bits: int
@@ -198,12 +198,12 @@ class NumberIsKept:
 
 @dataclass(frozen=True)
 class _OfMagnitudes(ABC):
-    """A lemma about magnitudes of `width` bits in units of 2^low to 2^high, with signs."""
+    """A lemma about signed magnitudes of `width` bits in units of 2^low to 2^high (`span`)."""
 
     @property
     @abstractmethod
     def span(self) -> tuple[int, int, int]:
-        """The width, and the lowest and the highest place of the last bit."""
+        """The width in bits, and the least and the largest exponent of the last bit."""
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
         width, low, high = self.span
@@ -219,8 +219,9 @@ class _OfMagnitudes(ABC):
 
 @dataclass(frozen=True)
 class RoundsAlike(_OfMagnitudes):
-    """A magnitude rounded for two targets of one format is one pattern. `fitting`: one of at most 2^p units of the
-    smallest subnormal number or more, where p is the format's precision; else any."""
+    """A magnitude has one pattern, rounded for either of two targets of one format. `fitting`: about magnitudes of at
+    most 2^p units, where p is the format's precision and a unit is at least the smallest subnormal number; else about
+    any."""
 
     left: Target
     right: Target
@@ -248,7 +249,7 @@ class RoundsAlike(_OfMagnitudes):
 
 @dataclass(frozen=True)
 class RoundingKeepsUnit(_OfMagnitudes):
-    """A multiple of 2^unit, not zero, rounded for a target, is a multiple of it, or infinite; and not zero, if
+    """A nonzero multiple of 2^unit, rounded for a target, is a multiple of 2^unit, an infinity or NaN; and not zero if
     `nonzero`."""
 
     target: Target

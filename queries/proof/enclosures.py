@@ -1,4 +1,4 @@
-"""What is proved of a node: how far its value lies from the exact one, and what alignments ask of it.
+"""What is proved of a node: how far its value lies from the exact one, and the quantities that an alignment needs.
 
 Of a node N, v(N) is its value in the unit; x(N) is that of the same expression without rounding, the inputs as the unit
 reads them (where it reads subnormals as zero, so does x). Every statement is about all finite inputs on which no
@@ -43,9 +43,9 @@ Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables tha
 
 @dataclass(frozen=True)
 class Facts:
-    """-low <= v - x <= high, and |x| <= size. If v counts in an alignment as a term that is not zero, it does with an
-    exponent e where 2^e <= weight, least <= e, |v| < head * 2^e, and v is a multiple of 2^(e - digits). v is a multiple
-    of 2^grid, and has at most `bits` significant bits. `formats`: v is a number of one of these. None: not known."""
+    """-low <= v - x <= high, and |x| <= size. If v counts as nonzero in an alignment, its exponent e there satisfies
+    2^e <= weight, least <= e and |v| < head * 2^e, and v is a multiple of 2^(e - digits). v is a multiple of 2^grid,
+    and has at most `bits` significant bits. `formats`: v is a number of one of these. None: not known."""
 
     low: Form
     high: Form
@@ -76,8 +76,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Assumption:
-    """Of the result so far of the loop of a level (`CHAIN`: the addend of a chain of instructions): it is a number of
-    one of these formats, |v - x| <= error, |x| <= size, for any two numbers error and size."""
+    """The result so far of the loop of a level (`CHAIN`: the addend of a chain of instructions) is a number of one of
+    these formats, with |v - x| <= error and |x| <= size, for any two numbers error and size."""
 
     level: int
     formats: frozenset[Format]
@@ -88,8 +88,8 @@ CHAIN = -1
 
 @dataclass(frozen=True)
 class Enclosed:
-    """The facts of a node of a unit (or of a plan, outside of its sums), with these values of loop variables; a loop
-    variable without a value has any."""
+    """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
+    values of the others."""
 
     unit: Unit | PlanAt
     node: Node
@@ -108,7 +108,7 @@ def bound_places(node: Node, places: Mapping[int, int]) -> Places:
 
 
 def terms_of(item: Node, places: Mapping[int, int]) -> Iterator[tuple[Node, Places]]:
-    """The terms that an operand of a sum stands for."""
+    """The terms of an operand of a sum (`Each`: several), each with its values of loop variables."""
     if isinstance(item, Each):
         for place in item.places:
             yield from terms_of(item.body, {**places, item.level: place})
@@ -136,9 +136,9 @@ def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], p
 
 def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid: int | None = None,
             flushed: bool = False) -> Facts:  # fmt: skip
-    """What holds of a number of one of these formats: its exponent e is that of its magnitude, at least emin; with f
-    fraction bits it is a multiple of 2^(e - f). One that is not zero is 2^grid at least, which tells how far a
-    subnormal number lies below 2^emin: 2^e <= |v| + 2^emin - 2^grid. `flushed`: none is subnormal."""
+    """The facts about a number v of one of these formats: its exponent e is that of its magnitude, but at least emin;
+    with f fraction bits v is a multiple of 2^(e - f). If v is not zero, |v| >= 2^grid, so that 2^e <= |v| + 2^emin -
+    2^grid, also if v is subnormal. `flushed`: v is not subnormal."""
     if not formats:
         return Facts(low, high, size, NOUGHT, None, Fraction(2), 0, None, 0, formats)
     own = min(fmt.emin - fmt.fraction for fmt in formats)
@@ -155,8 +155,8 @@ def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid:
 
 @rule
 def element(unit: Unit | PlanAt, node: Element, places: Places = ()) -> Made:
-    """An input is exact, v = x. Its exponent e is that of its magnitude, or emin if that is smaller (a subnormal
-    number, where these are kept): 2^e <= max(|x|, 2^emin), and emin <= e. A number with f fraction bits is a multiple
+    """An input is exact, v = x. Its exponent e is that of its magnitude, but at least emin (which counts for subnormal
+    numbers, where these are kept): 2^e <= max(|x|, 2^emin), and emin <= e. A number with f fraction bits is a multiple
     of 2^(e - f), and below 2 * 2^e."""
     if places != bound_places(node, dict(places)):
         raise RuleError("element: it has other loop variables")
@@ -179,7 +179,7 @@ def _format(unit: Unit | PlanAt, node: Element) -> Format:
 
 @rule
 def constant(unit: Unit | PlanAt, node: Constant) -> Made:
-    """A zero is exact, and never counts in an alignment by an exponent of its own."""
+    """A zero is exact, and has no exponent of its own in an alignment."""
     if not isinstance(node, Constant):
         raise RuleError("constant: not a constant")
     return Made(Enclosed(unit, node, (), numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
@@ -199,9 +199,9 @@ def literal(unit: Unit | PlanAt, node: Literal) -> Made:
 
 @rule
 def assumed(unit: Unit, node: Running | Element, formats: frozenset[Format]) -> Made:
-    """The result so far of a loop, under the assumption that it is a number of these formats, |v - x| <= E and
-    |x| <= A, for any E and A. Likewise the addend c, as the result before it in a chain of instructions, which may lose
-    a subnormal number where it is read: |v - x| <= E + 2^emin."""
+    """The result so far of a loop, under the assumption that it is a number of these formats, |v - x| <= E and |x| <=
+    A, for any E and A. Likewise the addend c, which is the previous result in a chain of instructions; if c reads
+    subnormal numbers as zero, |v - x| <= E + 2^emin."""
     level, lost, flushed = CHAIN, NOUGHT, False
     if isinstance(node, Running):
         level = node.level
@@ -217,7 +217,8 @@ def assumed(unit: Unit, node: Running | Element, formats: frozenset[Format]) -> 
 
 
 def _multiplied(facts: Sequence[Facts]) -> Facts:
-    """Of exact products: |v1 v2 - x1 x2| <= |x1| e2 + |x2| e1 + e1 e2; exponents and places of last bits add up."""
+    """The facts about an exact product: |v1 v2 - x1 x2| <= |x1| e2 + |x2| e1 + e1 e2; exponents add up, and so do the
+    places of last bits."""
     one = facts[0]
     for two in facts[1:]:
         e, f = one.error, two.error
@@ -242,7 +243,8 @@ def _operands(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
 @rule
 def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
     """An exact product, v = v1 v2: |v - x| <= |x1| e2 + |x2| e1 + e1 e2. Unnormalised, its exponent is the sum of its
-    factors'. Normalised, 2^e <= |v| < 2 * 2^e, and one digit more lies below, as |v| < 4 * 2^(sum of the exponents)."""
+    factors'. Normalised, 2^e <= |v| < 2 * 2^e, and v has one digit more below its exponent, as |v| < 4 * 2^(sum of the
+    exponents)."""
     goals = _joined("product", node, places, _operands(node, places), premises)
     found = _multiplied([goal.facts for goal in goals])
     if node.normalised:
@@ -264,7 +266,7 @@ def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Place
 
 
 def grid_of(every: Sequence[Facts]) -> int | None:
-    """A place of which all are multiples; a zero is one of any."""
+    """An exponent g such that all values are multiples of 2^g (a zero is, of any); None: not known."""
     found = [facts.grid for facts in every if not facts.is_zero]
     return min((grid for grid in found if grid is not None), default=0) if None not in found else None
 
@@ -293,22 +295,22 @@ LOSSES: dict[Mode, tuple[Fraction, Fraction]] = {
 
 @dataclass(frozen=True)
 class _Aligned:
-    """A term of a fused sum: F, the bits kept of it, and its reach."""
+    """A term of a fused sum: its facts, the number F of fraction bits kept of it (`bits`), and its reach."""
 
     facts: Facts
     bits: int
     reach: int | None
 
     def lemma(self, mode: Mode) -> AlignmentLoses | None:
-        """What the datapath does to it, where its significand is of known bits: as many as it has digits, and above
-        those as many as its head needs."""
+        """The lemma about its alignment, for a significand of `digits` bits below its exponent and as many above as its
+        head needs; None if one of them is not known, or the head is not a power of two from 1 on."""
         digits, head = self.facts.digits, self.facts.head
         if digits is None or head is None or head.denominator > 1 or head.numerator & (head.numerator - 1):
             return None
         return AlignmentLoses(digits + head.numerator.bit_length() - 1, digits, self.bits, mode)
 
     def loss(self, mode: Mode, side: int) -> Fraction:
-        """What it loses at most, in units of 2^m."""
+        """The most that it falls (`side` 0) or rises (1) by alignment, in units of 2^m. Raises RuleError."""
         kept = LOSSES[mode][side] * power(-self.bits)
         if self.reach is None:
             return kept
@@ -318,16 +320,16 @@ class _Aligned:
 
     @property
     def whole(self) -> bool:
-        """Whether it loses nothing if it lies at 2^m itself."""
+        """Whether it loses nothing if its exponent is m."""
         return self.facts.digits is not None and self.facts.digits <= self.bits
 
     def safe(self, m: int) -> bool:
-        """Whether it loses nothing at this m, wherever it lies."""
+        """Whether it loses nothing aligned at this m, whatever its exponent is."""
         return self.reach is None and self.facts.grid is not None and self.facts.grid >= m - self.bits
 
 
 def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[_Aligned]:
-    """The terms that are not zero for certain."""
+    """The terms of a fused sum, without those that are certainly zero."""
     count, position, found = len(node.items), 0, []
     bits = node.fraction_bits if isinstance(node.fraction_bits, tuple) else (node.fraction_bits,) * count
     for item, own, far in zip(node.items, bits, node.reach or (None,) * count, strict=True):
@@ -345,7 +347,8 @@ def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> l
 
 
 def with_lemmas(made: Made, lemmas: Sequence[Theorem], known: Sequence[Lemma]) -> Made:
-    """With lemmas about the datapath, which must be those of the node. Raises RuleError."""
+    """What a rule made, with lemmas about the datapath as further premises; each must be one of `known`. Raises
+    RuleError."""
     if any(not isinstance(lemma, Theorem) or lemma.goal not in known for lemma in lemmas):
         raise RuleError("a lemma is about another datapath")
     return replace(made, premises=(*made.premises, *lemmas))
@@ -354,13 +357,14 @@ def with_lemmas(made: Made, lemmas: Sequence[Theorem], known: Sequence[Lemma]) -
 @rule
 def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
     """A fused sum, aligned at 2^m. A term of which F bits are kept loses at most 2^(m - F), half of that to nearest;
-    rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F): so is a
-    term at m itself, if F holds its digits; then one term of all loses nothing. A term beyond its reach r has
-    e <= m - r - 1 and loses |v| < head * 2^(m - r - 1). One sticky bit is half a unit of the finest F more.
+    rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F). A term
+    whose exponent is m is one if it has at most F digits below its exponent; so if all terms have at most F digits, one
+    of them loses nothing. A term beyond its reach r has e <= m - r - 1 and loses |v| < head * 2^(m - r - 1). A sticky
+    bit adds at most half a unit 2^(m - F), for the largest F.
 
-    m is the largest exponent of a term, 2^m <= the largest weight; or a bound that counts in it (`zeros`, `least`,
-    `floors`), which changes nothing where no term's exponent lies below it. A sum that wraps must have room for the
-    heads of all its terms: |v| < (sum of heads) * 2^m <= 2^(1 + carry bits) * 2^m."""
+    m is the largest exponent of a term, 2^m <= the largest weight; or a lower bound of m (`zeros`, `least`, `floors`),
+    which changes nothing if no term's exponent lies below it. A sum that wraps must have room for the heads of all its
+    terms: |v| < (sum of heads) * 2^m <= 2^(1 + carry bits) * 2^m."""
     goals = _joined("fused", node, places, _every_term(node.items, places), premises)
     terms, mode = _aligned(node, places, goals), node.rounding
     if not terms:
@@ -401,10 +405,12 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
 def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     """A sum of multiples of 2^g, where g is the largest e_t - F_t of a term that is not zero, or of a floor in place of
     e_t: 2^g <= the largest weight_t * 2^-F_t + the largest 2^(floor - F). A term loses at most one unit 2^g, half of
-    that to nearest; rounding down it only falls, rounding up it only rises; one that lies beyond its reach r,
-    |v| < head * 2^(g - r - 1), is lost. Where there is a frame, a term of the other sign counts one unit more than what
-    is kept of it: truncated, v in [m, m + 1) units, it then differs by one unit at most; a zero does too. Without one,
-    a term whose e - F is g loses nothing if F holds its digits; so if F holds those of all, one of them loses nothing.
+    that to nearest; rounding down it only falls, rounding up it only rises; one that lies beyond its reach r, |v| <
+    head * 2^(g - r - 1), is lost. If there is a frame, a term of which a magnitude of m units is kept, of the sign
+    opposite to the frame's, counts m + 1 units in its direction, and so does a zero (m = 0): truncated, |v| is in [m, m
+    + 1) units, and m + 1 differs from it by at most one unit. Without a frame, and without floors, a term with e - F =
+    g loses nothing if it has at most F digits below its exponent; so if that is true of all terms, one of them loses
+    nothing.
 
     |v| < head_t * 2^(g + F_t) of each term, and at most two units more."""
     goals = _joined("grid", node, places, _every_term(node.items, places), premises)
@@ -450,16 +456,17 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
 
 
 def cut_loses(bits: int, mode: Mode) -> RoundingLoses:
-    """What a cut to so many bits loses: it is a rounding to a format of them without a largest number
-    (smtmodel/nodes/cut.py), whatever its exponents; the lemma is about those of f32."""
+    """The lemma about the loss of a cut to `bits` bits. A cut is a rounding to a format with that many significant bits
+    and no largest number (smtmodel/nodes/cut.py). Its loss does not depend on the range of exponents; the lemma takes
+    that of f32."""
     return RoundingLoses(Format(f"{bits} bits", 8, bits - 1, 127, "none"), mode)
 
 
 @rule
 def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
     """A sum y rounded to n bits at its own exponent e, 2^e <= |y|: it loses at most 2^(e - n + 1), half to nearest.
-    With a least exponent the unit is 2^(least - n + 1) at least, which loses nothing of a multiple of it. Without one,
-    what a sum that is zero counts as is not known."""
+    With a least exponent the unit is at least u = 2^(least - n + 1), and a multiple of u loses nothing where u is the
+    unit. Without one, the exponent with which a zero sum counts in an alignment is not known."""
     (goal,) = goals = _joined("cut", node, places, _operands(node, places), premises)
     y, fraction = goal.facts, node.bits - 1
     exact = y.bits is not None and y.bits <= node.bits
@@ -475,10 +482,10 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
 
 @rule
 def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
-    """A term y as a number of a format with f fraction bits, if it does not overflow: it loses at most one unit of the
-    last place, half to nearest: 2^(e - f) <= 2^-f |y| if |y| >= 2^emin, else 2^(emin - f), which loses nothing of a
-    multiple of it. Where subnormal results are flushed, |y| < 2^emin is lost. Of f + 1 significant bits nothing is
-    lost if |y| >= 2^emin."""
+    """A term y, rounded without overflow to a format with f fraction bits, loses at most one unit of the last place,
+    half of one to nearest. If |y| >= 2^emin, the unit is 2^(e - f) <= 2^-f |y|, and a y of at most f + 1 significant
+    bits loses nothing. Else the unit is 2^(emin - f), and a multiple of it loses nothing; where subnormal results are
+    flushed, all of y is lost."""
     (goal,) = goals = _joined("rounded", node, places, _operands(node, places), premises)
     facts = after_rounding(goal.facts, node.rounding)
     lemma = RoundingLoses(node.rounding.format, node.rounding.mode)
@@ -486,7 +493,8 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
 
 
 def after_rounding(y: Facts, how: Rounding) -> Facts:
-    """What `rounded` says of a term of which this is known. Raises RuleError."""
+    """The facts about a term with the facts `y` once it is rounded, as in `rounded`. Raises RuleError for a format
+    without signs or subnormal numbers."""
     fmt = how.format
     if not (fmt.signed and fmt.subnormals):
         raise RuleError(f"rounded: {fmt.name} has no sign, or no subnormal numbers")
@@ -514,8 +522,8 @@ def whole(premise: Theorem) -> Made:
 
 @rule
 def weakened(premise: Theorem, claimed: Form) -> Made:
-    """A bound holds if it is raised: coefficients may rise, the largest of some magnitudes is at most their sum, and a
-    magnitude at most itself raised."""
+    """A bound implies a larger one: one with larger coefficients, with the sum of some magnitudes in place of the
+    largest of them, or with a raised magnitude (`Factor.raised`) in place of the magnitude."""
     goal: Enclosed = goal_of(premise, Enclosed, "weakened")
     error = goal.facts.error
     if not (claimed.covers(error) or claimed.covers(error.merged())):

@@ -1,7 +1,8 @@
-"""Facts about terms: what holds of all values of some symbols, proved one from another.
+"""Facts about terms: statements about all values of some symbols, each proved from others.
 
-A lemma is a question with terms cut out: a free symbol stands for each, in what is known and in the claim alike. That
-over-approximates, so that an engine's "unsat" holds whichever terms are cut and whichever facts are used.
+A lemma is a query in which a free symbol replaces each of some terms (cut-points), in the facts and in the claim alike.
+This over-approximates: if an engine answers "unsat", the claim holds, whichever terms are cut out and whichever facts
+are used.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from smtmodel.carriers.terms import TermCarrier
 
 
 class Basis:
-    """What facts are about: terms of a carrier, of all values of their symbols that meet what is `assumed`."""
+    """What facts are about: terms of one carrier, for all values of their symbols that satisfy `assumed`."""
 
     def __init__(self, carrier: TermCarrier, assumed: FNode) -> None:
         self.carrier, self.assumed = carrier, assumed
@@ -31,7 +32,8 @@ class Basis:
 
 @dataclass(frozen=True)
 class Fact:
-    """A term is true wherever what the basis assumes is, and every symbol of a maximum is that maximum."""
+    """A term is true for all values of the symbols that satisfy the assumption of the basis and give every symbol of a
+    maximum the value of that maximum."""
 
     basis: Basis
     term: FNode
@@ -42,14 +44,15 @@ class Fact:
 
 @rule
 def given(basis: Basis) -> Made:
-    """What is assumed holds."""
+    """The assumption of a basis is a fact."""
     return Made(Fact(basis, basis.assumed))
 
 
 @rule
 def defined(basis: Basis, symbol: FNode, terms: Sequence[FNode], alike: Theorem | None = None) -> Made:
-    """The symbol of a maximum is at least each of its terms, and one of them: for any values of these there is such a
-    number, and nothing else is said of it. Terms may stand there that are `alike` them."""
+    """The symbol of a maximum is at least each of its terms, and equals one of them: for any values of the terms there
+    is such a number, and nothing else constrains it. By the theorem `alike`, other terms that equal these may take
+    their place."""
     known, premises = basis.carrier.maxima.get(symbol), [] if alike is None else [alike]
     if known is not None and alike is not None:
         known = frozenset(map(_others(basis, alike, "defined"), known))
@@ -67,10 +70,10 @@ def follows(
     answer: Callable[[Query], Answer],
     inputs: Sequence[FNode] = (),
 ) -> Made:
-    """F1, ..., Fn are facts. If no values of the symbols of F'i and C' make all F'i true and C' false, where a fresh
-    symbol stands for each term that is cut out of Fi and C, then C holds wherever the Fi do: a counterexample gives one
-    of the question, each fresh symbol with the value of its term. Leaving out conjuncts of the Fi makes that stronger,
-    and names of symbols are of no account."""
+    """F1, ..., Fn are facts and C is the claim; in F'i and C' a fresh symbol replaces each term that is cut out. If no
+    values of the symbols make all F'i true and C' false, C holds wherever all Fi do: values that make all Fi true and C
+    false, with the value of its term for each fresh symbol, make all F'i true and C' false. To prove C from fewer
+    conjuncts of the Fi is to prove more, and names of symbols do not matter."""
     goals = [goal_of(fact, Fact, "follows") for fact in facts]
     if any(goal.basis is not basis for goal in goals):
         raise RuleError("follows: a fact is about something else")
@@ -86,9 +89,10 @@ def follows(
 def question(
     basis: Basis, claim: FNode, facts: Sequence[FNode], cuts: Iterable[FNode], inputs: Sequence[FNode] = ()
 ) -> tuple[Query, dict[FNode, FNode]]:
-    """Is there a counterexample? What says nothing of the claim's symbols, or of theirs, is left out. Symbols are named
-    by the order in which they occur, so that lemmas of one form are one text; `inputs`: nothing is left out, they keep
-    their names, and their values are asked for. With what each symbol of the question stands for. Raises RuleError."""
+    """The query for a counterexample, and the term or symbol that each symbol of the query replaces. Conjuncts that
+    share no symbol with the claim, directly or through others, are left out, and symbols are named in order of
+    occurrence, so that lemmas of one form have one text. With `inputs`, nothing is left out, symbols keep their names,
+    and the query asks for the values of `inputs`. Raises RuleError if a fresh symbol is in use already."""
     carrier = basis.carrier
     fresh: dict[FNode, FNode] = {}
     for cut_out in cuts:
@@ -103,19 +107,20 @@ def question(
     goal = conjuncts(cut(carrier.manager.Not(claim)))
     parts = [part for fact in facts for part in conjuncts(cut(fact))]
     stands = {symbol: term for term, symbol in fresh.items()}
-    if inputs:  # a counterexample is an input, all of it
+    if inputs:  # a counterexample has a value for every input
         return Query(tuple(inputs), (*goal, *parts)), stands
     asserted = [*goal, *linked(parts, goal)]
     terms, names = renamed(carrier.environment, asserted)
     return Query((), terms), {new: stands.get(old, old) for old, new in names.items()}
 
 
-# -- terms in each other's place
+# -- terms that equal others
 
 
 @dataclass(frozen=True)
 class Alike:
-    """Terms, and others that have the same values, one each, wherever what is assumed is true."""
+    """Terms, and for each of them, in the same order, another one that has the same value wherever the assumption is
+    true."""
 
     basis: Basis
     terms: tuple[FNode, ...]
@@ -126,7 +131,8 @@ class Alike:
 
 
 def _others(basis: Basis, alike: Theorem, name: str) -> Callable[[FNode], FNode]:
-    """What is known to be alike a term; a term itself is."""
+    """A function from a term to the one that equals it by the theorem, or to itself if the theorem is not about it.
+    Raises RuleError."""
     goal: Alike = goal_of(alike, Alike, name)
     if goal.basis is not basis:
         raise RuleError(f"{name}: what is alike is about something else")
@@ -136,7 +142,7 @@ def _others(basis: Basis, alike: Theorem, name: str) -> Callable[[FNode], FNode]
 
 @rule
 def themselves(basis: Basis, terms: Sequence[FNode]) -> Made:
-    """Terms are alike themselves."""
+    """Reflexivity: a term equals itself."""
     if not basis.holds(*terms):
         raise RuleError("themselves: a term of another carrier")
     return Made(Alike(basis, tuple(terms), tuple(terms)))
@@ -144,7 +150,7 @@ def themselves(basis: Basis, terms: Sequence[FNode]) -> Made:
 
 @rule
 def replaced(alike: Theorem, changes: Sequence[tuple[Theorem, FNode, FNode]]) -> Made:
-    """Congruence: where it is a fact that x = y, y may stand for x anywhere in a term."""
+    """Congruence: if x = y is a fact, y may replace x anywhere in a term."""
     goal: Alike = goal_of(alike, Alike, "replaced")
     for theorem, old, new in changes:
         fact: Fact = goal_of(theorem, Fact, "replaced")
@@ -168,7 +174,7 @@ def equal(basis: Basis, left: FNode, right: FNode) -> FNode:
 
 @rule
 def one_maximum(basis: Basis, first: FNode, second: FNode, alike: Theorem) -> Made:
-    """The largest of some terms is the largest of terms that are alike these, all of both."""
+    """Two maxima are equal if their terms, each replaced by the one that equals it (`alike`), form the same set."""
     maxima, other = basis.carrier.maxima, _others(basis, alike, "one_maximum")
     if first not in maxima or second not in maxima:
         raise RuleError("one_maximum: a term is not a maximum")
@@ -179,7 +185,7 @@ def one_maximum(basis: Basis, first: FNode, second: FNode, alike: Theorem) -> Ma
 
 @rule
 def never(basis: Basis, term: FNode, alike: Theorem, fact: Theorem | None = None) -> Made:
-    """A term is false if one that is alike is: the constant, or one of which that is a fact."""
+    """A term is false if one that equals it is: the constant false, or a term whose negation is a fact."""
     other = _others(basis, alike, "never")(term)
     premises = (alike,) if fact is None else (alike, fact)
     if fact is None and not other.is_false():

@@ -1,8 +1,8 @@
 """Bounds as forms: sums of nonnegative rational constants times magnitudes of inputs, in exact arithmetic.
 
-An atom is the largest of some monomials, mostly of one alone; a monomial is a product of magnitudes. As every
-magnitude is nonnegative, a form is never negative, and it never falls when a coefficient or a magnitude rises: all that
-rules do with forms rests on this.
+An atom is the maximum of one or more monomials, mostly of one; a monomial is a product of magnitudes. As every
+magnitude is nonnegative, a form is never negative, and it never falls when a coefficient or a magnitude rises; every
+rule that uses forms relies on this.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ PRECISION = 64  # bits that are kept of a coefficient that is rounded up
 
 
 class Factor(NamedTuple):
-    """A magnitude: of an element of an operand (`name`, and where); of the exact result (`exact`); the error (`error`)
-    or the exact magnitude (`size`) of the result so far of the loop of a level, which stands as the offset.
+    """A magnitude, by its name: that of an element of an operand, whose index is `offset` plus, for each (level,
+    factor) of `factors`, the factor times the loop variable of the level; of the exact result (`exact`); the error
+    (`error`) or the exact magnitude (`size`) of the result so far of a loop, whose level is `offset`.
 
-    `raised`: the element's magnitude, or the smallest normal number of its format if it is smaller and not zero.
+    `raised`: the element's magnitude, or the smallest normal number of its format if the element is subnormal.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Factor(NamedTuple):
     raised: bool = False
 
     def at(self, level: int, place: int) -> Factor:
-        """With a value for the loop variable of a level."""
+        """The same with the value `place` for the loop variable of a level."""
         if all(own != level for own, _ in self.factors):
             return self
         moved = sum(factor * place for own, factor in self.factors if own == level)
@@ -40,7 +41,7 @@ class Factor(NamedTuple):
 
 
 Monomial = tuple[Factor, ...]
-Atom = frozenset[Monomial]  # the largest of these
+Atom = frozenset[Monomial]  # the maximum of these
 ONE: Atom = frozenset({()})
 Values = Callable[[Factor], Fraction]
 
@@ -65,7 +66,7 @@ class Form:
         return total([self, other])
 
     def __mul__(self, other: Form | Fraction | int) -> Form:
-        """The product; that of two largest ones is the largest product, as no magnitude is negative."""
+        """The product; the product of two maxima is the maximum of the products, as no magnitude is negative."""
         if not isinstance(other, Form):
             return Form({atom: value * other for atom, value in self.parts.items()})
         found: dict[Atom, Fraction] = {}
@@ -80,25 +81,25 @@ class Form:
         return self.parts.get(ONE, Fraction(0))
 
     def covers(self, other: Form) -> bool:
-        """Whether the other is at most this one by its coefficients alone."""
+        """Whether each coefficient of the other form is at most that of the same atom in this one."""
         return all(self.parts.get(atom, Fraction(0)) >= value for atom, value in other.parts.items())
 
     def flat(self) -> Form:
-        """No smaller: every largest one replaced by the sum."""
+        """An upper bound: every maximum replaced by the sum of its monomials."""
         return total([Form({frozenset({item}): value}) for atom, value in self.parts.items() for item in atom])
 
     @property
     def lifts(self) -> frozenset[str]:
-        """The operands of which it has a raised magnitude."""
+        """The names of the operands of which it has a raised magnitude."""
         return frozenset(factor.name for atom in self.parts for item in atom for factor in item if factor.raised)
 
     def lifted(self, names: Set[str]) -> Form:
-        """No smaller: every magnitude of these operands raised."""
+        """An upper bound: every magnitude of these operands raised."""
         return self.renamed(lambda factor: factor._replace(raised=factor.raised or factor.name in names))
 
     def merged(self) -> Form:
-        """No smaller, with fewer coefficients: flat; every magnitude of an operand raised if one is; monomials of the
-        same operands all with the largest coefficient of one."""
+        """An upper bound with fewer coefficients: flat; if one magnitude of an operand is raised, all are; all
+        monomials of the same operands have the largest of their coefficients."""
         flat = self.flat().lifted(self.lifts)
         most: dict[tuple[str, ...], Fraction] = {}
         for (item,), value in flat.parts.items():
@@ -107,7 +108,7 @@ class Form:
         return Form({atom: most[tuple(factor.name for factor in item)] for atom in flat.parts for item in atom})
 
     def at(self, level: int, place: int) -> Form:
-        """With a value for the loop variable of a level."""
+        """The same with the value `place` for the loop variable of a level."""
         return self.renamed(lambda factor: factor.at(level, place))
 
     def renamed(self, change: Callable[[Factor], Factor]) -> Form:
@@ -117,11 +118,11 @@ class Form:
         ])  # fmt: skip
 
     def raised(self) -> Form:
-        """No smaller: coefficients rounded up to some bits."""
+        """An upper bound: coefficients rounded up to about `PRECISION` bits."""
         return Form({atom: round_up(value) for atom, value in self.parts.items()})
 
     def value(self, values: Values) -> Fraction:
-        """The number that it is for these magnitudes."""
+        """Its value for these magnitudes."""
         known, products = cache(values), {}
         for item in {item for atom in self.parts for item in atom}:
             products[item] = reduce(lambda x, y: x * y, map(known, item), Fraction(1))
@@ -150,7 +151,7 @@ def total(forms: Iterable[Form]) -> Form:
 
 
 def larger(forms: Sequence[Form]) -> Form:
-    """No smaller than any of them: the largest coefficient of each atom."""
+    """An upper bound of each form: for every atom its largest coefficient."""
     found: dict[Atom, Fraction] = {}
     for form in forms:
         for atom, value in form.parts.items():
@@ -159,8 +160,8 @@ def larger(forms: Sequence[Form]) -> Form:
 
 
 def largest(forms: Sequence[Form]) -> Form:
-    """No smaller than any of them: the largest of one atom of each that has the coefficient 1 (the constant apart), and
-    of what is left the largest coefficients."""
+    """An upper bound of each form: the maximum of one atom from each form that has one with the coefficient 1 (other
+    than the constant), plus `larger` of the remainders."""
     leads: list[Monomial] = []
     rests: list[Form] = []
     for form in forms:
@@ -175,7 +176,7 @@ def largest(forms: Sequence[Form]) -> Form:
 
 
 def round_up(value: Fraction) -> Fraction:
-    """No smaller, with few bits."""
+    """The number rounded up to about `PRECISION` bits."""
     spare = value.numerator.bit_length() - value.denominator.bit_length() - PRECISION
     unit = power(spare)
     return -(-value // unit) * unit

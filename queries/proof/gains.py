@@ -1,6 +1,6 @@
-"""By how much a term rises, at least, where its exponent moves: numbers of a format, and products, one by one.
+"""The least increase of a term whose exponent changes: for numbers of a format, and for products, value by value.
 
-A gain is a whole number of 2^-ONE, and no larger than what it stands for; a loss is no smaller.
+Gains and losses are whole numbers of 2^-ONE: a gain is rounded down, a loss up.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ Gains = Mapping[tuple[int, int], int]  # by the exponents before and after, wher
 
 
 def power(exponent: int) -> int:
-    """2^exponent as a gain; none below 2^-ONE."""
+    """2^exponent as a gain: 0 if it is below 2^-ONE."""
     return 1 << ONE + exponent if ONE + exponent >= 0 else 0
 
 
 def loss(exponent: int) -> int:
-    """2^exponent as a loss; 2^-ONE at least."""
+    """2^exponent as a loss: at least 2^-ONE."""
     return 1 << max(0, ONE + exponent)
 
 
@@ -36,7 +36,8 @@ def loss(exponent: int) -> int:
 
 @dataclass(frozen=True)
 class Values:
-    """Magnitudes p * 2^(e - fraction), p from these significands, e from the first to the second exponent."""
+    """Magnitudes p * 2^(e - fraction), where p is one of `significands`, low <= e <= high, and `fraction` is given
+    beside them."""
 
     significands: tuple[int, ...] | range
     low: int
@@ -44,7 +45,8 @@ class Values:
 
 
 def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
-    """The finite numbers of a format, or more."""
+    """Magnitudes among which are those of all finite nonzero numbers of a format; without `subnormals`, of all normal
+    ones."""
     one = 1 << fmt.fraction
     found = [Values(range(one, 2 * one), fmt.emin, fmt.emax)]
     if subnormals and fmt.subnormals and fmt.fraction:
@@ -53,7 +55,8 @@ def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
 
 
 def products_of(a: Format, b: Format, subnormals: bool) -> tuple[Values, ...]:
-    """The finite products of numbers of two formats, or more. Raises RuleError where they are too many."""
+    """Magnitudes among which are those of all finite nonzero products of numbers of two formats (`subnormals`: as in
+    `numbers_of`). Raises RuleError if there are too many."""
     if a.fraction + b.fraction > (LARGEST.bit_length() - 1 if subnormals else 22):
         raise RuleError("rises: products of numbers with so many bits are not compared one by one")
     found = []
@@ -66,7 +69,8 @@ def products_of(a: Format, b: Format, subnormals: bool) -> tuple[Values, ...]:
 
 
 def gains_of(every: Sequence[Values], fraction: int) -> dict[tuple[int, int], int]:
-    """The least rises from a value to a larger one of another exponent, either sign, and from or to zero."""
+    """The least increase from a value to a larger one, for each pair of different exponents: values of both signs, and
+    zero."""
     found: dict[tuple[int, int], int] = {}
 
     def least(key: tuple[int, int], gain: int) -> None:
@@ -86,7 +90,7 @@ def gains_of(every: Sequence[Values], fraction: int) -> dict[tuple[int, int], in
 
 
 def _apart(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
-    """The least difference, not zero, of p * 2^places and q, or their least sum."""
+    """The least nonzero difference of p * 2^places and q, or their least sum if that is smaller."""
     first, last = high[0] << places, low[-1]
     total = first + low[0]
     if first > last:
@@ -97,7 +101,7 @@ def _apart(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: 
 @cache
 def _searched(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
     if isinstance(high, range) and isinstance(low, range):
-        return 1  # one of two neighbours is no multiple of 2^places, and both lie in the range
+        return 1  # one of two neighbours is not a multiple of 2^places, and both lie in the range
     x, y = _array(high) << places, _array(low)
     at = np.searchsorted(y, x)
     found = []

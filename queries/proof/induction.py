@@ -17,8 +17,8 @@ from smtmodel.unit import Unit
 
 @dataclass(frozen=True)
 class Step:
-    """One step: from an error E and a size A of the result so far to growth * E + part * A + own, and to A + size. What
-    a step has of its own hangs on the place of the loop variable of its level."""
+    """One step: it takes an error E and a size A of the result so far to at most growth * E + part * A + own, and to at
+    most A + size. `own` and `size` may depend on the loop variable of `level`."""
 
     level: int
     growth: Fraction
@@ -32,7 +32,7 @@ class Step:
         after, later = (
             Fraction(1),
             Fraction(0),
-        )  # of one unit of error, and the sum over the steps left
+        )  # growth^n, for the n steps after a place, and 1 + growth + ... + growth^(n - 1)
         errors, sizes = [], []
         for place in reversed(places):
             own_size = self.size.at(self.level, place)
@@ -52,7 +52,8 @@ def step_text(step: Step) -> str:
 
 
 def step_of(goal: Enclosed, assumption: Assumption) -> Step:
-    """What a step does, where its error is linear in what is assumed. Raises RuleError."""
+    """The step from an assumption to a goal whose error and size are linear in the E and A assumed. Raises
+    RuleError."""
     level = assumption.level
     if assumption not in goal.assuming:
         raise RuleError("induction: the step assumes something else of the result so far")
@@ -85,7 +86,7 @@ def _reads(item: tuple[Factor, ...], level: int) -> bool:
 @rule
 def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Made:
     """Induction over the places of a loop. The start has |v - x| <= E0, |x| <= A0; a step takes any E and A to growth *
-    E + part * A + own and to A + size; then the last result has what `Step.run` says."""
+    E + part * A + own and to A + size; then `Step.run` gives the bounds of the last result."""
     first: Enclosed = goal_of(start, Enclosed, "repeated")
     goal: Enclosed = goal_of(body, Enclosed, "repeated")
     if (first.node, goal.node) != (node.start, node.body) or first.unit is not goal.unit:
@@ -114,7 +115,8 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Mad
 
 @dataclass(frozen=True)
 class Chained:
-    """A chain of instructions, each with the result before as its addend c: what one of them does to |d - exact|."""
+    """A chain of instructions, each with the previous result as its addend c: the effect of one of them on |d -
+    exact|."""
 
     unit: Unit
     step: Step
@@ -156,7 +158,8 @@ def chained(result: Theorem) -> Made:
 @dataclass(frozen=True)
 class Closed:
     """|d - exact| <= G(n) * (part * |c| + sum over all instructions of products + fixed) after any number n of
-    instructions, where G(n) = 1 + growth + ... + growth^(n - 1); `products` is about those of one instruction."""
+    instructions, where G(n) = 1 + growth + ... + growth^(n - 1); the magnitudes in `products` are those of one
+    instruction."""
 
     unit: Unit
     growth: Fraction
@@ -174,10 +177,10 @@ class Closed:
 
 @rule
 def closed(chain: Theorem) -> Made:
-    """Of a chain from an exact addend, with growth r >= 1 and G(n) = 1 + r + ... + r^(n - 1): what an instruction has
-    of its own, q, counts r^(n - 1) times at most, what it adds to A, s, part * G(n - 1) times at most; together at
-    most max(q, part * s) * (r^(n - 1) + G(n - 1)) = max(q, part * s) * G(n). |c| counts part * G(n) times, a constant
-    G(n) times."""
+    """A chain from an exact addend, with growth r >= 1 and G(n) = 1 + r + ... + r^(n - 1): an instruction's own error q
+    enters with a factor of at most r^(n - 1), and the size s that it adds with at most part * G(n - 1); together at
+    most max(q, part * s) * (r^(n - 1) + G(n - 1)) = max(q, part * s) * G(n). |c| enters with part * G(n), a constant of
+    each instruction with G(n)."""
     goal: Chained = goal_of(chain, Chained, "closed")
     step = goal.step
     if step.growth < 1:

@@ -1,8 +1,8 @@
 """The kernel: a theorem is made by a rule, from theorems, and by nothing else.
 
 A rule is a function of this package marked with `rule`: it takes theorems and what it is about, checks its side
-conditions, and returns the goal. What it checks fails with `RuleError`; no theorem comes of it. Whoever looks for
-proofs (a tactic) is not trusted: it can only call rules.
+conditions, and returns the goal. A side condition that fails raises `RuleError`, and no theorem is made. The code that
+searches for proofs (a tactic) is not trusted: it can only call rules.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Goal(Protocol):
     """What a theorem states."""
 
     def statement(self) -> str:
-        """In mathematics, on one line."""
+        """The statement in mathematical notation, on one line."""
 
 
 _SEAL = object()
@@ -32,7 +32,7 @@ _SEAL = object()
 @dataclass(frozen=True, eq=False, init=False)
 class Theorem:
     """A goal that was proved: by the rule of that name from these premises. `word`: what else the rule rests on, such
-    as an engine's answer and who confirmed it."""
+    as an engine's answer and that of the engine that confirmed it."""
 
     goal: Goal
     rule: str
@@ -72,8 +72,8 @@ RULES: dict[str, Callable[..., Theorem]] = {}  # every rule, by name
 
 
 def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
-    """A rule of inference. Its docstring is its statement; premises that are not theorems make nothing. Trees name
-    rules, so that each rule has its own name: one that is taken raises RuleError."""
+    """A rule of inference. Its docstring is its statement; a premise that is not a theorem raises RuleError. So does a
+    second rule of the same name, as proof trees refer to rules by name."""
     name = function.__name__
     if name in RULES:
         raise RuleError(f"two rules are named {name}: rename {function.__module__}.{function.__qualname__}")
@@ -90,7 +90,7 @@ def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
 
 
 def goal_of(theorem: Theorem, kind: type[Any], rule_name: str) -> Any:
-    """The goal of a premise, which must be of a kind."""
+    """The goal of a premise, which must be of this kind. Raises RuleError."""
     if not isinstance(theorem, Theorem) or not isinstance(theorem.goal, kind):
         raise RuleError(f"{rule_name}: a premise of another kind is needed: {kind.__name__}")
     return theorem.goal

@@ -1,4 +1,4 @@
-"""What has been proved of a basis, lemma by lemma: a tactic's notes, from which it shows what a theorem rests on."""
+"""The facts proved about a basis, and the lemma behind each: a tactic's record, which lists the lemmas of a theorem."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from queries.proof.records import Chain, Derived, Lemma
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 
-AskCounted = Callable[[str, Query, int], Answer]  # an engine's answer; how many terms are cut out
+AskCounted = Callable[[str, Query, int], Answer]  # (name, query, number of terms cut out): an engine's answer
 ADMITTED = "the admitted inputs"
 
 
@@ -35,7 +35,7 @@ class _Note:
 
 
 class Ledger:
-    """Facts of one basis. Lemmas of one text are asked once."""
+    """The facts proved about one basis. Lemmas with the same query text are asked once."""
 
     def __init__(self, basis: Basis) -> None:
         self.basis = basis
@@ -52,7 +52,7 @@ class Ledger:
         ask: AskCounted,
         inputs: Sequence[FNode] = (),
     ) -> Theorem:
-        """A claim, from facts, with terms cut out. Raises UnprovedError."""
+        """Proves a claim from facts, with the terms `cuts` replaced by free symbols. Raises UnprovedError."""
         chosen, asked = tuple(dict.fromkeys(cuts)), list[Query]()
 
         def answer(query: Query) -> Answer:
@@ -71,7 +71,7 @@ class Ledger:
         return found
 
     def lemmas(self, *theorems: Theorem) -> list[Lemma]:
-        """Those that theorems rest on, each once."""
+        """The lemmas that theorems rest on, each once."""
         found: dict[str, Lemma] = {}
         for theorem, note in self._noted(theorems).items():
             used = dict.fromkeys(self._notes[one].name for one in theorem.premises if one in self._notes)
@@ -83,7 +83,7 @@ class Ledger:
         return self._notes[theorem].lemma
 
     def chain(self, *theorems: Theorem) -> Chain:
-        """The steps by which they were proved."""
+        """The steps by which theorems were proved."""
         places = {lemma.query.text: place for place, lemma in enumerate(self.lemmas(*theorems))}
         steps = []
         for theorem, note in self._noted(theorems).items():
@@ -101,6 +101,6 @@ class Ledger:
 
 
 def term_of(fact: Theorem) -> FNode:
-    """What a fact says. Raises RuleError for another theorem."""
+    """The term that a fact states to be true. Raises RuleError for another theorem."""
     found: FNode = goal_of(fact, Fact, "ledger").term
     return found

@@ -1,6 +1,7 @@
 """Lemmas about the datapath itself: what one alignment or one rounding loses, settled by a solver, or exhaustively.
 
-They tie the rules about nodes to the code that evaluates them: the query is built here, of that code, from the goal.
+They connect the rules about nodes with the code that evaluates nodes: the query is built here from the goal, by running
+that code on symbols.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from smtmodel.decode import Exponent, Term, unpack
 from smtmodel.formats import Format
 from smtmodel.rounding import NEAREST, Mode, Target, round_and_pack
 
-DISTANCE = 13  # bits of a distance between two exponents: more than any two terms have
-SPARE = 3  # bits more than the result's of a magnitude that is rounded
+DISTANCE = 13  # bits of the distance between two exponents: enough for any two terms
+SPARE = 3  # a magnitude that is rounded has so many bits more than the result
 EVERY = 20  # bits of all inputs together, up to which all of them are evaluated
 AskConfirmed = Callable[[Query, str], tuple[Answer, Answer | None]]  # an engine's answer and another one's
 
@@ -32,17 +33,18 @@ class Lemma(Goal, Protocol):
     """A goal about all values of some bits."""
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
-        """The bits, by name and width."""
+        """The bits that the claim is about, made by `symbol` from a name and a width in bits."""
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
-        """What holds of them."""
+        """The claim: a bit that is true for all their values if the lemma holds."""
 
 
 @dataclass(frozen=True)
 class AlignmentLoses:
-    """A term of `width` significand bits, `fraction` of them below its exponent, of which `bits` are kept below the
-    largest exponent m: it loses at most one unit of 2^(m - bits), half to nearest; rounding down it falls, rounding up
-    it rises; and nothing if its exponent is m and it has no more bits."""
+    """A term of `width` significand bits, `fraction` of them below its exponent, aligned so that `bits` bits are kept
+    below the largest exponent m: it loses less than one unit 2^(m - bits), at most half of one to nearest; rounded down
+    it does not rise, rounded up it does not fall; and it loses nothing if its exponent is m and `fraction` <=
+    `bits`."""
 
     width: int
     fraction: int
@@ -79,8 +81,8 @@ class AlignmentLoses:
 
 @dataclass(frozen=True)
 class _OfMagnitudes:
-    """About a magnitude y of f + 4 bits, anywhere from below the smallest number of a format with f fraction bits to
-    its largest."""
+    """A lemma about a magnitude y of f + 4 bits, at any place from below the smallest number of a format with f
+    fraction bits up to its largest number."""
 
     format: Format
 
@@ -90,20 +92,21 @@ class _OfMagnitudes:
 
     @property
     def low(self) -> int:
-        """The lowest place of a magnitude: two below what can be told from zero."""
+        """The least exponent of y's last bit: two below that of the smallest subnormal number."""
         return self.format.emin - self.format.fraction - 2
 
     @property
     def places(self) -> int:
-        """Bits of the place of a magnitude, up to the largest number."""
+        """Bits of that exponent, counted from `low`, up to the largest number."""
         return (self.format.emax - self.width + 1 - self.low).bit_length()
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         return symbol("sign", 1), symbol("magnitude", self.width), symbol("place", self.places)
 
     def _rounded(self, given: tuple[Bits, ...], mode: Mode) -> tuple[Bit, Bits, Bits, Bits, Bit]:
-        """Whether it overflows, perhaps to the largest number; result, magnitude and the result's last place in units
-        of one size; and whether the last place is finer than the magnitude's."""
+        """Whether the result is NaN, infinite or the largest number, as where it overflows; the result, the magnitude
+        and one unit of the result's last place, all in the same unit; and whether that last place is finer than the
+        magnitude's."""
         sign, magnitude, place = given
         fmt, carrier = self.format, magnitude.carrier
         unit = Exponent(place, self.low, self.low + (1 << self.places) - 1)
@@ -124,9 +127,9 @@ class _OfMagnitudes:
 
 @dataclass(frozen=True)
 class RoundingLoses(_OfMagnitudes):
-    """A magnitude y of f + 4 bits, anywhere from below the smallest number of a format with f fraction bits to its
-    largest, that does not overflow: its rounding loses at most 2^-f |y|, or 2^(emin - f) if |y| < 2^emin, half of that
-    to nearest; rounding down it falls, rounding up it rises."""
+    """A magnitude y of f + 4 bits, at any place from below the smallest number of a format with f fraction bits up to
+    its largest number, whose rounding is finite and below the largest number: it loses at most 2^-f |y|, or 2^(emin -
+    f) if |y| < 2^emin, half of that to nearest; rounded down it does not rise, rounded up it does not fall."""
 
     mode: Mode
 
@@ -152,8 +155,8 @@ class RoundingLoses(_OfMagnitudes):
 
 @dataclass(frozen=True)
 class TruncationKeeps(_OfMagnitudes):
-    """Such a magnitude y, rounded toward zero to a number d that does not overflow: |d| <= y < |d| + ulp(d), where
-    ulp(d) is 2^(e - f) of d's exponent e, or of emin where that is larger."""
+    """A magnitude y as in `RoundingLoses`, rounded toward zero to a number d below the largest: |d| <= y < |d| +
+    ulp(d), where ulp(d) is 2^(max(e, emin) - f) for d's exponent e."""
 
     def statement(self) -> str:
         return f"rounding to {self.format.name}, toward_zero, cuts off less than the last place of the result"
@@ -163,7 +166,7 @@ class TruncationKeeps(_OfMagnitudes):
         return overflows | (result.ule(exact) & exact.ult(result + last))
 
 
-CONFIRMED = ", confirmed by "  # between the words of two engines
+CONFIRMED = ", confirmed by "  # between the answers of two engines
 
 #: the lemmas about the datapath that trees of theorems rest on
 LEMMAS = (AlignmentLoses, RoundingLoses, TruncationKeeps)
@@ -172,7 +175,8 @@ LEMMAS = (AlignmentLoses, RoundingLoses, TruncationKeeps)
 def _off(
     result: Bits, exact: Bits, mode: Mode, sign: Bit, whole: Callable[[Bits], Bit], half: Callable[[Bits], Bit]
 ) -> Bit:
-    """Whether a magnitude lies as far from the exact one as a mode lets it, and on the right side."""
+    """Whether a magnitude differs from the exact one by no more than a mode allows, and in the direction that it
+    allows; `whole` and `half`: whether a difference is within one unit, and within half of one."""
     falls, rises = result.ule(exact), exact.ule(result)
     less, more = exact - result, result - exact
     if mode in NEAREST:
@@ -201,7 +205,7 @@ def settled(goal: Lemma, ask: AskConfirmed) -> Made:
 
 
 def word_of(query: Query, statement: str, ask: AskConfirmed) -> str:
-    """The word of the engines that a query has no model. Raises RuleError if it may have one."""
+    """The engines' answers, as text, that a query has no model. Raises RuleError if it may have one."""
     answer, second = ask(query, statement)
     if answer.status != "unsat":
         raise RuleError(f"{statement}: {answer.status}")
@@ -209,7 +213,7 @@ def word_of(query: Query, statement: str, ask: AskConfirmed) -> str:
 
 
 def words_of(theorem: Theorem) -> tuple[str, ...]:
-    """The engines' words on which it rests; none where all inputs were evaluated."""
+    """The engines' answers on which a theorem about a lemma rests, as texts; none if all inputs were evaluated."""
     return tuple(word for word in theorem.word.split(CONFIRMED) if "unsat" in word)
 
 

@@ -1,4 +1,5 @@
-"""The normal form of a unit's expression: every rule of rewriting that has its lemmas, from below, until none is left.
+"""The normal form of a unit's expression: every rewriting rule whose lemmas are proved is applied, operands first,
+until none applies.
 
 A tactic, which calls the rules of the kernel and is not trusted.
 """
@@ -37,7 +38,8 @@ LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not ap
 
 @dataclass(frozen=True)
 class Wanted:
-    """How far a node has to be like what replaces it: whether it has to count alike, and zeros have their signs."""
+    """What a replacement of a node has to preserve: how it counts in an alignment (`counting`), and the signs of
+    zeros."""
 
     counting: bool
     signs: bool
@@ -47,7 +49,7 @@ class Wanted:
 
 
 class Normaliser:
-    """Finds normal forms, and keeps what is proved of nodes and lemmas; with a second engine's word on each lemma if
+    """Finds normal forms, and keeps what is proved about nodes, and lemmas; a second engine proves each lemma too if
     `confirmed`."""
 
     def __init__(self, options: Options, confirmed: bool = False) -> None:
@@ -55,8 +57,8 @@ class Normaliser:
         self.known: dict[Scope, dict[tuple[Node, Wanted], Theorem | None]] = {}
 
     def proof(self, unit: Unit) -> Theorem | None:
-        """That the unit computes the same with its normal form; None where its expression is that, and where the form
-        names another pattern for NaN."""
+        """The theorem that the unit computes the same with its normal form; None if its expression is the normal form,
+        or if `results_alike` does not apply, as where the form names another pattern for NaN."""
         found = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
         with suppress(RuleError):
             return None if found is None else results_alike(unit, found)
@@ -72,7 +74,7 @@ class Normaliser:
         return sorted({lemma.answer.engine for lemma in self.lemmas(proofs)})
 
     def _alike(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
-        """What a node is alike to, if to another one."""
+        """The theorem that a node computes alike with its normal form; None if it is its normal form."""
         known = self.known.setdefault(scope, {})
         key = node, wanted
         if key not in known:
@@ -112,7 +114,8 @@ class Normaliser:
         return found
 
     def _rewritten(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
-        """From below, then by the rules of rewriting, and from below again, until none says anything."""
+        """Rewrites the operands, then the node by one rule, then the operands again, and so on until no rule
+        applies."""
         found: Theorem | None = None
         while True:
             inside = self._inside(scope, node if found is None else _other(found), wanted)

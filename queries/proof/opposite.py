@@ -1,8 +1,9 @@
 """Sign symmetry: a property of a node from that of its operands.
 
-Every a and c of an input is negated. A node turns if its value is then negated, and stays if it is the same: NaN is
-NaN, an infinity or a number other than zero has the other sign or the same one, and a zero is a zero, of either sign.
-No value of the nodes that the rule is about hangs on the sign of a zero that enters (that of a sum on a grid does).
+Every a and c of an input is negated. A node turns if its value is then negated, and stays if its value does not change:
+NaN is NaN, an infinity or a nonzero number has the opposite or the same sign, and a zero is a zero, of either sign. The
+rule is about nodes whose value, but for the sign of a zero, does not depend on the sign of a zero operand (that of a
+sum on a grid does).
 """
 
 from __future__ import annotations
@@ -32,12 +33,13 @@ from smtmodel.nodes import (
 from smtmodel.rounding import Mode, Target, round_and_pack
 from smtmodel.unit import Unit
 
-EVEN: tuple[Mode, ...] = ("nearest_even", "nearest_away", "toward_zero", "to_odd")  # modes that see magnitudes alone
+EVEN: tuple[Mode, ...] = ("nearest_even", "nearest_away", "toward_zero", "to_odd")  # modes that ignore the sign
 
 
 @dataclass(frozen=True)
 class Turns:
-    """Of a node of a unit; `assuming`: the levels of the loops around it of which the result so far turns as well."""
+    """A node of a unit turns, or stays if not `turns`. `assuming`: the levels of the enclosing loops whose result so
+    far is assumed to turn."""
 
     unit: Unit
     node: Node
@@ -50,8 +52,9 @@ class Turns:
 
 @dataclass(frozen=True)
 class RoundsOpposite:
-    """A magnitude of two bits more than a result has, anywhere about the numbers of the format, rounded for a target
-    with either sign, gives NaN twice, or the same magnitude with that sign (a zero with any)."""
+    """A magnitude with two bits more than the format's precision, at any place in the format's range or just outside
+    it, rounded for a target with each sign, gives NaN both times, or one magnitude with the sign given (a zero with
+    either sign)."""
 
     target: Target
 
@@ -80,17 +83,18 @@ class RoundsOpposite:
 
 
 def lemmas_of(node: Node) -> tuple[RoundsOpposite, ...]:
-    """What the datapath must be known to do for a node that turns."""
+    """The lemmas about the datapath that `turned` needs for a node that turns."""
     return (RoundsOpposite(target_of(node.rounding)),) if isinstance(node, Round) else ()
 
 
 @rule
 def turned(unit: Unit, node: Node, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
-    """An element of a or c turns, one of b or of the scale factors stays; a zero does both. A product turns if one
-    factor of the two does; scale factors stay. A sum of terms that all turn does, and one of terms that all stay stays:
-    exponents are the same; a term is aligned, and a sum cut or rounded, by its magnitude alone, unless it is rounded up
-    or down; a sum wraps to its negative only where it does not wrap, and of one that cancels, a sticky bit has no sign.
-    A loop turns if its start does, and its body where the result so far does (induction)."""
+    """An element of a or c turns, one of b or of the scale factors stays; a zero does both. A product turns if exactly
+    one of its factors does, and a scaled term if the term does; scale factors stay. A sum turns if all its terms turn,
+    and stays if all stay: exponents do not change, and alignment, cuts and roundings depend on magnitudes alone, except
+    in the modes up and down. A sum that turns must not wrap, as wrapping is not symmetric, and must not have a sticky
+    bit, which has no sign if the sum cancels. A loop turns if its start turns, and its body turns if the result so far
+    does (induction)."""
     goals: list[Turns] = [goal_of(premise, Turns, "turned") for premise in premises]
     if [goal.node for goal in goals] != list(node.operands) or any(goal.unit is not unit for goal in goals):
         raise RuleError("turned: the premises are not about its operands")
@@ -112,7 +116,7 @@ def turned(unit: Unit, node: Node, premises: Sequence[Theorem], lemmas: Sequence
 
 
 def _parity(unit: Unit, node: Node, goals: Sequence[Turns]) -> bool:
-    """Whether a node turns. Raises RuleError where it neither does nor stays."""
+    """Whether a node turns. Raises RuleError if it is not known to turn or to stay."""
     signs = [goal.turns for goal in goals if goal.node != Constant() and goal.node != Constant(negative=True)]
     match node:
         case Element():

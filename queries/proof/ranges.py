@@ -1,4 +1,4 @@
-"""What the terms of a step can be: ranges of significands and exponents, as the datapath itself bounds them."""
+"""The values that terms of a sum can have: ranges of significands and exponents, as the datapath itself bounds them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Symbol = Callable[[str, int], Bits]
 
 @dataclass(frozen=True)
 class Range:
-    """The finite numbers that a term can be: a significand of `width` bits, `fraction` of them below its exponent, that
-    is from `low` to `high`; all are multiples of 2^unit. `leading`: the first bit is set, unless the exponent is `low`,
-    as in a number of a format."""
+    """The finite numbers that a term can be: a significand of `width` bits, `fraction` of them below the exponent,
+    which is from `low` to `high`; every number is a multiple of 2^unit. `leading`: the first bit of the significand is
+    set unless the exponent is `low`, as in a number of a format."""
 
     def __str__(self) -> str:
         leading = ", normal or with the least exponent" if self.leading else ""
@@ -51,16 +51,17 @@ class Range:
         return max(1, (self.high - self.low).bit_length())
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, Bits, Bits]:
-        """A sign, a significand and an exponent, any at all."""
+        """A sign (1 bit), a significand (`width` bits) and an exponent counted from `low` (`places` bits), without
+        constraints."""
         return symbol("sign", 1), symbol("significand", self.width), symbol("exponent", self.places)
 
     def term(self, given: tuple[Bits, ...]) -> Term:
-        """The term that they are."""
+        """The term with this sign, significand and exponent."""
         sign, significand, exponent, *_ = given
         return Term(sign.bit(0), significand, Exponent(exponent, self.low, self.high), self.fraction)
 
     def admits(self, given: tuple[Bits, ...]) -> Bit:
-        """Whether they are a number of the range, not zero."""
+        """Whether they are a nonzero number of the range."""
         _, significand, exponent, *_ = given
         carrier = significand.carrier
         found = significand.any() & exponent.ule(constant(carrier, self.high - self.low, exponent.width))
@@ -82,8 +83,8 @@ def is_multiple(value: Bits, places: Bits) -> Bit:
 
 @dataclass(frozen=True)
 class Held:
-    """What is known of the result so far of a loop: it is zero or a number of one of these formats, infinities and
-    NaNs included, and, where finite, a multiple of 2^unit (None: of what all numbers of its format are)."""
+    """What is known of the result so far of a loop: it is zero or a number of one of these formats, infinities and NaNs
+    included, and, where finite, a multiple of 2^unit (None: of the last place of the format's smallest numbers)."""
 
     formats: frozenset[Format]
     unit: int | None = None
@@ -115,7 +116,7 @@ class Scope:
 
 
 def formats_of(scope: Scope, node: Node) -> frozenset[Format] | None:
-    """The formats that a node's value is a number of; none for a zero; None where that is not known."""
+    """The formats of which a node's value is a number: no format for a zero; None if not known."""
     match node:
         case Element():
             return frozenset((dict(scope.formats)[node.operand],))
@@ -133,7 +134,7 @@ def formats_of(scope: Scope, node: Node) -> frozenset[Format] | None:
 
 @lru_cache(maxsize=1 << 12)
 def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
-    """The ranges of the terms that a node gives to a sum, zeros apart; None where that is not known."""
+    """The ranges of the nonzero terms that a node contributes to a sum; None if not known."""
     match node:
         case Element():
             return frozenset((_element_range(node, dict(scope.formats)[node.operand]),))
@@ -166,7 +167,7 @@ def _element_range(element: Element, fmt: Format) -> Range:
 
 @cache
 def _number_range(fmt: Format, unit: int | None) -> Range:
-    """A number of a format; a multiple of 2^unit that is not zero has no exponent below that."""
+    """The range of the numbers of a format that are multiples of 2^unit; a nonzero one has no exponent below `unit`."""
     found = Range.of(unpack(_nought(fmt.width), fmt).term, leading=True)
     if unit is None or unit <= found.unit:
         return found

@@ -1,4 +1,4 @@
-"""What an algorithm does, taken down as an expression: two parts that begin alike have the same value there."""
+"""The operations of an algorithm, recorded as an expression: operations that two parts share are equal expressions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from smtmodel.rounding import Rounding
 
 @dataclass(frozen=True)
 class Words:
-    """How a number in the format `given` becomes `count` numbers of the format `into`: in `source`, each word is what
-    is left, rounded."""
+    """How a number in the format `given` becomes `count` numbers of the format `into`: converted to `source`, each word
+    is the number less the words before it, rounded."""
 
     given: Format
     source: Format
@@ -31,7 +31,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Word:
-    """That word of every factor of a side."""
+    """The word with this index, from 0, of every factor of a side."""
 
     words: Words
     number: int
@@ -53,7 +53,7 @@ class Nothing:
 
 @dataclass(frozen=True)
 class Instruction:
-    """What a unit makes of the products of two words from `start` to before `stop`, and of an addend."""
+    """The result of a unit for the products of two words, from index `start` to `stop` - 1, and an addend."""
 
     model: Model
     a: Word
@@ -104,7 +104,8 @@ class _Recorder(Form[Word, Value]):
 
 
 def recorded_part(part: Part, given: Format, terms: int) -> Value:
-    """What a part does with factors in a format. Raises RuleError for steps that are no sums of products."""
+    """The expression of a part for `terms` products of factors in the format `given`. Raises RuleError for scaled
+    words, and for operations outside of the unit that are not sums of two numbers."""
     what, form, c = part.what, _Recorder(part, given, terms), Addend()
     if isinstance(what, Model):
         left, right = (Word(Words(given, fmt, fmt, "nearest_even", 1), 0) for fmt in (what.a, what.b))

@@ -21,8 +21,8 @@ Verdict = Literal["equal", "different", "unknown"]
 @dataclass(frozen=True)
 class Lemma:
     """A fact proved, mostly that two signals are equal: `cuts` earlier terms were replaced by fresh variables
-    (cut-points), about which it may use the facts `using`. `pair`: the two terms, as they were built, that are equal
-    from here on. `confirmed` is another engine's answer."""
+    (cut-points), about which it may use the facts `using`. `pair`: the two terms, as they were built, that the lemma
+    proves equal. `confirmed` is another engine's answer."""
 
     name: str
     cuts: int
@@ -34,15 +34,15 @@ class Lemma:
 
     @property
     def leaf(self) -> Leaf:
-        """It as a part of a certificate."""
+        """The lemma as a leaf of a certificate."""
         words = [answer for answer in (self.answer, self.confirmed) if answer is not None]
         return Leaf(self.name, self.query, tuple(map(str, words)))
 
 
 @dataclass(frozen=True)
 class Derived:
-    """A fact that a lemma proves, by its place among those of the proof: of these facts, with these terms in the place
-    of the lemma's free symbols."""
+    """The fact `claim`, proved from the facts `uses` by the lemma with the index `lemma` in the proof; `terms`: each
+    free symbol of the lemma, and the term that it replaces."""
 
     name: str
     lemma: int
@@ -53,7 +53,8 @@ class Derived:
 
 @dataclass(frozen=True)
 class Chain:
-    """Facts proved one from another; the last is what was asked. `axioms`: what is admitted, and definitions."""
+    """Facts, each proved from earlier ones; the last is the statement asked for. `axioms`: the condition on admitted
+    inputs and the definitions of maxima, with their names."""
 
     axioms: tuple[tuple[str, FNode], ...]
     steps: tuple[Derived, ...]
@@ -61,8 +62,8 @@ class Chain:
 
 @dataclass
 class Proof:
-    """What came of the question: the lemmas in order, and a replayed witness where the two differ. `why`: of a proof
-    that has no lemmas, what it rests on; `compared`: the question in terms, nothing cut or merged, that lemmas are
+    """The outcome: the verdict, the lemmas in order, and a replayed witness if the two sides differ. `why`: what a
+    proof without lemmas rests on. `compared`: the problem as terms, nothing cut or merged, which the lemmas are
     about."""
 
     problem: Problem

@@ -1,13 +1,14 @@
 """Rewriting: a node is replaced by one that computes alike, by a rule and the lemmas that it rests on.
 
-Two nodes compute alike where, on all inputs, their values have the same infinities and NaNs, and, where they have none,
-count as zero together and are the same number with the same sign, that of a zero included. They count alike where,
-unless they count as zero, they also have one exponent, by which a fused sum aligns. They compute alike but for the
-signs of zeros where a zero of one may have the other sign in the other: products, exact sums, cuts and roundings of
-such are such again, since only the sign of a zero hangs on that of another.
+Two nodes compute alike if, on all inputs, their values have the same infinities and NaNs and, where they have none,
+both or neither count as zero, and they are the same number with the same sign, that of a zero included. They count
+alike if they also have the same exponent, by which a fused sum aligns, wherever they do not count as zero. They compute
+alike but for the signs of zeros if, where both are zero, the signs may differ: products, exact sums, cuts and roundings
+preserve this, since there the sign of a zero operand affects only the sign of a zero result.
 
-Every rule of `REWRITES` looks at one step and gives its replacement with the lemmas that make the two compute alike; a
-lemma that is not proved leaves the step as it is. m is the largest exponent by which a fused sum aligns, F its bits.
+Every rule of `REWRITES` gives a replacement for one node, with the lemmas from which it follows that the two compute
+alike; if a lemma is not proved, the node is not replaced. m is the largest exponent, at which a fused sum aligns its
+terms, and F the number of fraction bits that it keeps.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from smtmodel.rounding import Mode, Overflow, Target
 from smtmodel.unit import Unit
 
 Settle = Callable[[Lemma], Theorem | None]
-SHORT = 3  # steps of loops that are as often written out
+SHORT = 3  # loops of at most so many steps are often written out
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,8 @@ class Alike:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What a rule puts in a node's place, and what has to be proved. `counting`: the two count alike as well; `signs`:
-    zeros have the same signs."""
+    """The node that a rule puts in place of another, and the lemmas that have to be proved. `counting`: the two count
+    alike as well; `signs`: zeros have the same signs."""
 
     other: Node
     lemmas: tuple[Lemma, ...] = ()
@@ -98,7 +99,7 @@ def rewrite(name: str) -> Callable[[Rewrite], Rewrite]:
 
 @rewrite("product limit never reached")
 def unreached(scope: Scope, node: Node) -> Replacement | None:
-    """If no product of finite numbers has a magnitude of 2^limit or more, none is infinite by the limit."""
+    """If no product of finite numbers has a magnitude of 2^limit or more, the limit makes none infinite."""
     if not isinstance(node, Product) or node.limit is None or (ranges := ranges_of(scope, node)) is None:
         return None
     return Replacement(replace(node, limit=None), tuple(NeverReaches(one, node.limit) for one in _sorted(ranges)))
@@ -106,8 +107,8 @@ def unreached(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("products held by the format that they are rounded to")
 def held_product(scope: Scope, node: Node) -> Replacement | None:
-    """If rounding keeps a product, as a term of a sum, it only normalises it. Infinities, NaNs and the sign pass a
-    rounding of one number as they are, in a format that has them."""
+    """If rounding does not change the value of a product, as a term of a sum, it only normalises the product. Rounding
+    to a format that has infinities, NaNs and signs does not change these."""
     for place, item in enumerate(_items(node)):
         term = item.body if isinstance(item, Each) else item
         if not isinstance(term, Round) or not isinstance(term.term, Product) or term.rounding.loses_nan:
@@ -125,7 +126,7 @@ def held_product(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("products that an exact sum normalises in vain")
 def normalised_in_vain(scope: Scope, node: Node) -> Replacement | None:
-    """A normalised product is the product, with another exponent."""
+    """A normalised product is the same number with another exponent."""
     if not isinstance(node, Product) or not node.normalised:
         return None
     other = replace(node, normalised=False)
@@ -136,10 +137,10 @@ def normalised_in_vain(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("floor below every term")
 def needless_floor(scope: Scope, node: Node) -> Replacement | None:
-    """The floor z, by zero terms or as a least m, raises m to max(m, z). If a term that is not zero has an exponent of
-    at least z, m stays; if all are zero, so is the sum. Else m < z, and every nonzero term has an exponent of at most
-    m: if each is the same number aligned at m and at z, the sum is the same number, in other units, where nothing else
-    is relative to m: no carry bits, no sticky bit, and no reach."""
+    """A floor z, the exponent of zero terms or a least m, raises m to max(m, z). If a nonzero term has an exponent of
+    at least z, m does not change; if all terms are zero, so is the sum. Else m < z, and every nonzero term has an
+    exponent of at most m: if each is the same number aligned at m and at z, the sum is the same number, in other units,
+    provided that nothing else depends on m: no carry bits, no sticky bit, and no reach."""
     if not isinstance(node, FusedSum):
         return None
     bound = node.least if node.zeros is None else node.zeros
@@ -148,7 +149,7 @@ def needless_floor(scope: Scope, node: Node) -> Replacement | None:
     low = [(one, bits) for one, bits in terms if one.low < bound]
     if low and (node.carry_bits is not None or node.sticky or any(far is not None for far in node.reach)):
         return None
-    if any(bound - bits > one.unit for one, bits in low):  # a last place below that of the sum: not worth a question
+    if any(bound - bits > one.unit for one, bits in low):  # bits may lie below the last place: the lemma is not tried
         return None
     lemmas = tuple(BoundKeeps(one, bits, node.rounding, bound) for one, bits in low)
     other = replace(node, zeros=None) if node.zeros is not None else replace(node, least=None)
@@ -157,8 +158,8 @@ def needless_floor(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("carry bits that no sum needs")
 def needless_carry(scope: Scope, node: Node) -> Replacement | None:
-    """A sum that wraps in F + 1 + n bits and a sign does not where it is always below 2^(F + 1 + n) units. A term below
-    h * 2^e has less than h * 2^F units where it is aligned, or one more where it may be raised."""
+    """A sum in F + 1 + n bits and a sign does not wrap if it is always below 2^(F + 1 + n) units. A term below h * 2^e
+    is less than h * 2^F units when aligned, or one unit more if alignment may round it up."""
     if not isinstance(node, FusedSum) or node.carry_bits is None or not fits(scope, node):
         return None
     if (terms := _ranges(scope, node)) is None:
@@ -178,7 +179,7 @@ def fits(scope: Scope, node: FusedSum) -> bool:
 
 
 def _head(scope: Scope, node: Node) -> Fraction | None:
-    """The largest significand that a term can have, as a multiple of 2^e of its exponent e."""
+    """The largest magnitude that a term can have, as a multiple of 2^e for its exponent e; None if not known."""
     if isinstance(node, Each):
         return _head(scope, node.body)
     if isinstance(node, Product) and not node.normalised:
@@ -192,8 +193,8 @@ def _head(scope: Scope, node: Node) -> Fraction | None:
 
 @rewrite("overflow as the rounding has it")
 def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
-    """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. Of
-    a rounding, the rule for overflow changes nothing else."""
+    """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. The
+    rule for overflow changes nothing else in a rounding."""
     given: dict[Mode, Overflow] = {"nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate",
                                    "to_odd": "saturate"}  # fmt: skip
     if not isinstance(node, Round) or node.rounding.overflow != "ieee" or node.rounding.mode not in given:
@@ -204,9 +205,10 @@ def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("no sum rounded to zero")
 def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
-    """Whether every zero result is +0, or the exact zero sums alone, differs where a sum that is not zero is rounded to
-    zero. If every term is a multiple of the smallest subnormal number, aligned or not, so is the sum, wrapped or not,
-    and no such one is rounded to zero."""
+    """Whether every zero result is +0, or only every exact zero sum, makes a difference only where a nonzero sum is
+    rounded to zero. If every term is a multiple of the smallest subnormal number, aligned or not, so is the sum,
+    wrapped or not, and no nonzero multiple is rounded to zero. If every term is a multiple of the smallest subnormal
+    number, aligned or not, so is the sum, wrapped or not, and no such one is rounded to zero."""
     if not isinstance(node, Round) or node.rounding.zero != "positive":
         return None
     other = _with_plus(node)
@@ -214,7 +216,7 @@ def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
 
 
 def _kept_from_zero(scope: Scope, node: Round) -> tuple[Lemma, ...] | None:
-    """What makes no sum that is not zero one when rounded; None where one may be."""
+    """The lemmas by which no nonzero sum is rounded to zero; None if one may be."""
     how, fmt = node.rounding, node.rounding.format
     if how.subnormals != "keep" or not _is_sum(node.term):
         return None
@@ -225,9 +227,9 @@ def _kept_from_zero(scope: Scope, node: Round) -> tuple[Lemma, ...] | None:
 @rewrite("sum that fits the result")
 def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
     """A sum of at most 2^p units, where p is the format's precision and a unit at least the smallest subnormal number,
-    is a number of the format, unless it overflows: the same in all modes. A sum that wraps is not larger for that, and
-    at most 2^(F + 1 + n) units with n carry bits. The sign of a zero sum hangs on the mode where that is down and the
-    sign IEEE's."""
+    is a number of the format, unless it overflows, so that all modes round it alike. Wrapping does not make a sum
+    larger, and with n carry bits the sum is at most 2^(F + 1 + n) units. The sign of a zero sum depends on the mode if
+    that is down and the signs of zeros are IEEE's."""
     if not isinstance(node, Round) or not isinstance(node.term, FusedSum) or node.rounding.subnormals != "keep":
         return None
     how, total, bits, fmt = node.rounding, node.term, node.term.fraction_bits, node.rounding.format
@@ -250,8 +252,9 @@ def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
 
 
 def _most_units(scope: Scope, total: FusedSum, bits: int) -> int:
-    """What the terms of a sum count at most together, in units of 2^(m - bits), by the ranges of each, which are known:
-    a term below 2^(m + i) counts at most 2^(i + bits), also if it is raised by less than one."""
+    """An upper bound of the magnitudes of a sum's terms together, in units of 2^(m - bits), from the ranges of the
+    terms, which are known: a term below 2^(m + i) is at most 2^(i + bits) units, also if alignment raises it by less
+    than one."""
     most = 0
     for item in total.items:
         integers = [one.integer for one in ranges_of(scope, item) or ()]
@@ -260,14 +263,14 @@ def _most_units(scope: Scope, total: FusedSum, bits: int) -> int:
 
 
 def _losses(terms: Sequence[tuple[Range, int]], mode: Mode) -> tuple[Lemma, ...]:
-    """That no term is raised by as much as a unit of those kept."""
+    """The lemmas that alignment raises no term by as much as one unit of the last place kept."""
     return tuple(dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, mode) for one, bits in terms))
 
 
 @rewrite("a term that is never -0")
 def positive_term(scope: Scope, node: Node) -> Replacement | None:
-    """The sign of an exact zero sum is minus, unless rounding is down, only if all terms are negative. One that is
-    never -0 is negative only below zero; then another one, of which nothing is cut off, lies above."""
+    """Unless rounding is down, an exact zero sum is -0 only if all terms have the sign set. A term that is never -0 has
+    it only if it is less than zero; then another term, which an exact sum does not truncate, is greater than zero."""
     if not _has_ieee_zeros(node) or not isinstance(node, Round):
         return None
     other = _with_plus(node)
@@ -279,8 +282,8 @@ def positive_term(scope: Scope, node: Node) -> Replacement | None:
 
 
 def _never_negative_zero(scope: Scope, node: Node) -> tuple[Lemma, ...] | None:
-    """What makes no value of a node -0: it is rounded with a plus for every zero, or for exact zero sums where no other
-    sum is rounded to zero; in a loop, every step. None where it may be one."""
+    """The lemmas by which no value of a node is -0: it is rounded with +0 for every zero result, or with +0 for exact
+    zero sums if no other sum is rounded to zero; in a loop, in every step. None if a value may be -0."""
     if isinstance(node, Repeat):
         held = kind_of(scope, node)
         return None if held is None else _never_negative_zero(scope.within(node.level, held), node.body)
@@ -291,7 +294,7 @@ def _never_negative_zero(scope: Scope, node: Node) -> tuple[Lemma, ...] | None:
 
 @rewrite("sign of a zero that nothing reads")
 def unread_sign(scope: Scope, node: Node) -> Replacement | None:
-    """Of a rounding, the rule for the sign of zeros changes nothing else."""
+    """The rule for the signs of zeros changes nothing else in a rounding."""
     if not isinstance(node, Round) or node.rounding.zero == "exact_positive":
         return None
     return Replacement(_with_plus(node), signs=False)
@@ -299,7 +302,8 @@ def unread_sign(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("zero added")
 def zero_added(scope: Scope, node: Node) -> Replacement | None:
-    """Zero changes no exact sum but in the sign of zero, which is read where zeros keep it."""
+    """A zero term changes nothing in an exact sum but the sign of a zero sum, which matters if the rounding keeps
+    it."""
     if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or len(node.term.items) < 2:
         return None
     items = tuple(item for item in node.term.items if not isinstance(item, Constant))
@@ -320,8 +324,8 @@ def single_term(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("number of the format, rounded again")
 def rounded_again(scope: Scope, node: Node) -> Replacement | None:
-    """If rounding keeps every number of its format, it keeps those that were rounded to it; of zeros, the sign if it is
-    not always plus. Infinities and NaNs pass as they are."""
+    """If a rounding does not change any number of its format, it does not change one that was rounded to the format
+    before, nor the sign of a zero unless every zero result is +0. Infinities and NaNs do not change."""
     if not isinstance(node, Round) or not isinstance(node.term, (Round, Repeat)):
         return None
     how, inner = node.rounding, node.term
@@ -333,8 +337,9 @@ def rounded_again(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("first step of a loop")
 def first_step(scope: Scope, node: Node) -> Replacement | None:
-    """A loop is one from the result of its first step on; a loop of one step is that step. Done where loops start from
-    +0, which may be no step but the beginning, and for short ones, which are written in both ways."""
+    """A loop equals the loop that starts from the result of its first step and has one step less; a loop of one step
+    equals that step. This is applied to loops that start from +0, and to loops of at most `SHORT` steps, which are
+    written in both ways."""
     if (
         not isinstance(node, Repeat)
         or not plus_for_zeros(node.body)
@@ -349,34 +354,35 @@ def first_step(scope: Scope, node: Node) -> Replacement | None:
 
 
 def _with_plus(node: Round) -> Round:
-    """The rounding with a plus for exact zero sums."""
+    """The rounding with +0 for exact zero sums."""
     return replace(node, rounding=replace(node.rounding, zero="exact_positive"))
 
 
 def plus_for_zeros(node: Node) -> bool:
-    """Whether the sign of a zero result hangs on no sign of another zero."""
+    """Whether the sign of a zero result does not depend on the sign of a zero operand."""
     if not isinstance(node, Round) or node.rounding.zero == "ieee":
         return False
     return node.rounding.zero == "positive" or (isinstance(node.term, ExactSum) and _is_sum(node.term))
 
 
-#: the nodes that read no sign of a zero but to give one
+#: the nodes in which the sign of a zero operand affects only the sign of a zero result
 BLIND = (Terminal, Running, Product, Scale, Each, ExactSum, Cut, Round, Repeat)
 
 
 def is_blind(node: Node) -> bool:
-    """Whether values that are alike but for the signs of zeros are so after this node."""
+    """Whether operands that are alike but for the signs of zeros give results that are alike but for the signs of
+    zeros."""
     return all(isinstance(part, BLIND) for part in walk(node))
 
 
 @rewrite("chain from +0 that is never -0")
 def positive_chain(scope: Scope, node: Node) -> Replacement | None:
-    """By induction over a loop that starts from +0, no result is -0, and the sign of zero sums as above.
+    """By induction, no result of a loop that starts from +0 is -0, so that its exact zero sums may be rounded to +0.
 
-    The terms are multiples of the smallest subnormal number, so that no sum other than zero is rounded to zero. If the
-    result before, not -0, is positive, not all terms are negative; if it is negative, it is not zero: then of terms
-    that are all negative the largest, not cut to zero, makes the sum less than zero. m is the exponent of a term that
-    is not zero where no floor counts."""
+    The terms are multiples of the smallest subnormal number, so that no nonzero sum is rounded to zero. The previous
+    result is not -0. If its sign is not set, not all terms have the sign set; if it is set, the result is not zero, and
+    of terms that all have the sign set the largest, not truncated to zero, makes the sum less than zero. Without a
+    floor, m is the exponent of a nonzero term."""
     if not isinstance(node, Repeat) or node.start != Constant() or not isinstance(node.body, Round):
         return None
     body, fmt = node.body, node.body.rounding.format
@@ -400,8 +406,9 @@ def positive_chain(scope: Scope, node: Node) -> Replacement | None:
 
 
 def multiples(scope: Scope, node: Repeat) -> tuple[Held, tuple[Lemma, ...]] | None:
-    """What is known of the results of a loop that starts from +0, by induction: they are multiples of what all other
-    terms are multiples of. A sum of such is one, aligned or not; and so is its rounding."""
+    """What is known by induction about the results of a loop that starts from +0, and the lemmas needed: if all other
+    terms are multiples of 2^unit, so are the results, as a sum of such terms is, aligned or not, and so is its
+    rounding. None if that is not known."""
     body = node.body
     if node.start != Constant() or not isinstance(body, Round) or body.rounding.subnormals != "keep":
         return None
@@ -422,7 +429,7 @@ def multiples(scope: Scope, node: Repeat) -> tuple[Held, tuple[Lemma, ...]] | No
 
 
 def target_of(how: Rounding) -> Target:
-    """What a rounding does to a finite magnitude, tiny ones apart that are flushed before."""
+    """The target by which a rounding rounds a finite magnitude, except tiny ones that it flushes before."""
     return Target(how.format, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
 
 
@@ -435,7 +442,7 @@ def _items(node: Node) -> tuple[Node, ...]:
 
 
 def _is_sum(node: Node) -> bool:
-    """Whether a node is a sum whose exact zeros are those of a sum: an exact one of one term is that term."""
+    """Whether a zero result of a node has the sign of a zero sum: an exact sum of one term is that term instead."""
     return isinstance(node, FusedSum) or sum(item.count for item in _items(node)) > 1
 
 
@@ -464,8 +471,8 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 
 
 def _multiples(scope: Scope, node: Node, unit: int) -> tuple[Lemma, ...] | None:
-    """What makes the sum a multiple of 2^unit: that its terms are, also after they are aligned, m <= unit + F or not.
-    None where one may be none."""
+    """The lemmas by which a sum is a multiple of 2^unit: its terms are, also once they are aligned, m <= unit + F or
+    not. None if a term may not be one."""
     if isinstance(node, ExactSum):
         ranges = [ranges_of(scope, item) for item in node.items]
         return () if all(own is not None and all(one.unit >= unit for one in own) for own in ranges) else None
@@ -485,7 +492,7 @@ def _stays_nonzero(how: Rounding) -> Lemma:
 
 @rule
 def rewritten(scope: Scope, node: Node, name: str, settle: Settle) -> Made:
-    """A rule of rewriting, with its lemmas proved."""
+    """A node computes alike with its replacement by a rewriting rule whose lemmas are proved."""
     found = REWRITES[name](scope, node)
     if found is None:
         raise RuleError(f"rewritten: {name} says nothing of this {node.kind}")
@@ -499,7 +506,8 @@ def rewritten(scope: Scope, node: Node, name: str, settle: Settle) -> Made:
 
 @rule
 def followed(first: Theorem, second: Theorem) -> Made:
-    """Two nodes that compute as a third compute alike."""
+    """Transitivity: if a first node computes alike with a second, and that with a third, so do the first and the
+    third."""
     left: Alike = goal_of(first, Alike, "followed")
     right: Alike = goal_of(second, Alike, "followed")
     if (left.scope, left.other) != (right.scope, right.node):
@@ -510,11 +518,12 @@ def followed(first: Theorem, second: Theorem) -> Made:
 
 @rule
 def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> Made:
-    """A node of operands that compute alike computes alike (None: an operand is itself). Rounding, cutting and exact
-    sums see numbers; a fused sum sees exponents as well; products and scales pass them on. An exact sum counts with the
-    exponent 0, a cut one normalised, if its least exponent is given, and a fused one with m, if that is the terms'. A
-    loop sees its start as the number of a format that it is. The signs of zeros are passed on by what reads them only
-    to give one, and end where every zero result has a plus, or every exact zero sum, before and after."""
+    """Congruence: a node computes alike if its operands do (None: an operand does not change). Roundings, cuts and
+    exact sums depend on their operands as numbers; a fused sum depends on exponents as well; products and scales pass
+    them on. An exact sum counts with the exponent 0, a cut with its normalised exponent, if its least exponent is
+    given, and a fused sum with m, if that is its terms's. A loop depends on its start as a number of a format. A
+    difference in the signs of zeros is passed on by the nodes of `BLIND`, and ends where, before and after, every zero
+    result, or every exact zero sum, is +0."""
     goals = [None if one is None else goal_of(one, Alike, "congruent") for one in operands]
     others = [old if goal is None else goal.other for old, goal in zip(node.operands, goals, strict=True)]
     if any(goal is not None and (goal.scope, goal.node) != (scope, old)
@@ -553,8 +562,8 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
 
 @rule
 def looped(scope: Scope, node: Repeat, body: Theorem, settle: Settle) -> Made:
-    """Induction over a loop: from one start, with bodies that compute and count alike for any result so far of the
-    kind known, every result does. The kind is that of the start and of every result of the body."""
+    """Induction over a loop: two loops with the same start compute and count alike if their bodies do for any result so
+    far of the kind known (`Held`). The start and every result of the body are of that kind."""
     goal: Alike = goal_of(body, Alike, "looped")
     if goal.node != node.body or not goal.counting or not goal.scope.held:
         raise RuleError("looped: the premise is not about the body, or it counts otherwise")
@@ -592,8 +601,8 @@ def kind_of(scope: Scope, node: Repeat) -> Held | None:
 
 @dataclass(frozen=True)
 class SameResults:
-    """A unit computes, on all inputs, the same results as with another expression; any NaN for a NaN of which the unit
-    does not name the pattern."""
+    """A unit computes, on all inputs, the same results as with another expression; if it does not name the pattern of a
+    NaN, any NaN equals another."""
 
     unit: Unit
     other: Node

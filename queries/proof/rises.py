@@ -1,10 +1,11 @@
-"""The result does not fall when one product, or the addend, rises: by how much a term rises where its exponent moves.
+"""Monotonicity: the result does not fall when one product, or the addend, rises.
 
-Where the largest exponent of a sum stays, its terms are aligned at one place, which is monotonic. Where it moves, the
-other terms may lose; the term that moved it has risen by some least gain, as its values of two exponents lie apart. So
-a sum does not fall if that gain makes up for what all others lose; and then it has a gain of its own, as a term of the
-next sum. Numbers of a format and products of small formats are compared one by one. Rounding is monotonic. Infinities:
-one that rises to +infinity, or from -infinity, makes the result the largest there is, or made it the least.
+If the largest exponent of a sum does not change, its terms are aligned at the same place, which is monotonic. If it
+changes, the other terms may lose; but the term that changed it has risen by at least some gain, as there is a gap
+between its values of two different exponents. So a sum does not fall if that gain is at least what all other terms
+lose; and then the sum has a gain of its own, as a term of the next sum. Gains of numbers of a format, and of products
+of small formats, are computed value by value. Rounding is monotonic. Infinities: a term that rises to +infinity makes
+the result the largest possible; one that rises from -infinity had made it the least.
 """
 
 from __future__ import annotations
@@ -41,13 +42,14 @@ from smtmodel.unit import Unit
 Places = Mapping[int, int]
 Known = Mapping[int, tuple[Format, bool]]  # of the result so far of a loop, by its level: format, whether it rises
 
-# -- what a node makes of a rise
+# -- the effect on a node of an operand that rises
 
 
 @dataclass(frozen=True)
 class Term:
-    """What is known of any value of a node: exponents from low to high, `fraction` digits below its exponent, |v| <
-    head * 2^e, and that it is a multiple of 2^grid; or of one that rises: its gains besides."""
+    """What is known about every value v of a node: its exponent e is from low to high, v has `fraction` digits below
+    it, |v| < head * 2^e, and v is a multiple of 2^grid. `gains`: the least increases of a node that rises; None: it
+    does not."""
 
     low: int
     high: int
@@ -58,15 +60,16 @@ class Term:
 
 
 class _Rise:
-    """The terms of a unit where `raised` (the place of a product, None: the addend) rises."""
+    """The terms of a unit when the product with the index `raised` (None: the addend) rises; `normal`: no number of a
+    and b is subnormal."""
 
     def __init__(self, unit: Unit, raised: int | None, normal: bool) -> None:
         self.unit, self.raised, self.subnormals = unit, raised, not normal
         self.lemmas: dict[Lemma, None] = {}
 
     def rounded(self, node: Node, places: Places, running: Known) -> tuple[Format, bool]:
-        """Of a rounded node, or the addend: the format of its numbers, and whether it rises. Raises RuleError where it
-        may fall."""
+        """The format of the numbers of a rounded node, of the addend or of a result so far, and whether it rises.
+        Raises RuleError if it may fall."""
         match node:
             case Round():
                 _check_nan(node.rounding)
@@ -95,14 +98,14 @@ class _Rise:
         seen: dict[object, tuple[Format, bool]] = {}
         for place in node.places:
             inner = {**places, node.level: place}
-            alike = state, tuple(self._raised(node.body, inner))  # steps that differ in nothing that is looked at
+            alike = state, tuple(self._raised(node.body, inner))  # the outcome of a step depends on this alone
             if alike not in seen:
                 seen[alike] = self.rounded(node.body, inner, {**running, node.level: state})
             state = seen[alike]
         return state
 
     def _raised(self, node: Node, places: Places) -> Iterator[bool]:
-        """Of each factor that a node reads: whether it is one of the product that rises."""
+        """For each element of a and b that a node reads: whether it is a factor of the product that rises."""
         match node:
             case Element(operand="a" | "b") if node.index is not None:
                 yield node.index.at(places) == self.raised
@@ -113,7 +116,7 @@ class _Rise:
             yield from self._raised(operand, places)
 
     def term(self, node: Node, places: Places, running: Known) -> Term:
-        """What is known of a node. Raises RuleError where it may fall."""
+        """What is known about a node. Raises RuleError if it may fall."""
         match node:
             case Element() | Round() | Running() | Repeat():
                 return self._number(node, places, running)
@@ -159,7 +162,7 @@ class _Rise:
             for (before, after), gain in given().items() if given is not None else ():
                 for by in range(low, high + 1):
                     key = (before if before == ZERO else before + by, after if after == ZERO else after + by)
-                    own = (gain << by if by >= 0 else gain >> -by) >> fraction  # no less than it is there
+                    own = (gain << by if by >= 0 else gain >> -by) >> fraction  # a lower bound
                     found[key] = min(own, found.get(key, own))
             return found
 
@@ -178,7 +181,8 @@ class _Rise:
         return found
 
     def _exact(self, node: ExactSum, terms: Sequence[tuple[Term, int]]) -> Term:
-        """It counts with one exponent, whatever its value, unless that is zero; it is a multiple of its grid."""
+        """An exact sum: unless it is zero, it counts with the exponent 0, whatever its value; it is a multiple of
+        2^grid."""
         grid = min(term.grid for term, _ in terms)
         gains: Callable[[], Gains] | None = None
         if any(term.gains is not None for term, _ in terms):
@@ -203,7 +207,7 @@ class _Rise:
         gains = _summed(node, raised, others, low)
 
         def known() -> Gains:
-            if bounds:  # one that no sum here can notice is left out, and moves the exponent that another sum sees
+            if bounds:  # one that changes no sum here may be left out, which changes the exponent for another sum
                 raise RuleError("rises: a sum whose exponent has a bound is a term of another one")
             return gains
 
@@ -212,7 +216,7 @@ class _Rise:
 
 @dataclass(frozen=True)
 class _Other:
-    """A term of a fused sum, and what becomes of it there."""
+    """A term of a fused sum, and the effect of alignment on it."""
 
     term: Term
     node: FusedSum
@@ -234,7 +238,8 @@ class _Other:
         return [AlignmentLoses(width, self.term.fraction, self.bits, self.node.rounding)] if width > 0 else []
 
     def part(self, m: int, side: int, exponent: int | None = None) -> int:
-        """How far it falls (0), or rises (1), at most, where it is aligned at 2^m; `exponent`: its own, if known."""
+        """The most that alignment at 2^m lowers it (`side` 0) or raises it (1), as a loss (gains.py); `exponent`: its
+        own, if known."""
         kept = m - self.bits
         if exponent == ZERO or (exponent == m and self.term.fraction <= self.bits):
             return 0
@@ -244,11 +249,11 @@ class _Other:
         return max(-(-loss(kept) * share.numerator // share.denominator), self.lost(m))
 
     def lost(self, m: int) -> int:
-        """The most that is lost where it vanishes at 2^m."""
+        """The most that is lost if it is beyond its reach when aligned at 2^m."""
         return 0 if self.reach is None or m <= NONE else self.term.head * loss(m - self.reach - 1)
 
     def falls(self, before: int, after: int) -> int:
-        """How much less it is aligned at 2^after than at 2^before."""
+        """The most by which it is less aligned at 2^after than aligned at 2^before."""
         mode = self.node.rounding
         coarse, fine = max(before, after), min(before, after)
         if fine <= NONE or self.term.grid >= coarse - self.bits:
@@ -264,7 +269,7 @@ class _Other:
 
 
 def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> dict[tuple[int, int], int]:
-    """The gains of a sum, by its largest exponents before and after. Raises RuleError for one below zero."""
+    """The gains of a sum, by its largest exponents before and after. Raises RuleError for a gain below zero."""
     assert own.term.gains is not None
     if own.reach is not None and own.term.head != 2:
         raise RuleError("rises: a term that may vanish, and is not a number")
@@ -304,7 +309,7 @@ def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> 
                 found[key] = min(kept := _kept(min(left) - lost - falls), found.get(key, kept))
                 numbers = [unders[under] for under in new if under != ZERO]
                 least = min([*numbers, *([] if least is None else [least])], default=None)
-    for (before, after), gain in gains.items():  # of a sum that counts as zero all terms do
+    for (before, after), gain in gains.items():  # a sum counts as zero only if all terms do
         if ZERO in (before, after):
             e = after if before == ZERO else before
             top = max(counted(e), zero)
@@ -334,8 +339,8 @@ def _kept(gain: int) -> int:
 
 @dataclass(frozen=True)
 class Rises:
-    """The result of a unit does not fall where product `raised` rises, or the addend (None), unless it is NaN before or
-    after; `normal`: of numbers of a and b none is subnormal."""
+    """The result of a unit does not fall when the product with the index `raised` (None: the addend) rises, unless the
+    result is NaN before or after; `normal`: if no number of a and b is subnormal."""
 
     unit: Unit
     raised: int | None
@@ -348,7 +353,7 @@ class Rises:
 
 @lru_cache(maxsize=1 << 8)
 def needed(unit: Unit, raised: int | None, normal: bool) -> tuple[Lemma, ...]:
-    """The lemmas about the datapath by which a result does not fall. Raises RuleError where it may."""
+    """The lemmas about the datapath that `rises` needs. Raises RuleError if the result may fall."""
     found = _Rise(unit, raised, normal)
     reads = [node for node in walk(unit.result) if isinstance(node, Element)]
     if raised is not None and not any(node.operand == "a" for node in reads):
@@ -359,8 +364,9 @@ def needed(unit: Unit, raised: int | None, normal: bool) -> tuple[Lemma, ...]:
 
 @rule
 def rises(unit: Unit, raised: int | None, normal: bool, lemmas: Sequence[Theorem]) -> Made:
-    """The docstring of this file: each sum gains where its largest exponent moves, by the values that the raised term
-    has on both sides of it; what is rounded from it does not fall, nor does a loop's next step."""
+    """The argument at the head of this file: where the largest exponent of a sum changes, the sum has a gain, found
+    from the values of the raised term with the exponents before and after; the rounded sum does not fall, nor does the
+    next step of a loop."""
     if {lemma.goal for lemma in lemmas} != set(needed(unit, raised, normal)):
         raise RuleError("rises: a lemma about the datapath is missing, or about another one")
     return Made(Rises(unit, raised, normal), tuple(lemmas))

@@ -1,4 +1,4 @@
-"""Lemmas: the datapath's rounding does not fall where a number rises, at any unit."""
+"""Lemmas: rounding in the datapath is monotonic, and does not depend on the unit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from smtmodel.rounding import Target, round_and_pack
 
 @dataclass(frozen=True)
 class _OfRounding:
-    """About a magnitude of three bits more than a result has, anywhere about the numbers of a format, rounded for a
-    target with either sign."""
+    """A lemma about a magnitude with three bits more than the format's precision, at any place in the format's range or
+    just outside it, rounded for a target with either sign."""
 
     target: Target
 
@@ -28,7 +28,8 @@ class _OfRounding:
         return symbol("sign", 1), symbol("magnitude", fmt.precision + 3), symbol("place", width)
 
     def _opened(self, given: tuple[Bits, ...]) -> tuple[Bits, Exponent, Callable[[Bits, Exponent], Bits]]:
-        """The magnitude with a bit more, its unit, and what rounds another to a key that grows with the number."""
+        """The magnitude, one bit wider; its unit; and a function that rounds a magnitude in some unit to a key that
+        increases with the number."""
         sign, magnitude, place = given
         unit = Exponent(place, self._low, self._low + (1 << place.width) - 1)
 
@@ -40,7 +41,7 @@ class _OfRounding:
 
 @dataclass(frozen=True)
 class RoundingRises(_OfRounding):
-    """The next larger magnitude gives no smaller number."""
+    """The next larger magnitude does not give a smaller number or, with the sign set, a larger one."""
 
     def statement(self) -> str:
         return f"rounding to {self.target.format.name}, {self.target.rounding}, does not fall where a number rises"
@@ -53,7 +54,7 @@ class RoundingRises(_OfRounding):
 
 @dataclass(frozen=True)
 class RoundingScales(_OfRounding):
-    """It gives the same in units half as large."""
+    """Twice the magnitude in units half as large gives the same number."""
 
     def statement(self) -> str:
         return f"rounding to {self.target.format.name}, {self.target.rounding}, does not depend on the unit"

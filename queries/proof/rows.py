@@ -1,6 +1,7 @@
 """How large sums of numbers from 0 to below 1 can become, operation by operation of a reduction.
 
-A row of numbers is known by the operations that made it (smtmodel.algorithms.reductions.Operations); each has a rule.
+A row of numbers is represented by the operations that made it (smtmodel.algorithms.reductions.Operations); each
+operation has a rule.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation on rows, with what it is told besides them; its result has `length` numbers."""
+    """An operation on rows, with its other arguments (`told`); its result is a row of `length` numbers."""
 
     name: str
     rows: tuple[Source, ...]
@@ -42,7 +43,7 @@ class Operation:
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """It without lengths, and without where rows are parted."""
+        """The operation, and those that made its rows, without lengths and without the places where rows are parted."""
         told = () if self.name == "part" else self.told
         return self.name, told, *(row.shape if isinstance(row, Operation) else () for row in self.rows)
 
@@ -51,7 +52,7 @@ Source: TypeAlias = Given | Operation
 
 
 class Recording(Operations[Source]):
-    """Takes down what a reduction does."""
+    """Records the operations of a reduction."""
 
     def length(self, numbers: Source) -> int:
         return numbers.length
@@ -81,14 +82,14 @@ RECORDING = Recording()
 
 
 def recorded(reduction: Reduction, numbers: int) -> Source:
-    """What a reduction does with so many numbers."""
+    """The operations of a reduction on `numbers` numbers."""
     return reduction.evaluate(RECORDING, Given(numbers))
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """The numbers of a row are of a format, from 0 to these bounds, whatever the numbers from 0 to below 1 that are
-    summed."""
+    """Each number of a row is of this format and from 0 to its bound in `bounds`, whatever the numbers that are summed,
+    if these are from 0 to below 1."""
 
     made: Source
     format: Format
@@ -163,8 +164,9 @@ def converted(row: Theorem, fmt: Format) -> Made:
 
 @rule
 def column_sums(row: Theorem, unit: Model, shape: tuple[int, int], chain: int) -> Made:
-    """A unit that adds exact products and only ever truncates gives, of nonnegative numbers and the sum before, at most
-    their exact sum, and a number of f32: at most that sum rounded down. So does a chain, of all its numbers."""
+    """For nonnegative numbers and the sum before, a unit that adds exact products and only ever truncates gives at most
+    their exact sum, and a number of f32: at most that sum rounded down. A chain gives at most the exact sum of all its
+    numbers rounded down."""
     goal = _of(row, "column_sums", unit.b)
     need_truncation(unit)
     side, width = shape
@@ -177,7 +179,7 @@ def column_sums(row: Theorem, unit: Model, shape: tuple[int, int], chain: int) -
 
 
 def need_truncation(unit: Model) -> None:
-    """Raises ParameterError, by what is at fault, for a unit whose sums may be rounded up."""
+    """Raises ParameterError, which names the parameter at fault, for a unit whose sums may be rounded up."""
     truncating_steps(unit.unit, ABOUT)
     if unit.d != F32 or unit.c != F32:
         raise ParameterError("d", f"{unit.d.name}: {ABOUT}")
@@ -224,9 +226,9 @@ class NeverOverflows:
 
 @rule
 def never_overflows(reduction: Reduction, numbers: int, sums: Sequence[Theorem]) -> Made:
-    """The sum of n numbers is finite if it has a bound. If that of m > n numbers is made by the same operations, it is
-    that of n numbers where the rest is +0: rows are filled with +0, groups of +0 alone have the sum +0, and x + 0 is x.
-    So a bound of the largest m of each shape is one for all counts of that shape."""
+    """The sum of n numbers is finite if it has a bound. If the sum of m > n numbers is made by the same operations, it
+    equals that of n numbers when the others are +0: rows are filled with +0, groups of +0 alone have the sum +0, and x
+    + 0 is x. So a bound for the largest m of each shape is one for all counts of that shape."""
     starts = []
     for one in sums:
         goal = _of(one, "never_overflows")
@@ -240,7 +242,8 @@ def never_overflows(reduction: Reduction, numbers: int, sums: Sequence[Theorem])
 
 
 def left_open(reduction: Reduction, numbers: int, starts: Sequence[int]) -> int | None:
-    """A count up to `numbers` whose operations are not those of a larger one in `starts`, or of the same."""
+    """A count up to `numbers` whose shape of operations is that of no count in `starts` as large or larger; None: there
+    is none."""
     known: dict[tuple[object, ...], int] = {}
     for start in starts:
         shape = _shape(recorded(reduction, start))
@@ -251,7 +254,7 @@ def left_open(reduction: Reduction, numbers: int, starts: Sequence[int]) -> int 
 
 @cache
 def largest_counts(reduction: Reduction, numbers: int) -> dict[tuple[object, ...], int]:
-    """Of each shape of operations the largest count up to `numbers`."""
+    """For each shape of operations, the largest count up to `numbers` that has it."""
     return {_shape(recorded(reduction, count)): count for count in range(1, numbers + 1)}
 
 

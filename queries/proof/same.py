@@ -1,4 +1,4 @@
-"""Two sides of a problem agree: what a fact about their terms has to say for that."""
+"""Two sides of a problem agree: the rule that derives this from a fact about their terms."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ class SidesAgree:
 
 @rule
 def agreed(compared: Compared, fact: Theorem) -> Made:
-    """The terms of a problem do not differ, for any values of their symbols that are admitted."""
+    """The sides of a problem agree if it is a fact that their terms do not differ for any admitted values of the
+    symbols."""
     if goal_of(fact, Fact, "agreed") != Fact(compared, compared.never):
         raise RuleError("agreed: the fact says something else, or of another problem")
     return Made(SidesAgree(compared.problem), (fact,))

@@ -13,14 +13,14 @@ from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.errors import FaultError
 
-CONFIRM_SECONDS = 20.0  # that count as spent on a lemma where another engine is asked
+CONFIRM_SECONDS = 20.0  # taken as the time of a lemma's proof when another engine is asked
 
 
 class Settled:
     """Settles lemmas: by evaluating all inputs where they are few, or by an engine, and another one if `confirmed`.
 
-    `seconds`: for one lemma, within the time of the options. `needed`: that one does not hold contradicts a rule, and
-    raises FaultError; else it is a rule's condition that fails. `asked`: what engines proved.
+    `seconds`: for one lemma, within the time of the options. `needed`: a lemma that does not hold contradicts a rule,
+    and raises FaultError; else the rule that needs the lemma does not apply. `asked`: the lemmas that engines proved.
     """
 
     def __init__(self, options: Options, confirmed: bool = True, seconds: float = 30.0, needed: bool = True) -> None:

@@ -1,9 +1,9 @@
 """How far the values of an algorithm lie from exact sums, as shares of the sum of magnitudes.
 
-M is |c| + sum of |a_k b_k| of an input. A share s stands for s * M. The values are those of recorded.py; the inputs are
-those that a claim admits: zeros, and normal numbers with exponents in windows. What a unit does is known by the bound
-of its error (enclosures.py), what a word is by a lemma about one number. A number on which M is zero is apart: there
-every word product is a product with a zero.
+M is |c| + sum of |a_k b_k| of an input. A share s is a bound s * M. The values are those of recorded.py; the inputs are
+those that a claim admits: zeros, and normal numbers with exponents in windows. The error of a unit is bounded by
+enclosures.py, the size of a word by a lemma about one number. Inputs with M = 0 are treated separately: there every
+product of words has a factor zero.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class Space:
 
     @property
     def least(self) -> Fraction:
-        """M is no less, or zero."""
+        """M is at least this, or zero."""
         product = power(self.window.a[0] + self.window.b[0])
         return product if self.no_addend else min(product, power(self.window.c[0]))
 
     @property
     def most(self) -> Fraction:
-        """M is less."""
+        """M is less than this."""
         products = self.terms * power(self.window.a[1] + self.window.b[1] + 2)
         return products if self.no_addend else products + power(self.window.c[1] + 1)
 
@@ -86,8 +86,9 @@ class _OfWords:
         return (symbol("x", self.words.given.width),)
 
     def _opened(self, number: Bits) -> tuple[Bit, Fixed, list[tuple[Fixed, Bit]]]:
-        """Whether a number is none of those meant; the number; its words, and whether they are finite multiples of the
-        last place that the numbers meant can have."""
+        """Whether a number is neither zero nor normal with its exponent in the window; the number in fixed point; its
+        words in fixed point, each with whether it is a finite multiple of the least last place of numbers in the
+        window."""
         how, (low, high) = self.words, self.window
         given = how.given
         zero = Fixed(constant(number.carrier, 0, high - low + given.fraction + 4), low - given.fraction)
@@ -106,8 +107,8 @@ class _OfWords:
 
 @dataclass(frozen=True)
 class WordIsSmall(_OfWords):
-    """Of a number x that is zero, or normal with its exponent in the window, the word of that number is finite, at most
-    share * |x|, and a multiple of the last place that such numbers can have."""
+    """For x zero, or normal with its exponent in the window, the word of x with the index `number` is finite, at most
+    share * |x|, and a multiple of the least last place of such x."""
 
     number: int
 
@@ -122,7 +123,7 @@ class WordIsSmall(_OfWords):
 
 @dataclass(frozen=True)
 class WordsLeave(_OfWords):
-    """The words of such a number together differ from it by at most share * |x|."""
+    """The sum of the words of such an x differs from x by at most share * |x|."""
 
     def statement(self) -> str:
         return f"{self.words.count} words leave at most {self.share} of their number"
@@ -138,14 +139,14 @@ class WordsLeave(_OfWords):
 # -- values
 
 
-Product = tuple[Word, Word, int, int]  # words of a and of b, products from the first to before the second
+Product = tuple[Word, Word, int, int]  # a word of a, one of b, the indices `start` and `stop` of products
 
 
 @dataclass(frozen=True)
 class Near:
-    """On every input of a space where M is not zero a value v is finite and a multiple of 2^unit, and differs from that
-    of `base` and the sum of `products` by at most distance * M. |v| is at most the sum of weight * |c|, of weights_k *
-    |a_k b_k|, and of off * M; so at most size * M."""
+    """On every input of a space where M is not zero a value v is finite and a multiple of 2^unit (`Space.unit`), and
+    differs from the sum of the value of `base` and of all `products` by at most distance * M. |v| is at most the sum of
+    weight * |c|, of weights_k * |a_k b_k|, and of off * M; so at most size * M."""
 
     space: Space
     value: Value
@@ -166,7 +167,7 @@ class Near:
 
 @rule
 def begins(space: Space, value: Value) -> Made:
-    """c is a multiple of 2^unit, and at most M; that there is no addend is +0."""
+    """c is a multiple of 2^unit, and at most M; a missing addend is +0."""
     if not isinstance(value, (Addend, Nothing)):
         raise RuleError("begins: a value that is made of others")
     weight = Fraction(0 if isinstance(value, Nothing) or space.no_addend else 1)
@@ -182,11 +183,11 @@ def from_here(near: Theorem) -> Made:
 
 @rule
 def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequence[Theorem]) -> Made:
-    """The result of a unit, x + its error, where x is the sum of the addend and of products of words: the error by the
-    bound of the unit, of whose monomials c is at most size * M, the products a_k b_k together at most s_a s_b M (s the
-    shares of the words), and any other one at most its largest value times M / least. No rounding overflows if
-    what is rounded is less than 2^emax of its format by these values. Every operation of the unit makes multiples of
-    2^unit of such."""
+    """The result of a unit is x plus an error, where x is the sum of the addend and of products of words. The error is
+    at most the unit's bound; of its monomials c is at most size * M, the products a_k b_k together are at most s_a s_b
+    M (s_a and s_b are the shares of the words), and any other one is at most its largest value times M / least. No
+    rounding overflows if by these values what is rounded is less than 2^emax of its format. From multiples of 2^unit
+    every operation of the unit makes multiples of 2^unit."""
     goal: Near = goal_of(near, Near, "after_instruction")
     known: Enclosed = goal_of(bound, Enclosed, "after_instruction")
     space = goal.space
@@ -221,7 +222,7 @@ def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequen
 @rule
 def after_addition(value: Value, first: Theorem, second: Theorem) -> Made:
     """The sum of two numbers of a format, rounded to nearest: it loses at most half a last place, 2^-(f + 1) of the sum
-    (sums below 2^emin lose nothing). One of them begins with +0."""
+    (sums below 2^emin lose nothing). One of them has the base +0."""
     goals: list[Near] = [goal_of(one, Near, "after_addition") for one in (first, second)]
     one, two = goals
     space = one.space
@@ -248,7 +249,7 @@ def after_addition(value: Value, first: Theorem, second: Theorem) -> Made:
 
 
 def format_of(value: Value, space: Space, wanted: Format) -> Format:
-    """The format of a value's numbers; +0 is of any."""
+    """The format of a value's numbers; for +0 the format `wanted`."""
     match value:
         case Addend():
             return space.addend
@@ -272,9 +273,9 @@ def share_of(space: Space, side: str, word: Word, premises: Iterable[Theorem]) -
 
 
 def adds_products(unit: Unit) -> None:
-    """That the exact result of a unit is c and every product a_k b_k once; and that its value is a multiple of 2^g if
-    all of them are: a sum of such is one, and rounded or truncated to a coarser place it is, to a finer one it is
-    unchanged. Raises RuleError."""
+    """Checks that the exact result of a unit is the sum of c and of every product a_k b_k once. Then its value is a
+    multiple of 2^g if all of these are: a sum of multiples is one, and so is a multiple rounded or truncated to a
+    coarser place; to a finer one it does not change. Raises RuleError."""
     found = _summands(unit.result, (), {})
     if found != Counter([(), *((k, k) for k in range(unit.length))]):
         raise RuleError("adds_products: not every product, and c, is added once")
@@ -307,7 +308,8 @@ def _summands(node: Node, places: Places, running: Mapping[int, Counter[tuple[in
 
 
 class _Sizes:
-    """The largest values of magnitudes in an instruction, and their shares; `walked`: what the bound rests on."""
+    """The largest values of magnitudes in an instruction, and their shares; `walked`: the theorems that the bound rests
+    on."""
 
     def __init__(self, space: Space, unit: Unit, addend: Fraction, shares: Sequence[Fraction],
                  walked: Sequence[Theorem]) -> None:  # fmt: skip
@@ -331,8 +333,8 @@ class _Sizes:
         return power(formats[factor.name].emin)
 
     def _running(self, factor: Factor) -> Fraction:
-        """Of the result so far of a loop: what holds after the loop holds within it, as that is a
-        term of the sum that each step makes (`adds_products`)."""
+        """The largest error or size of the result so far of a loop: a bound after the loop holds within it too, as the
+        result so far is a term of the sum of each step (`adds_products`)."""
         if factor in self.seen:
             return self.seen[factor]
         found = Fraction(0)
@@ -348,7 +350,7 @@ class _Sizes:
         return found
 
     def check(self) -> None:
-        """That no rounding overflows. Raises RuleError."""
+        """Checks that no rounding overflows. Raises RuleError."""
         for theorem in self.walked:
             goal = theorem.goal
             if theorem.rule == "rounded" and isinstance(goal, Enclosed):
@@ -359,7 +361,8 @@ class _Sizes:
                     raise RuleError("after_instruction: a rounding may overflow")
 
     def share(self, form: Form) -> Fraction:
-        """A share that a form does not exceed: of products that stand alone, each of its own k, the largest counts."""
+        """A share that bounds a form: of the coefficients of monomials a_k b_k alone, one for each k, only the largest
+        counts."""
         products, found = dict[int, Fraction](), Fraction(0)
         for atom, value in form.parts.items():
             items = list(atom)
@@ -389,7 +392,7 @@ class _Sizes:
 
 
 def _product(item: Monomial) -> int | None:
-    """k, of a_k b_k."""
+    """The k of a monomial a_k b_k; None for another one."""
     if [factor.name for factor in item] != ["a", "b"] or any(factor.factors for factor in item):
         return None
     one, two = item
@@ -401,8 +404,8 @@ def _product(item: Monomial) -> int | None:
 
 @dataclass(frozen=True)
 class Within:
-    """On every input of a space where M is not zero two results differ by at most share * M; or the one that there is
-    lies that near to the exact sum. They are finite multiples of 2^unit, and at most size * M."""
+    """On every input of a space where M is not zero two results differ by at most share * M; or one result differs from
+    the exact sum by at most share * M. Results are finite multiples of 2^unit, with magnitudes of at most size * M."""
 
     space: Space
     values: tuple[Value, ...]
@@ -416,8 +419,9 @@ class Within:
 
 @rule
 def near_the_sum(near: Theorem, words: Sequence[Theorem], leaves: Sequence[Theorem], share: Fraction) -> Made:
-    """An error is counted from c and all products of words, with those that are left out; where words leave r_a and r_b
-    of their numbers, the products of their sums differ from ab by at most (r_a + r_b + r_a r_b) |ab|."""
+    """The error of a result with the base c is at most its distance and the shares of the products of words that it
+    does not add; where the sums of the words of a and b differ from a and b by shares r_a and r_b, their product
+    differs from ab by at most (r_a + r_b + r_a r_b) |ab|."""
     goal: Near = goal_of(near, Near, "near_the_sum")
     if goal.base != Addend():
         raise RuleError("near_the_sum: the error is not counted from c on")
@@ -426,8 +430,8 @@ def near_the_sum(near: Theorem, words: Sequence[Theorem], leaves: Sequence[Theor
 
 @rule
 def near_each_other(nears: Sequence[Theorem], words: Sequence[Theorem], share: Fraction) -> Made:
-    """Two results with a base in common differ by at most their distances and the products of words that only one of
-    them has."""
+    """Two results with a common base differ by at most their distances and the share of the products of words that only
+    one of them adds."""
     goals: list[Near] = [goal_of(near, Near, "near_each_other") for near in nears]
     one, two = goals
     if one.base != two.base or one.space != two.space:
@@ -455,7 +459,8 @@ def units(value: Value) -> Iterator[Instruction]:
 
 
 def apart(first: Near, second: Near, words: Sequence[Theorem]) -> Fraction:
-    """The share of the products that only one of two results has: of a pair of words as often as one place has it."""
+    """The share of the products of words that only one of two results adds: a pair of words counts as often as it
+    occurs at the index k where it occurs most."""
     one, two = Counter(first.products), Counter(second.products)
     places = Counter[tuple[Word, Word, int]]()
     for (a, b, start, stop), count in ((one - two) + (two - one)).items():
@@ -469,7 +474,8 @@ def apart(first: Near, second: Near, words: Sequence[Theorem]) -> Fraction:
 
 
 def left_out(near: Near, words: Sequence[Theorem], leaves: Sequence[Theorem]) -> Fraction:
-    """The share of what the products of words that are added differ by from the exact products."""
+    """The share by which the sum of the products of words that are added differs from that of the exact products.
+    Raises RuleError."""
     space = near.space
     places = Counter((a, b, k) for a, b, start, stop in near.products for k in range(start, stop))
     if any(count > 1 for count in places.values()):
@@ -501,8 +507,9 @@ def _left(space: Space, side: str, kind: Words, premises: Sequence[Theorem]) -> 
 
 @dataclass(frozen=True)
 class ShareClaim:
-    """That |value(first) - value(second)|, or error(first), is at most share * M: the parts, and what `Within` has to
-    say of their values, of at most `size`; and what units have to do where M is zero."""
+    """That |value(first) - value(second)|, or error(first), is at most share * M. `values`: those of its parts, for
+    `Within`; `size`: results of at most size * M are in the range of the exact sum; `zeros`: the lemmas about units
+    that are needed where M is zero."""
 
     space: Space
     values: tuple[Value, ...]
@@ -513,7 +520,8 @@ class ShareClaim:
 
 
 def share_claim(claim: Claim) -> ShareClaim:
-    """What a claim that compares with the sum of magnitudes says. Raises RuleError for another."""
+    """The statement of a claim that compares an error, or two results, with the sum of magnitudes. Raises RuleError for
+    another claim."""
     names, share = _sides(claim)
     space = space_of(claim)
     values = tuple(recorded_part(claim.shape.parts[name], space.factors, space.terms) for name in names)
@@ -560,8 +568,8 @@ def _constant(tree: ast.expr) -> Fraction:
 
 @rule
 def compares(claim: Claim, within: Theorem, zeros: Sequence[Theorem]) -> Made:
-    """Where M is zero, every result is: a unit makes a zero of products with zeros and of a zero, and so does a sum of
-    zeros. Elsewhere the results are as near as the claim says, and numbers of it."""
+    """Where M is zero, every result is zero: a unit gives a zero for products with zeros and an addend zero, and a sum
+    of zeros is zero. Elsewhere the results are as close as the claim says, and in the range of its numbers."""
     wanted, goal = share_claim(claim), goal_of(within, Within, "compares")
     if (goal.space, goal.values) != (wanted.space, wanted.values) or goal.share > wanted.share:
         raise RuleError("compares: the premise is not about the results of its parts, or says less")

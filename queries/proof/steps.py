@@ -1,7 +1,7 @@
-"""What a plan does to one element of D, as steps: tiles, additions, loops. A plan's stages tell an engine what to do;
-`Recorder` writes it down, so that rules are about steps, and know no stage.
+"""The steps by which a plan computes one element of D: tiles, additions, loops. A plan's stages call an engine;
+`Recorder` is an engine that records the steps, so that rules are about steps and do not refer to stages.
 
-Steps do not say which products they add: how many of them, and that each is added once, is counted beside them.
+Steps do not contain which products they add: `Places` records these, and checks that each product is added once.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from smtmodel.plans.stages import (
     Uneven,
 )
 
-LEAVES = 512  # of halves, whose last parts are looked at one by one
+LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
 
 
 @dataclass(frozen=True)
 class PlanAt:
-    """A plan for `length` products; or, without a length, for what `repeats` says, where G = 1 + r + ... + r^(n - 2)
-    for the growth r; of halves n is one more than their levels."""
+    """A plan for `length` products; or, without a length, for all numbers of products of `repeats`, with n repetitions
+    and G = 1 + r + ... + r^(n - 2) for the growth r; for halves n is one more than their levels."""
 
     plan: Plan
     length: int | None = None
@@ -67,7 +67,7 @@ class PlanAt:
 
     @property
     def repeats(self) -> Repeats:
-        """Where all sums of the plan agree. Raises RuleError."""
+        """What all sums of the plan repeat. Raises RuleError if they differ."""
         found = {repeated(products.stage) for products in self.plan.sums}
         if len(found) > 1:
             raise RuleError("sums of the plan repeat after different numbers of products: ask for a given K")
@@ -76,8 +76,8 @@ class PlanAt:
 
 @dataclass(frozen=True)
 class Repeats:
-    """Products that a stage takes once, `before`, and how many, `period`, it takes any number of times after them. A
-    stage of halves takes any number: `width` * 2^t at most in t levels, or in no level where `width` are not fewer."""
+    """A stage takes `before` products once, and after them any number of times `period` products. A stage of halves
+    takes any number of products: at most `width` * 2^t in t levels, from t = 0 on; `width` is 0 for other stages."""
 
     before: int
     period: int
@@ -119,8 +119,8 @@ class SoFar(Step):
 
 @dataclass(frozen=True, eq=False)
 class Tile(Step):
-    """A use of a unit, to which `start` is given for c; missing products are of zeros. `converts`: how elements of a
-    and b are rounded before."""
+    """One use of a unit, with `start` as its c; missing products are products of zeros. `converts`: how elements of a
+    and b are rounded first."""
 
     model: Model
     converts: tuple[Rounding | None, Rounding | None]
@@ -147,9 +147,9 @@ class Loop(Step):
 
 @dataclass(frozen=True, eq=False)
 class Halved(Step):
-    """Any number of products, by halves: those of no more than `width` * 2^t have t levels, at most. Each half is in
-    the end one of `leaves`, of one product, of two, and so on; two are added and rounded. The first one is from what
-    the sum starts from, the others from +0."""
+    """The sum of any number of products, by halves: at most `width` * 2^t products have at most t levels. A part that
+    is not halved is one of `leaves`, for one product, two products, and so on; the sums of two halves are added and
+    rounded. The first leaf starts from what the sum starts from, the others from +0."""
 
     width: int
     rounding: Rounding
@@ -158,20 +158,20 @@ class Halved(Step):
 
 @dataclass(frozen=True)
 class Places:
-    """Products, as bits by their places; for each set of loop variables on which they depend, those of the first
-    round. None is in it twice."""
+    """Products, each at most once, as bit masks: bit k is product k. There is a mask, of the products of the first
+    round, for each set of loop variables on which products depend."""
 
     bits: Mapping[tuple[tuple[int, int], ...], int]
 
     @classmethod
     def of(cls, span: Span) -> Places:
-        """Those of a span. Raises RuleError for a span in several groups."""
+        """The products of a span. Raises RuleError for a span in several groups."""
         if span.groups > 1:
             raise RuleError("places: a tile of several runs of products")
         return cls({span.start.factors: _repeated(1, span.step, span.size) << span.start.offset})
 
     def joined(self, other: Places) -> Places:
-        """Both. Raises RuleError where a product is in each."""
+        """The union. Raises RuleError if a product is in both."""
         found = dict(self.bits)
         for factors, bits in other.bits.items():
             if found.get(factors, 0) & bits:
@@ -180,7 +180,7 @@ class Places:
         return Places(found)
 
     def looped(self, level: int, count: int) -> Places:
-        """Those of all rounds of a loop. Raises RuleError where one is added in two of them."""
+        """The products of all rounds of a loop. Raises RuleError where one is added in two of them."""
         found = Places({})
         for factors, bits in self.bits.items():
             distance = sum(step for own, step in factors if own == level)
@@ -196,7 +196,7 @@ class Places:
 
 
 def _repeated(bits: int, distance: int, count: int) -> int:
-    """The bits `count` times, each time so much higher up."""
+    """The mask `count` times, each copy shifted `distance` bits further than the one before."""
     found, done, run, size = 0, 0, bits, 1
     while count:  # run: `size` times
         if count & 1:
@@ -219,7 +219,7 @@ _known: dict[tuple[Any, ...], Step] = {}
 
 
 def made(kind: type[Kind], *parts: Any) -> Kind:
-    """The one step of these parts."""
+    """The step of this kind with these parts; equal ones are made once."""
     key = (kind, *parts)
     found = _known.get(key)
     if found is None:
@@ -229,7 +229,7 @@ def made(kind: type[Kind], *parts: Any) -> Kind:
 
 
 class Recorder(Engine[Recorded]):
-    """Writes down what a stage of a plan does."""
+    """Records the steps of a stage of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -260,14 +260,15 @@ class Recorder(Engine[Recorded]):
         return Recorded(loop, start.places.joined(round_.places.looped(level, count)))
 
     def many(self, stage: Stage, span: Span, start: Recorded) -> Recorded:
-        """A stage any number of times, each on as many further products; the places are those of one time."""
+        """A stage any number of times, each time on as many further products; the places are those of the first
+        time."""
         with self._loop() as level:
             once = stage.run(self, span, self._so_far(level))
         return Recorded(made(Loop, level, None, start.step, once.step), start.places.joined(once.places))
 
     def halved(self, stage: Halves, span: Span, start: Recorded) -> Recorded:
-        """Any number of products. A half is cut into two that have no product in common, so that each product is added
-        once if each of a leaf is; the places are those of one."""
+        """Any number of products. The two halves of a part have no product in common, so that each product is added
+        once if each leaf adds each of its products once; the places are those of `span`."""
         longest = max(stage.most, stage.grain)
         if longest > LEAVES:
             raise RuleError(f"halves of {longest} products: at most {LEAVES} are looked at one by one")
@@ -296,8 +297,8 @@ class Recorder(Engine[Recorded]):
 
 @dataclass(frozen=True)
 class Many(Stage):
-    """Stands for a stage that takes n times as many products as it is run on, in the same steps n times over, or by
-    halves; products before a place are not repeated."""
+    """A stage that takes, for any n, n times as many products as it is run on, in the same steps n times, or by halves;
+    products before the place `before` are not repeated."""
 
     stage: Stage
     before: int = 0
@@ -332,8 +333,8 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
     """The stage, of which one period is run, for every multiple n of its period: a chain or a promotion repeats one
     step, n times; the runs of a split, of an interleaving and the lanes of a vector, all of whose turns are whole, take
     n times as many products each, in the same way. Of a split at given places that takes all products (`whole`), the
-    last run takes n times as many, the others are as they are; halves that take all products take any number.
-    Raises RuleError for a stage of which that is not so."""
+    last run takes n times as many, and the others do not change; halves that take all products take any number. Raises
+    RuleError for other stages."""
     match stage:
         case Chain():
             return Many(stage)
@@ -353,8 +354,9 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
 
 
 def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
-    """The steps of a stage for `length` products, each of which is added once; for any n times what it repeats, after
-    what it does not, where no length is given. Raises RuleError, and ParameterError for a length that does not fit."""
+    """The steps of a stage for `length` products, each of which is added once; without a length, for any number of
+    repetitions of its period after the products that it takes once (`Repeats`). Raises RuleError, and ParameterError
+    for a length that does not fit."""
     recorder = Recorder(plan)
     repeats = repeated(stage)
     count = repeats.before + repeats.period if length is None else length

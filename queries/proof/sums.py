@@ -1,9 +1,9 @@
 """Error bounds of plans: what each step does to the error of a sum so far, from the theorems about its units.
 
-Of a step, v is its value, and x the value of the same expression without rounding: of what the sum starts from, and of
-the products a_k b_k. Magnitudes have no places here: `a` times `b` stands for the sum of |a_k b_k| over all products of
-the step, `a` for that of |a_k|. Where a plan is about any K, G stands for 1 + r + ... + r^(n - 2), n being how often it
-does what it repeats, or one more than the levels of its halves; else for that number.
+v is the value of a step, and x that of the same expression without rounding, in what the sum starts from and the
+products a_k b_k. Magnitudes have no index here: `a` times `b` means the sum of |a_k b_k| over all products of the step,
+`a` that of |a_k|. If a plan is for any K, the symbol G is 1 + r + ... + r^(n - 2), where n is the number of
+repetitions, or one more than the levels of halves; for a given K, that number takes its place.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ G = magnitude(GROWTH)
 
 @dataclass(frozen=True)
 class Summed:
-    """The facts of a step, whose products are in it once each. `assuming`: of what formats the sums so far of the loops
-    around it are, by level, and what the sum starts from (`START`). `growth`: the r of G, if that is in the facts."""
+    """The facts about a step that has each of its products once. `assuming`: the formats assumed of the sums so far of
+    the enclosing loops, by level, and of what the sum starts from (`START`). `growth`: the r of G, if G is in the
+    facts."""
 
     plan: Plan
     step: Step
@@ -69,7 +70,7 @@ def is_product(item: Monomial) -> bool:
 
 
 def _split(form: Form) -> tuple[Form, Form]:
-    """What is of products, and the rest."""
+    """The part of a form about products, and the rest."""
     sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
     for atom, value in form.flat().parts.items():
         sides[not any(map(is_product, atom))][atom] = value
@@ -84,7 +85,8 @@ def _apart(forms: Sequence[Form]) -> Form:
 
 
 def _put(form: Form, change: Callable[[Factor], Form]) -> Form:
-    """A form for every magnitude; they never fall when one rises, and so does the result."""
+    """The form with another form in place of every magnitude: an upper bound, if each form put in is an upper bound of
+    its magnitude."""
     return total(
         reduce(lambda x, y: x * y, map(change, item), number(value))
         for atom, value in form.flat().parts.items() for item in atom
@@ -96,7 +98,7 @@ def _one(factor: Factor) -> Form:
 
 
 def growth_of(growth: Fraction, count: int) -> Fraction:
-    """1 + r + ... + r^(count - 1), or a little more."""
+    """1 + r + ... + r^(count - 1) for the growth r, rounded up."""
     found, power_ = Fraction(0), Fraction(1)
     for bit in f"{count:b}":
         found, power_ = round_up(found * (1 + power_)), round_up(power_ * power_)
@@ -106,8 +108,8 @@ def growth_of(growth: Fraction, count: int) -> Fraction:
 
 
 def _sums_of(form: Form) -> Form:
-    """Of the magnitudes of an instruction's products (no constant): each kind's largest coefficient, without places.
-    Raises RuleError for one that is not of one product."""
+    """A form about an instruction's products (no constant), without indices: for each kind of monomial its largest
+    coefficient. Raises RuleError for a monomial that is not about one product."""
     most: dict[Atom, Fraction] = {}
     for atom, value in form.flat().parts.items():
         (item,) = atom
@@ -155,10 +157,10 @@ def nothing(plan: Plan, step: Zero) -> Made:
 
 @rule
 def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem] = ()) -> Made:
-    """A use of a unit. Each instruction of a chain takes any E and A of its addend to growth * E + part * A + own, and
-    to A + size, whatever its products, zeros too; the start is a number of the unit's c. Of what is its own, the
-    largest coefficient of a product counts with the sum of all. Where elements are rounded first, |a' - a| <= e_a =
-    u |a| + t, so that |a' b' - a b| <= |a| e_b + |b| e_a + e_a e_b, which adds to the error; own is of a' and b'."""
+    """One use of a unit. Each instruction of a chain takes any E and A of its addend to growth * E + part * A + own,
+    and to A + size, whatever its products, zeros too; the start is a number of the unit's c. The largest coefficient of
+    a product in own applies to the sum over all products. Where elements are rounded first, |a' - a| <= e_a = u |a| +
+    t, so that |a' b' - a b| <= |a| e_b + |b| e_a + e_a e_b, which adds to the error; own is about a' and b'."""
     does: Chained = goal_of(chain, Chained, "tile")
     goal: Summed = goal_of(start, Summed, "tile")
     if not isinstance(step, Tile) or does.unit != step.model.unit or goal.step is not step.start:
@@ -185,8 +187,8 @@ def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem] =
 
 
 def _conversions(plan: Plan, step: Tile) -> dict[str, Form]:
-    """How far an element of a, of b, is moved by its rounding, from its magnitude. Raises RuleError for units that read
-    subnormals as zero, or where the smallest normal number is another one."""
+    """For a and for b, a bound of the error of converting an element, in its magnitude. Raises RuleError for units that
+    read subnormals as zero, or if the smallest normal number of the format converted to is larger."""
     found = {}
     for name, how in zip(("a", "b"), step.converts, strict=True):
         fmt: Format = getattr(plan, name)
@@ -204,8 +206,8 @@ def _conversions(plan: Plan, step: Tile) -> dict[str, Form]:
 
 @rule
 def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
-    """The exact sum of values about different products, rounded: errors and sizes add up, then as a rounding of a unit
-    does (`rounded`)."""
+    """The exact sum of values about different products, rounded: errors and sizes add up, and the rounding has the
+    error that it has in a unit (`rounded`)."""
     goals: list[Summed] = [goal_of(premise, Summed, "added") for premise in premises]
     if not isinstance(step, Added) or tuple(goal.step for goal in goals) != step.values:
         raise RuleError("added: the premises are not about its values")
@@ -219,7 +221,8 @@ def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = 
 
 
 def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
-    """A step of several values of one plan. Raises RuleError where their assumptions, or what G(n) is, do not agree."""
+    """The facts about a step with several values of one plan. Raises RuleError if their plans, assumptions or growths
+    differ."""
     assuming = frozenset[tuple[int, frozenset[Format]]]().union(*(goal.assuming for goal in goals))
     growths = {goal.growth for goal in goals} - {None}
     if len({level for level, _ in assuming}) < len(assuming):
@@ -232,9 +235,10 @@ def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
 @rule
 def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
     """Induction over n rounds, the first one from the start. A round takes any E and A to r * E + part * A + own, and
-    to A + size, r >= 1, about its own products. What round i has of its own counts r^(n - 1 - i) times at the end, what
-    it adds to A part * (1 + ... + r^(n - 2 - i)) times: most for the first round, r^(n - 1) = 1 + (r - 1) G times and
-    part * G times. E0 counts r^n times, A0 part * (1 + r G) times, a constant 1 + r G times."""
+    to A + size, r >= 1, where own and size are about its own products. In the final error, own of round i has the
+    factor r^(n - 1 - i), and its size the factor part * (1 + ... + r^(n - 2 - i)); both are largest for the first
+    round: r^(n - 1) = 1 + (r - 1) G, and part * G. E0 has the factor r^n, A0 part * (1 + r G), a constant of each round
+    1 + r G."""
     first: Summed = goal_of(start, Summed, "iterated")
     goal: Summed = goal_of(body, Summed, "iterated")
     if not isinstance(step, Loop) or (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
@@ -269,12 +273,12 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
 
 @rule
 def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
-    """Induction over the levels of pairwise summation. A leaf of n products has at most e E0 + p A0 + own + fixed, and
-    two sums of E and A together become one of at most r E + part A + more, r >= 1, A as before. With t levels, and
-    G = 1 + ... + r^(t - 1), r^t = 1 + (r - 1) G, a sum of K products has at most r^t (e E0 + p A0 + own) + part G (A0 +
-    size) + r^t (fixed + more) K, the latter of the largest fixed / n: by one level more, E is that of both halves,
-    which have fewer levels, products of their own and the start once; and K products are at most K leaves, added
-    K - 1 times."""
+    """Induction over the levels of pairwise summation. A leaf of n products has an error of at most e E0 + p A0 + own +
+    fixed. Two sums whose errors and sizes together are E and A are added to one with an error of at most r E + part A +
+    more, r >= 1, and the size A. With t levels, and G = 1 + ... + r^(t - 1), r^t = 1 + (r - 1) G, a sum of K products
+    has an error of at most r^t (e E0 + p A0 + own) + part G (A0 + size) + r^t (fixed + more) K, with the largest fixed
+    / n of a leaf in place of fixed: with one level more, E is that of both halves together, which have fewer levels, no
+    product in common and the start once; and K products are in at most K leaves, added K - 1 times."""
     goals: list[Summed] = [goal_of(leaf, Summed, "halved") for leaf in leaves]
     if not isinstance(step, Halved) or tuple(goal.step for goal in goals) != step.leaves:
         raise RuleError("halved: the premises are not about its leaves")
@@ -313,9 +317,9 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem] = 
 
 @rule
 def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem) -> Made:
-    """A sum of all products of a plan, whose steps are those of its stage, each product in them once; E and A are those
-    of what it starts from, a number of the accumulator's format. Its magnitudes are of all products, so that no two of
-    them may be multiplied."""
+    """The sum of all products of a plan: its steps are those of its stage, with each product once, and E and A are
+    those of its start, a number of the format assumed. Its magnitudes are sums over all products, so that two such sums
+    may not be multiplied."""
     goal: Summed = goal_of(total_, Summed, "of_all_products")
     first: Enclosed = goal_of(start, Enclosed, "of_all_products")
     stage = node.stage

@@ -1,8 +1,8 @@
 """Bounds in the unit u of an alignment and the last place of the result, as in Table 9 of Xie et al. 2026.
 
-Of a unit whose result is one sum of all its products and c, each term truncated at u = 2^(m - F), rounded once toward
-zero: m is the largest exponent of a term that is not zero (of a product the sum of its factors' exponents, which are
-emin at least). Unlike those of enclosures.py, these statements are about all finite inputs.
+They are about a unit whose result is one sum of all its products and c, each term truncated to a multiple of u = 2^(m -
+F), rounded once toward zero: m is the largest exponent of a nonzero term (for a product the sum of its factors'
+exponents, which are at least emin). Unlike those of enclosures.py, these statements are about all finite inputs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smtmodel.unit import Unit
 
 @dataclass(frozen=True)
 class SumInUnits:
-    """Of the sum s before it is rounded: |s - exact| <= lost * u, and s is a multiple of u."""
+    """For the sum s before it is rounded, |s - exact| <= lost * u, and s is a multiple of u."""
 
     unit: Unit
     lost: int
@@ -50,12 +50,13 @@ def sum_of(unit: Unit) -> FusedSum:
 
 
 def terms_of_sum(total: FusedSum) -> list[tuple[Node, Places]]:
-    """The terms, in order."""
+    """The terms of a sum, in order, with their values of loop variables."""
     return [term for item in total.items for term in terms_of(item, {})]
 
 
 def factors_of(node: Node, places: Mapping[int, int]) -> tuple[int, ...]:
-    """Of a product of two inputs, a and b, the places of its factors; of c none. Raises RuleError for another term."""
+    """The indices of the factors of a product of an element of a and one of b; for c, none. Raises RuleError for
+    another term."""
     if isinstance(node, Product) and not node.normalised and node.limit is None:
         factors = [node.left, node.right]
     elif isinstance(node, Element) and node.operand == "c":
@@ -71,10 +72,10 @@ def factors_of(node: Node, places: Mapping[int, int]) -> tuple[int, ...]:
 
 @rule
 def summed(unit: Unit, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
-    """Each term of which F bits are kept loses less than u = 2^(m - F), and what is left is a multiple of u; the sum
-    loses nothing more. A term with the exponent m loses nothing if F holds its digits: if it does for all, one term
-    of all loses nothing. A bound that counts in m changes nothing where no term's exponent lies below it. The terms
-    must be c and every product a_k b_k once, each exact; then their sum is the exact result."""
+    """Each term, of which F bits are kept, is truncated to a multiple of u = 2^(m - F) and loses less than u; the sum
+    loses nothing more. A term with the exponent m loses nothing if it has at most F digits below its exponent: if all
+    terms have at most F, one of them loses nothing. A lower bound of m changes nothing if no term's exponent lies below
+    it. The terms must be c and every product a_k b_k once, each exact; then their sum is the exact result."""
     total = sum_of(unit)
     if total.rounding != "toward_zero" or total.sticky or total.carry_bits is not None or any(
         far is not None for far in total.reach
@@ -100,12 +101,12 @@ def summed(unit: Unit, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
 
 @rule
 def truncated(premise: Theorem, lemma: Theorem) -> Made:
-    """The sum s, a multiple of u, rounded toward zero to d, a multiple of ulp(d): it loses less than ulp(d). If u is
-    the larger one, s is a multiple of ulp(d) and loses nothing; else it loses a multiple of u, at most ulp(d) - u. So
-    |d - exact| <= lost * u + max(u, ulp(d)) - u.
+    """The sum s, a multiple of u, rounded toward zero to d, a multiple of ulp(d): it loses less than ulp(d). If u >=
+    ulp(d), s is a multiple of ulp(d) and loses nothing; else it loses a multiple of u, at most ulp(d) - u. So |d -
+    exact| <= lost * u + max(u, ulp(d)) - u.
 
-    It does not overflow: all products together are below 2^(emax - 1). c is below 2^emax, or truncated to the
-    bits that the largest numbers of d's format have: if it has the exponent emax, no product reaches u, and each is
+    It does not overflow: all products together are below 2^(emax - 1). c is below 2^emax, or it is truncated to as many
+    bits as the largest numbers of d's format have: if c has the exponent emax, no product reaches u, and each is
     truncated to zero."""
     goal: SumInUnits = goal_of(premise, SumInUnits, "truncated")
     unit, total = goal.unit, sum_of(goal.unit)

@@ -1,7 +1,7 @@
-"""Which units an argument about truncating sums is about.
+"""The units to which an argument about truncating sums applies.
 
-Every node is compared with one that has nothing but what the argument does not depend on, so that a parameter that
-was not considered is refused, not overlooked.
+Every node is compared with one that keeps only the parameters on which the argument does not depend, so that a unit
+with a parameter that was not considered is refused.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from smtmodel.unit import Unit
 
 
 def truncating_steps(unit: Unit, about: str) -> Chain:
-    """The steps of a unit that adds each product once, and c, and only ever truncates: exact products and
-    the result before in one sum, which is rounded to the format of d.
+    """The steps of a unit that adds each product once, and c, and only ever truncates: each step is one sum of exact
+    products and the previous result, rounded to the format of d.
 
-    Raises ParameterError that names what differs; `about` ends its message.
+    Raises ParameterError, which names the parameter that differs; its message ends in `about`.
     """
     chain = chain_of(unit.result)
     if chain is None:
@@ -41,7 +41,8 @@ def truncating_steps(unit: Unit, about: str) -> Chain:
 
 
 def _otherwise(node: Node, unit: Unit) -> tuple[str, str] | None:
-    """What a node does that cutting off toward zero is not: a parameter, and its value in words."""
+    """The parameter by which a node differs from plain truncation, and the node in words; None if it does not
+    differ."""
     plain = _plain(node, unit)
     if plain == node:
         return None
@@ -55,7 +56,7 @@ def _otherwise(node: Node, unit: Unit) -> tuple[str, str] | None:
 
 
 def _plain(node: Node, unit: Unit) -> Node | None:
-    """The node with what the argument does not depend on, and nothing else: None where there is none of its kind."""
+    """The node with only those parameters on which the argument does not depend; None for other kinds of nodes."""
     match node:
         case Element() if not node.is_factor:
             return Element(node.operand, node.index, node.subnormals)

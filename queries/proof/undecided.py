@@ -1,4 +1,4 @@
-"""No input decides a claim about algorithms: what the facts about its terms have to say for that.
+"""No input decides a claim about algorithms: the rules that derive this from facts about the claim's terms.
 
 The terms are those of the claim on free symbols (queries/search/scene.py), which the rule makes itself.
 """
@@ -25,8 +25,8 @@ Symbol = Callable[[str, int], Bits]
 
 @dataclass(frozen=True)
 class FirstWordIsWhole:
-    """Of a number with its exponent in one of the windows, or of a zero, the first word is the number itself, and the
-    others are +0."""
+    """For a zero, or a number with its exponent in one of the windows, the first word is the number itself, and the
+    other words are +0."""
 
     part: Part
     factors: Format
@@ -46,8 +46,8 @@ class FirstWordIsWhole:
 
 @dataclass(frozen=True)
 class ZerosGiveZero:
-    """Of finite numbers, where each of `count` products has a zero, a unit makes +0 if the addend is +0, and a zero if
-    it is -0."""
+    """If all factors are finite, and each of `count` products has a factor zero, a unit gives +0 for the addend +0, and
+    a zero of either sign for -0."""
 
     model: Model
     count: int
@@ -74,7 +74,8 @@ class ZerosGiveZero:
 
 @dataclass(frozen=True)
 class ByFirstWords:
-    """On admitted inputs of a claim the steps of a part are what its first words alone make (FirstWordForm)."""
+    """On admitted inputs of a claim, the steps of a part equal those computed from its first words alone
+    (`FirstWordForm`)."""
 
     claim: Claim
     part: str
@@ -84,7 +85,7 @@ class ByFirstWords:
 
 
 def lemmas_of(claim: Claim, name: str) -> tuple[FirstWordIsWhole, ZerosGiveZero]:
-    """What has to be known of a part with several words."""
+    """The lemmas that `by_first_words` needs about a part. Raises RuleError for a unit alone."""
     part, shape = claim.shape.parts[name], claim.shape
     if isinstance(part.what, Model):
         raise RuleError(f"by_first_words: {name} is a unit alone, and has no words")
@@ -95,10 +96,10 @@ def lemmas_of(claim: Claim, name: str) -> tuple[FirstWordIsWhole, ZerosGiveZero]
 
 @rule
 def by_first_words(claim: Claim, name: str, whole: Theorem, zeros: Theorem) -> Made:
-    """A part splits each factor into words, adds up their products in its unit, and that outside. If the first word of
-    every factor is the factor, and the others are +0, and the unit makes +0 of zeros, finite numbers and +0, then
-    each step is that of the first words, with +0 for what the unit makes of other words and +0. Fewer products than
-    the lemma's are products with zeros."""
+    """A part splits each factor into words, adds up products of words in its unit, and the unit's results outside of
+    it. If the first word of every factor is the factor, and the others are +0, and the unit makes +0 of zeros, finite
+    numbers and +0, then each step equals that of the first words, with +0 for the unit's results on other words and the
+    addend +0. Fewer products than in the lemma are covered too: the missing ones are products with zeros."""
     wanted = lemmas_of(claim, name)
     found = (goal_of(whole, FirstWordIsWhole, "by_first_words"), goal_of(zeros, ZerosGiveZero, "by_first_words"))
     if found != wanted:
@@ -107,8 +108,8 @@ def by_first_words(claim: Claim, name: str, whole: Theorem, zeros: Theorem) -> M
 
 
 class Question(Basis):
-    """A claim as terms; `counts`: an input is admitted; `fits`: the claim's values are numbers; `goal`: it decides.
-    The parts in `whole` are made of first words."""
+    """A claim as terms; `counts`: an input is admitted; `fits`: the claim's values are numbers; `goal`: the input
+    decides it. The parts in `whole` are computed from first words alone."""
 
     def __init__(self, claim: Claim, whole: frozenset[str] = frozenset()) -> None:
         shaped = replace(claim, shape=replace(claim.shape, whole=whole))
@@ -121,13 +122,13 @@ class Question(Basis):
 
     @property
     def none(self) -> Bit:
-        """An input does not decide, where its values are numbers."""
+        """The input does not decide the claim, or not all of the claim's values are numbers."""
         return ~(self.fits & self.goal)
 
 
 @dataclass(frozen=True)
 class NoInputDecides:
-    """On every admitted input the values of a claim are numbers, and it does not decide the claim."""
+    """On every admitted input the values of a claim are numbers, and the input does not decide the claim."""
 
     claim: Claim
 
@@ -137,8 +138,8 @@ class NoInputDecides:
 
 @rule
 def undecided(question: Question, none: Theorem, numbers: Theorem | None, first: Sequence[Theorem] = ()) -> Made:
-    """No admitted input has values that are numbers and decides; on every one they are numbers. Parts whose terms are
-    those of first words are equal to these."""
+    """No input decides a claim if no admitted one decides it where its values are numbers, and on every admitted one
+    they are numbers. The parts whose terms are computed from first words must be proved to equal these (`first`)."""
     premises = [none, *([] if numbers is None else [numbers])]
     wanted = [question.none] + ([] if numbers is None else [question.fits])
     goals: list[Fact] = [goal_of(premise, Fact, "undecided") for premise in premises]

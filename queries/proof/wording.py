@@ -11,11 +11,11 @@ SHORT = 1 << 9  # numerators that are printed as they are
 DIGITS = 10**4
 GROWTH, COUNT = "growth", "count"  # the names of G(n) and of K among magnitudes
 SIGNLESS = {ERROR: "E", SIZE: "A", COUNT: "K"}  # magnitudes that are not those of a number with a sign
-GROUPS = 3  # coefficients of like atoms that are printed apart; of more, the largest
+GROUPS = 3  # up to so many coefficients of like atoms are printed separately; of more, the largest
 
 
 def up_text(value: Fraction) -> str:
-    """A number, or one a little larger with few digits, as a multiple of a power of two."""
+    """A nonnegative number as a multiple of a power of two; one with many digits is rounded up."""
     if not value:
         return "0"
     place = (value.numerator & -value.numerator).bit_length() - (value.denominator & -value.denominator).bit_length()
@@ -37,7 +37,7 @@ def _times(number: str, place: int) -> str:
 
 
 def form_text(form: Form) -> str:
-    """A form, no smaller, on one line: like atoms at different places as a sum."""
+    """A form, or an upper bound of it, on one line: atoms that differ only in their places are printed as a sum."""
     groups: dict[tuple[str, ...], list[tuple[Atom, Fraction]]] = {}
     for atom, value in form.parts.items():
         groups.setdefault(_shape(atom), []).append((atom, value))
@@ -60,12 +60,12 @@ def _texts(members: Sequence[tuple[Atom, Fraction]]) -> list[str]:
 
 
 def _shape(atom: Atom) -> tuple[str, ...]:
-    """What atoms have in common that are printed together."""
+    """A key, equal for atoms that are printed together."""
     return ("max", str(sorted(map(sorted, atom)))) if len(atom) > 1 else _kind(next(iter(atom)))
 
 
 def _kind(item: Monomial) -> tuple[str, ...]:
-    """The names of its factors; and where they stand, if the elements of a and b do not stand at one place."""
+    """The names of its factors; and their places, if its elements of a and b have different ones."""
     alike = len({factor[1:3] for factor in item if factor.name in ("a", "b")}) < 2
     return "".join(map(_name, item)), "" if alike else str(item)
 
@@ -120,8 +120,8 @@ def _place(factor: Factor) -> str:
 
 
 def sum_text(form: Form) -> str:
-    """A bound of a plan, no smaller, on one line: a magnitude of a product stands for the sum of those of all products,
-    and each coefficient is one of two numbers, x + y G."""
+    """A bound of a plan, rounded up, on one line: a magnitude of a product means the sum over all products, and each
+    coefficient is x + y G for numbers x and y. Raises ValueError for a power of G."""
     kinds: dict[Monomial, dict[bool, Fraction]] = {}
     for atom, value in form.flat().parts.items():
         (item,) = atom

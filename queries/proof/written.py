@@ -1,4 +1,4 @@
-"""Theorems as a document, by which a program that knows none of this can check them: forms, nodes and goals as data."""
+"""Theorems as a document of plain data (forms, nodes and goals), by which an independent program can check them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from smtmodel.nodes.node import Node, walk
 from smtmodel.unit import Unit
 
 SCHEMA = 1
-APART = ("unit", "model", "claim")  # what a document is about stands beside it
+APART = ("unit", "model", "claim")  # fields of goals that are not written: a document states its subject once
 
 
 class Written:
@@ -35,7 +35,8 @@ class Written:
         }
 
     def stating(self, roots: Sequence[Theorem], leaves: Mapping[Theorem, str]) -> dict[str, Any]:
-        """The document, which states these theorems; `leaves`: the files that some of them rest on."""
+        """The document, which states these theorems; `leaves`: the file on which a theorem rests, where there is
+        one."""
         for root in roots:
             for theorem in root.walk():
                 if theorem not in self.theorems:
@@ -46,7 +47,7 @@ class Written:
         return self.document
 
     def restated(self, value: Any, formats: Sequence[Format]) -> Any:
-        """A value as it stands in a document with these formats."""
+        """A value as plain data, as in a document with these formats."""
         self.formats = {fmt: number for number, fmt in enumerate(formats)}
         return self._fields(value)
 

@@ -1,4 +1,4 @@
-"""Bounds of rows of numbers as a document, by which a program that knows none of this can check them."""
+"""Bounds of rows of numbers as a document, by which an independent program can check them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RULES = {"part": "parted", "joined": "joined", "converted": "converted", "column
 
 
 def row_document(never: Theorem) -> dict[str, Any]:
-    """The theorems on which it rests, premises first; `states`: those about the sums of so many numbers."""
+    """A document of the theorems on which `never` rests, premises first; `states`: those that are its premises."""
     every = [theorem for theorem in never.walk() if isinstance(theorem.goal, Bounded)]
     places = {theorem: place for place, theorem in enumerate(every)}
     found = []
@@ -32,7 +32,7 @@ def row_document(never: Theorem) -> dict[str, Any]:
 
 
 def told_of(made: Source) -> dict[str, Any]:
-    """What an operation is told besides rows, as plain data."""
+    """The arguments of an operation besides rows, as plain data."""
     if isinstance(made, Given):
         return {"numbers": made.length}
     match made.name, made.told:
