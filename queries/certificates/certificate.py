@@ -150,8 +150,8 @@ class _Writer:
         return left
 
     def leaf(self, name: str, leaf: Leaf) -> dict[str, Any]:
-        """Write a lemma, with a proof if one is found in `LEAF_SECONDS`, or in the time that remains if no engine has answered the
-        lemma."""
+        """Write a lemma, with a proof if one is found in `LEAF_SECONDS`, or in the time that remains if no engine has
+        answered the lemma."""
         self.progress(Wait(leaf.states, LEAF_SECONDS))
         if leaf.query.logic == "QF_BV":
             with suppress(OutOfTimeError) if leaf.words else nullcontext():
