@@ -1,10 +1,10 @@
 """Bit-vector terms to gates and to CNF (Tseitin), so that a SAT solver's proof can be checked without any SMT solver.
 
-Bits are lists of literals, lowest first; a truth value is a list of one. Terms are met operands first and numbered in
-that order, so that one query always gives one CNF.
+Bits are lists of literals, lowest first; a truth value is a list of one. Terms are visited operands first and numbered
+in that order, so that one query always gives the same CNF.
 
-Written here because lemmas are merged into one proof (merging.py): that needs to know which literal belongs to which
-term, which solvers do not tell of their own bit-blasting.
+Solvers' own bit-blasting is not used, because lemmas are merged into one proof (merging.py): that requires to know
+which literal belongs to which term, which solvers do not tell.
 """
 
 from __future__ import annotations

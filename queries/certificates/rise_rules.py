@@ -1,10 +1,10 @@
-"""The rule about what rises: a result that does not fall where one product, or the addend, rises.
+"""The rule about rises: a result does not fall if one product, or the addend, rises.
 
-A term has an exponent e, and is a multiple of 2^(e - digits) below head * 2^e. What one that rises gains at least,
-where its exponent moves from e to f, is found by comparing all values of both exponents. A fused sum whose largest
-exponent moves from m to n changes by what its raised term gains, less what that term and the others lose, which are
-cut at another place; that is the gain of the sum. Amounts are whole numbers of 2^-FINEST: gains not above, losses not
-below what they stand for.
+A term has an exponent e, and is a multiple of 2^(e - digits) below head * 2^e. The least gain of a raised term whose
+exponent moves from e to f is found by comparing all values of both exponents. A fused sum whose largest exponent moves
+from m to n changes by the gain of its raised term, less what that term and the others lose by being truncated at
+another place; that is the gain of the sum. Amounts are integers in units of 2^-FINEST: gains are rounded down, losses
+up.
 """
 
 from __future__ import annotations
@@ -329,8 +329,8 @@ class _Moves:
         return found
 
     def _moved(self, top: int, rose: Mapping[Exponent, int], upward: bool) -> Iterator[tuple[int, int]]:
-        """What is left of the rises to a largest exponent (or from it), the other one being m. There the raised term
-        has an exponent that counts as m, or as less while another term has m."""
+        """The gains that remain of rises to a largest exponent (or from it), the other largest exponent being m. There
+        the raised term has an exponent that counts as m, or as less while another term has m."""
         starts: dict[int, list[Exponent]] = {}
         for under in rose:
             count = self.counted(under)

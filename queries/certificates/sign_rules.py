@@ -70,7 +70,7 @@ def _magnitudes_alone(tree: Document, what: Mapping[str, Any]) -> None:
 
 
 def _largest_significand(tree: Document, node: int) -> Fraction:
-    """What a term is at most, times the power of two at its exponent."""
+    """An upper bound of a term, in units of the power of two at its exponent."""
     what = tree.nodes[node]
     if what["kind"] == "repeat":
         what = tree.nodes[what["body"]]

@@ -263,7 +263,7 @@ def without_carry_bits(unit: Plain, tree: Plain) -> Plain:
 
 
 def _any_nan(unit: Plain, pattern: int | None) -> Plain:
-    """With any NaN for those of a pattern; a number that stands for NaN is none."""
+    """The unit with all NaNs equal in place of NaNs of one pattern. A number that is written for a NaN is not a NaN."""
 
     def changed(node: Plain) -> Plain:
         if node["kind"] != "round":
