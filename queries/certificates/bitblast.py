@@ -1,10 +1,10 @@
 """Bit-vector terms to gates and to CNF (Tseitin), so that a SAT solver's proof can be checked without any SMT solver.
 
-Bits are lists of literals, lowest first; a truth value is a list of one. Terms are met operands first and numbered in
-that order, so that one query always gives one CNF.
+Bits are lists of literals, lowest first; a truth value is a list of one. Terms are visited operands first and numbered
+in that order, so that one query always gives the same CNF.
 
-Written here because lemmas are merged into one proof (merging.py): that needs to know which literal belongs to which
-term, which solvers do not tell of their own bit-blasting.
+Solvers' own bit-blasting is not used, because lemmas are merged into one proof (merging.py): that requires to know
+which literal belongs to which term, which solvers do not tell.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Cnf:
 
     @property
     def text(self) -> str:
-        """DIMACS."""
+        """The formula in DIMACS format."""
         lines = [f"p cnf {self.variables} {len(self.clauses)}"]
         lines += [" ".join(map(str, clause)) + " 0" for clause in self.clauses]
         return "\n".join(lines) + "\n"
@@ -43,7 +43,7 @@ def bits_of(value: int, width: int) -> Literals:
 
 
 class Blaster:
-    """Terms of one environment as literals of one circuit; terms met twice, and gates built alike, are shared."""
+    """Terms of one environment as literals of one circuit; equal terms, and equal gates, are shared."""
 
     def __init__(self) -> None:
         self.gates = Gates()
@@ -71,7 +71,7 @@ class Blaster:
         return literal
 
     def cnf(self, assertions: Sequence[FNode]) -> Cnf:
-        """Every gate so far, and each assertion as a clause of one literal."""
+        """The formula of every gate so far, with each assertion as a clause of one literal."""
         units = [(self.truth(assertion),) for assertion in assertions]
         return Cnf(self.gates.count, (*self.gates.clauses(), *dict.fromkeys(units)))
 
@@ -117,7 +117,7 @@ def _negate(gates: Gates, value: Literals) -> Literals:
 
 
 def _multiply(gates: Gates, left: Literals, right: Literals) -> Literals:
-    """Shift and add, by the rows of the operand with fewer bits that are not constant zeros."""
+    """Multiplication by shift and add, over the rows of the operand with fewer bits that are not constant zeros."""
     if sum(bit != FALSE for bit in left) < sum(bit != FALSE for bit in right):
         left, right = right, left
     width = len(left)

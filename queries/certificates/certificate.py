@@ -1,6 +1,6 @@
-"""Certificates: files by which anyone can check again, without our solvers, what was proved.
+"""Certificates: files by which anyone can check a proof again without our solvers.
 
-Of a question that has no answer, a proof of the whole; of a theorem, its tree, and a proof of every lemma that it rests
+For an unsatisfiable question: a proof of the whole. For a theorem: its tree, and a proof of every lemma that it rests
 on. `mmaprobe check` (queries/checking/folder.py) checks them again.
 """
 
@@ -44,15 +44,15 @@ __all__ = [
 SCHEMA = 3
 MANIFEST, README = "manifest.json", "README.md"
 TREE, UNIT = "tree.json", "unit.yaml"  # of a theorem
-CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts that are proved one from another
-CLAIM, ROWS = "claim.yaml", "rows.json"  # that such facts are about; of sums of numbers
+CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts, each proved from earlier ones
+CLAIM, ROWS = "claim.yaml", "rows.json"  # the claim that such facts prove; bounds of rows of numbers
 QUESTION, LEFT, RIGHT = "question.json", "left.yaml", "right.yaml"  # whether two sides agree
-PROPERTY, PLANS = "property.json", "plans.json"  # of a unit, which parts give; that two plans are equal
-COVER = "cover.json"  # what no input reaches
+PROPERTY, PLANS = "property.json", "plans.json"  # of a unit, proved by the parts; that two plans are equal
+COVER = "cover.json"  # that no input reaches some outcomes
 OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml",
           COVER)  # fmt: skip
 SUFFIXES = ("smt2", "cnf", "drat")
-LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: one that takes longer rests on engines' answers
+LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: a lemma that takes longer rests on the answers of engines
 
 
 Certificate = tuple[Path, dict[str, Any]]  # its folder, and its manifest
@@ -60,7 +60,7 @@ Certificate = tuple[Path, dict[str, Any]]  # its folder, and its manifest
 
 @dataclass(frozen=True)
 class Leaf:
-    """A query without a model: what it states, and the engines that said so."""
+    """An unsatisfiable query: the lemma that it `states`, and the engines that answered so (`words`)."""
 
     states: str
     query: Query
@@ -68,8 +68,8 @@ class Leaf:
 
 
 def whole_of_query(query: Query, timeout: float | None, memory: int = DEFAULT_MEMORY) -> Whole:
-    """The formula and proof of one query, of which the last assertion is the goal; if that says that two terms differ,
-    their equality is tried as a lemma."""
+    """The formula and proof of one query, whose last assertion is the goal. If the goal says that two terms differ,
+    their equality is tried as a lemma. `timeout` is in seconds."""
     *assertions, goal = query.assertions
     return Whole(assertions, goal, [(*sides, ()) for sides in _sides(goal)], timeout, memory, inputs=query.inputs)
 
@@ -90,12 +90,12 @@ def write_certificate(
     whole: Whole | None = None,
     parts: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Write the files of a certificate, check each proof, and give the manifest, which is written last.
+    """Write the files of a certificate, check each proof, and return the manifest, which is written last.
 
-    `whole`: the formula and proof of the whole question, where one was composed; `texts`: what else is written, by name
-    of the file; `parts`: folders in this one that hold certificates of which it is made. Where time runs out, lemmas
-    rest on the answers of engines. Whatever goes wrong leaves no certificate there. Raises FaultyProofError if a proof
-    is rejected, OutOfTimeError, and what `write_whole` does.
+    `whole`: the formula and proof of the whole question, if one was composed; `texts`: the texts of further files, by
+    file name; `parts`: the subfolders with the certificates that this one is composed of. If time runs out, lemmas rest
+    on the answers of engines. If an error is raised, no certificate is left there. Raises FaultyProofError if a proof
+    is rejected, OutOfTimeError, and what `write_whole` raises.
     """
     shown = Pieces(options.progress, "files of the certificate", len(leaves) + (whole is not None))
     writer = _Writer(directory, replace(options, progress=shown))
@@ -150,7 +150,8 @@ class _Writer:
         return left
 
     def leaf(self, name: str, leaf: Leaf) -> dict[str, Any]:
-        """Write a lemma, with a proof of it if that is found soon or no engine has answered it."""
+        """Write a lemma, with a proof if one is found in `LEAF_SECONDS`, or in the time that remains if no engine has
+        answered the lemma."""
         self.progress(Wait(leaf.states, LEAF_SECONDS))
         if leaf.query.logic == "QF_BV":
             with suppress(OutOfTimeError) if leaf.words else nullcontext():
@@ -160,7 +161,8 @@ class _Writer:
         return self.piece(name, leaf, None)
 
     def piece(self, name: str, leaf: Leaf, whole: Whole | None) -> dict[str, Any]:
-        """Write one query, with its formula and proof if there is one, check that, and describe them."""
+        """Write one query, with its formula and proof if there is one; check the proof, and return the entry of the
+        manifest."""
         texts = {"smt2": leaf.query.text}
         found: dict[str, Any] = {"name": name, "states": leaf.states, "words": list(leaf.words)}
         if whole is not None:
@@ -172,14 +174,15 @@ class _Writer:
             if suffix in texts:
                 write_whole(path, texts[suffix])
             else:
-                path.unlink(missing_ok=True)  # of a proof that could not be checked in time
+                path.unlink(missing_ok=True)  # from a proof that could not be checked in time
         if whole is not None:
             self.progress(Wait(f"checking {name}.drat", self.remaining()))
             found["checker"] = self._checked(name)
         return found | {"sha256": {f"{name}.{suffix}": digest(self.directory / f"{name}.{suffix}") for suffix in texts}}
 
     def _checked(self, name: str) -> str:
-        """The checker that accepted a proof."""
+        """Check a proof. Returns the name of the checker that accepted it; raises FaultyProofError and
+        OutOfTimeError."""
         if fault := formula_fault(self.directory, name):
             raise FaultyProofError(f"{name}.cnf: {fault}")
         found = check_piece(self.directory, name, self.remaining())
@@ -195,7 +198,7 @@ def check_piece(directory: Path, name: str, timeout: float | None = None) -> Che
 
 
 def formula_fault(directory: Path, name: str) -> str:
-    """Whether the formula is the one that the query in SMT-LIB gives."""
+    """What is wrong with a formula: empty if it is the one of its query in SMT-LIB."""
     query, formula = (directory / f"{name}.{suffix}" for suffix in SUFFIXES[:2])
     same = cnf_of_text(query.read_text(encoding="ascii")).text == formula.read_text(encoding="ascii")
     return "" if same else f"is not the formula of {name}.smt2"

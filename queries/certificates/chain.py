@@ -1,7 +1,7 @@
-"""Checks a chain of facts: that each follows from facts before it, by a lemma about any values of what was cut out.
+"""Checks a chain of facts: each must follow from facts before it, by a lemma whose cut-points are free symbols.
 
-A lemma is a query without a model. With terms put in the place of its free symbols it has none either; so if what it
-asserts then is facts that are known and the negation of a claim, the claim is a fact.
+A lemma is an unsatisfiable query. It stays unsatisfiable if terms are substituted for its free symbols; so if its
+assertions then are known facts and the negation of a claim, the claim is a fact.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pysmt.smtlib.parser import SmtLibParser
 
 
 class Facts:
-    """Named terms of a file, and the queries of others, in one environment: what is alike is one term."""
+    """The named terms of a file, and the queries of other files, in one environment: equal terms are one object."""
 
     def __init__(self, path: Path) -> None:
         self.environment = Environment()
@@ -34,17 +34,17 @@ class Facts:
         return dict(self._read(text, "define-fun"))
 
     def asserted(self, path: Path) -> list[FNode]:
-        """What a query asserts."""
+        """The assertions of a query."""
         return [term for _, term in self._read(path.read_text(encoding="ascii"), "assert")]
 
     def with_terms(self, term: FNode, terms: Mapping[FNode, FNode]) -> FNode:
-        """A term with others in the place of its free symbols."""
+        """A term with terms substituted for its free symbols."""
         changed: FNode = self.environment.substituter.substitute(term, terms)
         return changed
 
 
 def chain_faults(folder: Path, facts: Facts, document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The facts that do not follow, and why not."""
+    """The facts that do not follow, each with the reason."""
     known = {part for name in document["axioms"] for part in parts_of(facts.terms[name])}
     asserted: dict[str, list[FNode]] = {}
     for step in document["steps"]:
@@ -70,7 +70,7 @@ def chain_faults(folder: Path, facts: Facts, document: Mapping[str, Any]) -> Ite
 
 
 def parts_of(term: FNode) -> set[FNode]:
-    """The parts of a conjunction, nested ones taken apart."""
+    """The conjuncts of a term, those of nested conjunctions included."""
     found, waiting = set(), [term]
     while waiting:
         part = waiting.pop()

@@ -24,7 +24,7 @@ FLAGS = ("-O2", "-w")
 
 @dataclass(frozen=True)
 class Check:
-    """What the checker found. `fault` is empty if the proof is valid; `complete` is false if time or memory ran out."""
+    """The checker's result. `fault` is empty if the proof is valid; `complete` is false if time or memory ran out."""
 
     fault: str
     engine: Engine
@@ -67,7 +67,8 @@ def _build(cc: str, source: bytes, path: Path) -> None:
 
 
 def check_files(cnf: Path, proof: Path, timeout: float | None = None, engine: Engine | None = None) -> Check:
-    """Check the proof in one file against the formula in another."""
+    """Check the proof in one file against the formula in another. `timeout` is in seconds; `engine`: the checker to
+    use, None for the compiled one where there is a C compiler."""
     start = time.monotonic()
     tool = None if engine == "python" else program()
     if tool is None:

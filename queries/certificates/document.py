@@ -1,4 +1,4 @@
-"""A tree of theorems as it was read, and what every rule asks of it: operands, terms, premises, lemmas."""
+"""A tree of theorems as read, and what every rule needs of it: operands, terms, premises, lemmas."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from queries.certificates.goals import Facts, Goal
 from queries.certificates.magnitudes import Form, add, most, need, plain, two
 
-#: by mode, in units of the last place: how far a rounding falls, and rises
+#: by mode, in units of the last place: how far a rounding lowers a value at most, and how far it raises one
 FALLS = {"nearest_even": "1/2", "nearest_away": "1/2", "toward_zero": "1", "to_odd": "1", "down": "1", "up": "0"}
 RISES = FALLS | {"down": "0", "up": "1"}
 LOSSES = {mode: (Fraction(FALLS[mode]), Fraction(RISES[mode])) for mode in FALLS}
 
 
 class Document:
-    """A tree as it was read: the unit, its nodes and formats, and the goals of the theorems checked so far."""
+    """A tree as read: the unit, its nodes and formats, and the goals of the theorems checked so far."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.unit, self.nodes, self.formats = document["unit"], document["nodes"], document["formats"]
@@ -32,7 +32,7 @@ class Document:
         return (1 if found["subnormals"] else 0) - int(found["bias"])
 
     def last(self, fmt: int) -> int:
-        """The place of the last bit of the smallest number."""
+        """The exponent of the smallest number of a format, of which all are multiples."""
         return self.emin(fmt) - int(self.formats[fmt]["fraction"])
 
     def free(self, node: int) -> set[int]:
@@ -61,7 +61,7 @@ class Document:
                 yield from ((node, at, position) for node, at, _ in inner)
 
     def node(self, goal: Goal, kind: str) -> Mapping[str, Any]:
-        """The node that a goal is about, which must be of a kind."""
+        """The node that a goal is about, which must be of the given kind."""
         need(goal.kind == "Enclosed", "its goal is of another kind")
         what: Mapping[str, Any] = self.nodes[goal.node]
         need(what["kind"] == kind, f"its node is {what['kind']}, not {kind}")
@@ -75,7 +75,8 @@ class Document:
         return goal, goal.facts
 
     def about(self, goal: Goal, premises: Sequence[int], wanted: Sequence[tuple[int, Any]]) -> list[Facts]:
-        """The facts of premises that must be about these nodes, and with which the goal must share what it assumes."""
+        """The facts of the premises, which must be about the nodes `wanted`; the goal must make the same assumptions as
+        they do."""
         found = [self.enclosed(premise) for premise in premises]
         need([(one.node, one.places) for one, _ in found] == list(wanted), "the premises are not about its operands")
         assumed = frozenset[tuple[int, frozenset[int]]]().union(*(one.assuming for one, _ in found))
@@ -84,7 +85,7 @@ class Document:
 
     def numbers(self, formats: frozenset[int], low: Form, high: Form, size: Form, grid: int | None = None,
                 flushed: bool = False) -> Facts:  # fmt: skip
-        """What holds of a number of one of these formats."""
+        """The facts that hold of a number of one of these formats."""
         if not formats:
             return Facts(low, high, size, {}, None, Fraction(2), 0, None, 0, formats)
         own = min(map(self.last, formats))
@@ -104,7 +105,7 @@ def operands_of(node: Mapping[str, Any]) -> list[int]:
 
 
 def nan_as(how: Mapping[str, Any], fmt: Mapping[str, Any]) -> str:
-    """What a rounding to a format writes for a NaN: a "nan", "+0", or another "number"."""
+    """The result of a rounding to a format for a NaN: a "nan", "+0", or another "number"."""
     given, sign = how["nan"], fmt["exponent"] + fmt["fraction"] + fmt["padding"]
     number = "number" if (given or 0) >> fmt["padding"] or not fmt["subnormals"] else "+0"
     if fmt["specials"] in ("none", "unused"):
@@ -122,7 +123,7 @@ def nan_as(how: Mapping[str, Any], fmt: Mapping[str, Any]) -> str:
 
 
 def conclude(goal: Goal, facts: Facts) -> None:
-    """The facts of the goal must be these."""
+    """Check that the facts of the goal are these. Raises FaultError if they are not."""
     names = [one.name for one in fields(Facts)]
     wrong = [name for name in names if getattr(goal.facts, name) != getattr(facts, name)]
     need(not wrong, f"the conclusion does not follow: {', '.join(wrong)}")
@@ -134,7 +135,7 @@ def need_same(goal: Goal, other: Goal) -> None:
 
 
 def need_lemmas(tree: Document, premises: Sequence[int], kind: str, wanted: Sequence[Mapping[str, Any] | None]) -> None:
-    """The other premises must be these lemmas about the datapath, all of them."""
+    """The premises must be exactly these lemmas about the datapath."""
     goals = [tree.goals[premise] for premise in premises]
     need(all(goal.kind == kind for goal in goals), "a premise is not a lemma about this node's datapath")
     given = [dict(goal.parts) for goal in goals]

@@ -1,4 +1,4 @@
-"""What the theorems of a tree state, read from plain data: the goal of each, and the facts about a node."""
+"""The statements of the theorems of a tree, read from plain data: the goal of each, and the facts about a node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHAIN = -1
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of the value v of a node beside its exact value x."""
+    """The facts about the value v of a node and its exact value x."""
 
     low: Form
     high: Form
@@ -42,7 +42,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Goal:
-    """What a theorem states: `kind`, and its parts; those of no use to a kind are left empty."""
+    """The statement of a theorem: `kind`, and its parts; those that a kind does not use are empty."""
 
     kind: str
     node: int = -1

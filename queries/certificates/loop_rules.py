@@ -1,4 +1,4 @@
-"""Rules about loops and chains of instructions: what one step does to an error, and many steps."""
+"""Rules about loops and chains of instructions: the effect on an error of one step, and of many steps."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ from queries.certificates.magnitudes import (
     times,
 )
 
-SLACK = 1 + Fraction(1, 1 << 40)  # how much larger than it must be a rounded coefficient may be
+SLACK = 1 + Fraction(1, 1 << 40)  # a coefficient rounded up may exceed its least value by this factor
 
 
 @dataclass(frozen=True)
 class Step:
-    """E to growth E + part A + own, and A to A + size."""
+    """One step of a loop: an error bound E becomes growth E + part A + own, and a sum of magnitudes A becomes A +
+    size."""
 
     level: int
     growth: Fraction
@@ -48,8 +49,8 @@ class Step:
                    read_form(given["size"]))  # fmt: skip
 
     def run(self, places: Sequence[int], error: Form, size: Form) -> tuple[Form, Form]:
-        """E and A after a step for each place, E rounded up a little: the last step counts its own once, the one
-        before it `growth` times as much, and so on."""
+        """E and A after a step for each place, E rounded up slightly: the last step counts its own error once, the one
+        before it `growth` times, and so on."""
         weight, sizes, errors = Fraction(1), [size], [Form()]
         seen = Fraction(0)  # the sum of the weights of the steps after this one
         for place in reversed(places):
@@ -61,7 +62,7 @@ class Step:
 
 
 def _step(tree: Document, goal: Goal, level: int, formats: frozenset[int], result: frozenset[int] | None) -> Step:
-    """What a theorem about one step says, if that is linear in what it assumes."""
+    """The step that a theorem states, if it is linear in what it assumes."""
     need((level, formats) in goal.assuming, "the step assumes something else of the result so far")
     need(result is not None and result <= formats, "the step's result is not a number of the formats assumed")
     assert goal.facts is not None
@@ -83,7 +84,7 @@ def _step(tree: Document, goal: Goal, level: int, formats: frozenset[int], resul
 
 
 def _close(claimed: Form, least: Form) -> None:
-    """A coefficient that was rounded up is large enough, and hardly larger."""
+    """Check that a coefficient that was rounded up is large enough, and larger by at most the factor SLACK."""
     need(covers(claimed, least), "the bound is smaller than what follows")
     need(covers(times(least, SLACK), claimed), "the bound is larger than what follows")
 
@@ -121,7 +122,7 @@ def chained(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     need(below.assuming == {(CHAIN, frozenset({c}))}, "the premise is not about any addend")
     one, other = tree.formats[d], tree.formats[c]
     alike = ("exponent", "bias", "specials", "signed", "subnormals")
-    # the patterns are aligned at the top: what the wider one has more are bits of the fraction
+    # the patterns are aligned at the top: the additional bits of the wider one are fraction bits
     width = {name: fmt["storage"] or fmt["signed"] + fmt["exponent"] + fmt["fraction"] + fmt["padding"]
              for name, fmt in (("d", one), ("c", other))}  # fmt: skip
     need(all(one[name] == other[name] for name in alike) and width["d"] == width["c"]

@@ -1,4 +1,4 @@
-"""Bounds as a checker of theorems reads and counts them: coefficients times the largest of some magnitudes.
+"""Bounds as the checker of theorems reads and computes them: coefficients times the largest of some magnitudes.
 
 A form is never negative, and never falls when a coefficient or a magnitude rises.
 """
@@ -46,7 +46,7 @@ def add(*forms: Form) -> Form:
 
 
 def most(*forms: Form) -> Form:
-    """At least each of them."""
+    """An upper bound of all forms."""
     found: Form = {}
     for form in forms:
         for atom, value in form.items():
@@ -78,7 +78,7 @@ def lifted(form: Form, names: set[str]) -> Form:
 
 
 def merged(form: Form) -> Form:
-    """At least the form: flat, raised alike, and one coefficient for all monomials of the same operands."""
+    """An upper bound of a form: flat, raised alike, with one coefficient for all monomials of the same operands."""
     even = lifted(flat(form), lifts(form))
     top: dict[tuple[str, ...], Fraction] = {}
     shapes = {atom: tuple(factor[0] for (item,) in [tuple(atom)] for factor in item) for atom in even}
@@ -88,7 +88,7 @@ def merged(form: Form) -> Form:
 
 
 def put(form: Form, level: int, place: int) -> Form:
-    """With a value for the loop variable of a level."""
+    """The form with a value for the loop variable of a level."""
 
     def at(factor: Factor) -> Factor:
         moved = sum(step * place for own, step in factor[2] if own == level)
@@ -102,7 +102,7 @@ def covers(form: Form, other: Form) -> bool:
 
 
 def above(value: Fraction) -> Fraction:
-    """The number, or one a little larger with few bits."""
+    """The number, or a slightly larger one with few bits."""
     unit = two(value.numerator.bit_length() - value.denominator.bit_length() - FINE)
     return -(-value // unit) * unit
 
@@ -120,7 +120,7 @@ def read_form(given: Any) -> Form:
 
 
 def form_text(form: Form) -> str:
-    """A form, its coefficients as decimals that are no smaller; alike ones together."""
+    """The text of a form, its coefficients rounded up to decimals; equal terms are counted together."""
     groups: dict[tuple[Fraction, str], int] = {}
     for atom, value in form.items():
         items = {" ".join(f"|{name}{'°' * raised}|" for name, _, _, raised in item) for item in atom} - {""}

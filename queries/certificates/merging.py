@@ -1,4 +1,4 @@
-"""Gates proved equal: congruence closure over a circuit, each step of it written down as clauses of a proof."""
+"""Gates proved equal by congruence closure over a circuit; each step is written as clauses of a DRAT proof."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from queries.certificates.gates import FALSE, TRUE, Clause, Gates, Kind, definin
 
 
 class ProofText:
-    """The steps of a DRAT proof. Clauses that hold trivially are left out."""
+    """The steps of a DRAT proof. Tautologies are left out."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def add(self, clause: Iterable[int]) -> Clause | None:
-        """Append a clause without its false literals; gives what was written."""
+        """Append a clause without its false literals; returns the clause written, None for a tautology."""
         reduced = simplified(clause)
         if reduced is not None:
             self.lines.append(" ".join(map(str, (*reduced, 0))))
@@ -31,7 +31,7 @@ class ProofText:
 
 
 def simplified(clause: Iterable[int]) -> Clause | None:
-    """A clause without repeated and false literals; None if it holds trivially."""
+    """A clause without repeated and false literals; None for a tautology."""
     kept = dict.fromkeys(clause)
     if TRUE in kept or any(-literal in kept for literal in kept):
         return None
@@ -68,7 +68,7 @@ class Merging:
         return tuple(self.find(literal) for literal in literals)
 
     def introduce(self, written: bool = False) -> None:
-        """Note the gates made since the last time; unless they are in the formula, define them in the proof."""
+        """Register the gates made since the last call; unless they are in the formula, define them in the proof."""
         for variable in range(self.known + 1, self.gates.count + 1):
             definition = self.gates.definitions.get(variable)
             if definition is None:
@@ -88,7 +88,7 @@ class Merging:
         return self.find(literal)
 
     def equate(self, left: int, right: int) -> None:
-        """Merge two literals of which the proof already implies, by units, that they are equal."""
+        """Merge two literals whose equality the proof already implies by unit propagation."""
         left, right = self.find(left), self.find(right)
         if left == right:
             return
@@ -108,7 +108,7 @@ class Merging:
             heapq.heappush(self.waiting, user)
 
     def close(self) -> None:
-        """Merge every two gates that have become equal."""
+        """Merge all pairs of gates that have become equal."""
         while self.waiting:
             variable = heapq.heappop(self.waiting)
             while self.waiting and self.waiting[0] == variable:
@@ -154,7 +154,8 @@ class Merging:
         return clauses
 
     def cone(self, roots: Iterable[int], cuts: set[int]) -> list[int]:
-        """The gates that some literals depend on, over representatives; nothing below the variables in `cuts`."""
+        """The gates that some literals depend on, over representatives; gates below the variables in `cuts` are left
+        out."""
         stack = [abs(self.find(root)) for root in roots]
         top, seen = set(stack), set(stack)
         while stack:

@@ -1,4 +1,5 @@
-"""Rules about one node: what holds of its value follows from its operands, and from lemmas about its datapath."""
+"""Rules about one node: the facts about its value follow from those of its operands, and from lemmas about its
+datapath."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def literal(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
 
 
 def _finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
-    """The magnitude of a pattern of a format, read off its fields; one that is not finite is a fault."""
+    """The magnitude that a pattern of a format represents. Raises FaultError if it is not finite."""
     fraction, width = int(fmt["fraction"]), int(fmt["exponent"])
     bits = pattern >> int(fmt["padding"])
     field, digits = bits >> fraction & ((1 << width) - 1), bits & ((1 << fraction) - 1)
@@ -113,21 +114,22 @@ def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
 
 @dataclass(frozen=True)
 class Term:
-    """A term of a fused sum that may be other than zero, the bits kept of it, and its reach."""
+    """A term of a fused sum that may be nonzero, the number of its bits that are kept, and its reach."""
 
     facts: Facts
     bits: int
     reach: int | None
 
     def loses(self, part: Fraction) -> Fraction:
-        """At most this times 2^m, where a term within reach loses that part of a unit."""
+        """A bound of the term's loss, in units of 2^m; `part`: what a term within reach loses, in units of its last
+        place."""
         if self.reach is None:
             return part * two(-self.bits)
         need(self.facts.head is not None and self.reach >= 0, "nothing is known of the size of a term that vanishes")
         return max(part * two(-self.bits), (self.facts.head or 0) * two(-self.reach - 1))
 
     def lemma(self, mode: str) -> dict[str, Any] | None:
-        """What the datapath must be known to do to it."""
+        """The lemma about the datapath's alignment of the term; None if none is needed."""
         digits, head = self.facts.digits, self.facts.head
         if digits is None or head is None or head not in map(two, range(1 + int(head).bit_length())):
             return None
@@ -218,7 +220,8 @@ def grid(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
 
 
 def _largest(weights: Sequence[Form]) -> Form:
-    """At least each of them: the largest of one magnitude of each that counts once, and what is left of any."""
+    """An upper bound of all weights: the largest of the leading magnitudes with coefficient one, plus a bound of the
+    rests."""
     leads: set[Monomial] = set()
     rests = []
     for weight in weights:

@@ -44,7 +44,7 @@ def loosened(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
 
 
 def _input(tree: Document, node: int, places: Mapping[int, int]) -> tuple[str, int]:
-    """The operand that a node is, and the place there."""
+    """The name of the operand that a node reads, and the index of the element."""
     what = tree.nodes[node]
     need(what["kind"] == "element" and what["subnormals"] == "keep", "a factor is not an input, or is read as another")
     index = what["index"] or {"offset": 0, "factors": ()}
@@ -52,7 +52,7 @@ def _input(tree: Document, node: int, places: Mapping[int, int]) -> tuple[str, i
 
 
 def _the_sum(tree: Document) -> Mapping[str, Any]:
-    """The one sum that the result is a rounding of."""
+    """The fused sum whose rounding the result is. Raises FaultError if the result is not such a rounding."""
     top = tree.nodes[tree.unit["result"]]
     need(top["kind"] == "round", "the result is not rounded")
     total: Mapping[str, Any] = tree.nodes[top["term"]]

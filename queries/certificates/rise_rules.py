@@ -1,10 +1,10 @@
-"""The rule about what rises: a result that does not fall where one product, or the addend, rises.
+"""The rule about rises: a result does not fall if one product, or the addend, rises.
 
-A term has an exponent e, and is a multiple of 2^(e - digits) below head * 2^e. What one that rises gains at least,
-where its exponent moves from e to f, is found by comparing all values of both exponents. A fused sum whose largest
-exponent moves from m to n changes by what its raised term gains, less what that term and the others lose, which are
-cut at another place; that is the gain of the sum. Amounts are whole numbers of 2^-FINEST: gains not above, losses not
-below what they stand for.
+A term has an exponent e, and is a multiple of 2^(e - digits) below head * 2^e. The least gain of a raised term whose
+exponent moves from e to f is found by comparing all values of both exponents. A fused sum whose largest exponent moves
+from m to n changes by the gain of its raised term, less what that term and the others lose by being truncated at
+another place; that is the gain of the sum. Amounts are integers in units of 2^-FINEST: gains are rounded down, losses
+up.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from queries.certificates.goals import Goal
 from queries.certificates.magnitudes import need
 
 FINEST = 1500
-MANY = 1 << 22  # values of one exponent that are compared
+MANY = 1 << 22  # values of one exponent that are compared, at most
 Plain = Mapping[str, Any]
 Places = Mapping[int, int]
 Exponent = int | None  # None: of a zero that counts as one
@@ -38,8 +38,8 @@ def loss(exponent: int) -> int:
 
 @dataclass(frozen=True)
 class Kind:
-    """A term that is not zero: its exponents, from the least to the largest, and the multiples of 2^(e - digits), and
-    of 2^grid, below head * 2^e that it can be."""
+    """A nonzero term: its least and largest exponent e, and the values that it may have: multiples of 2^(e - digits)
+    and of 2^grid, below head * 2^e."""
 
     low: int
     high: int
@@ -50,8 +50,8 @@ class Kind:
 
 @dataclass(frozen=True)
 class Term:
-    """`gains`: of one that rises, made where it is a term of a fused sum. `unfit`: why they are not those that it sees,
-    if they are not."""
+    """`gains`: what a raised term gains, computed where it is a term of a fused sum; None for a term that is not
+    raised. `unfit`: why the fused sum cannot use these gains, empty if it can."""
 
     kind: Kind
     gains: Callable[[], Gains] | None = None
@@ -72,10 +72,10 @@ class _Unit:
     def __init__(self, tree: Document, raised: int | None, normal: bool) -> None:
         self.tree, self.raised, self.normal = tree, raised, normal
         self.targets: list[Plain] = []
-        self.aligned: set[tuple[int, int, int, str]] = set()  # bits of a term, digits, those kept, and how
+        self.aligned: set[tuple[int, int, int, str]] = set()  # of terms: width, digits, bits kept, and mode
 
     def need_lemmas(self, known: Iterable[Goal]) -> None:
-        """What the datapath must be known to do, and nothing else."""
+        """Check that exactly the lemmas that the datapath needs are known. Raises FaultError if they are not."""
         left = list(known)
         for target in self.targets:
             for kind in ("RoundingRises", "RoundingScales"):
@@ -97,7 +97,8 @@ class _Unit:
     # -- numbers of a format
 
     def number(self, node: int, places: Places, running: Mapping[int, Number]) -> Number:
-        """A node whose values are numbers of a format, which do not fall."""
+        """The number that a node is: its value is a number of a format and does not fall. Raises FaultError if that is
+        not known."""
         what = self.tree.nodes[node]
         kind = what["kind"]
         if kind == "element":
@@ -136,7 +137,7 @@ class _Unit:
         return state
 
     def _read(self, node: int, places: Places) -> Iterator[int]:
-        """The places of the factors that a node reads."""
+        """The indices of the factors that a node reads."""
         what = self.tree.nodes[node]
         if what["kind"] == "element" and what["operand"] in ("a", "b"):
             yield _index(what["index"], places)
@@ -150,7 +151,8 @@ class _Unit:
             yield from self._read(item, places)
 
     def _nan(self, how: Plain) -> None:
-        """A NaN must be one, and what overflows must not be one below all numbers."""
+        """Check that a NaN is written as a NaN, and that an overflow is not written as a value below all numbers.
+        Raises FaultError."""
         fmt = self.tree.formats[how["format"]]
         need(nan_as(how, fmt) == "nan", "a NaN is a number")
         below = fmt["signed"] and fmt["specials"] == "negative_zero"
@@ -254,11 +256,12 @@ class _Cut:
     mode: str
 
     def vanished(self, m: int) -> int:
-        """The size, at most, of one that vanishes where the largest exponent is m."""
+        """A bound of the magnitude of a term that vanishes, if the largest exponent is m."""
         return 0 if self.reach is None else self.kind.head * loss(m - self.reach - 1)
 
     def off(self, m: int, rises: int, exponent: Exponent = None) -> int:
-        """How far a value falls (0) or rises (1), at most; `exponent`: its own, if it is known."""
+        """How far the alignment lowers (0) or raises (1) a value at most; `exponent`: that of the term, if it is
+        known."""
         if exponent == m and self.kind.digits <= self.bits:
             return 0
         if self.kind.grid >= m - self.bits:
@@ -267,9 +270,9 @@ class _Cut:
         return max(-(-share.numerator // share.denominator), self.vanished(m))
 
     def drops(self, before: int, after: int) -> int:
-        """How much less a value is, at most, where the largest exponent moves."""
+        """How much smaller a value becomes, at most, if the largest exponent changes."""
         coarse, fine = max(before, after), min(before, after)
-        if self.kind.grid >= coarse - self.bits:  # it is not cut
+        if self.kind.grid >= coarse - self.bits:  # it is not truncated
             return self.vanished(coarse)
         finer = max(fine - self.bits, self.kind.grid)  # both values are multiples of 2^finer
         if self.mode == "toward_zero":
@@ -284,7 +287,7 @@ class _Cut:
 
 
 class _Moves:
-    """What a fused sum gains where its largest exponent moves."""
+    """The gain of a fused sum if its largest exponent changes."""
 
     def __init__(self, rising: Gains, own: _Cut, others: Sequence[_Cut], zeros: int | None, least: int | None,
                  low: int) -> None:  # fmt: skip
@@ -294,7 +297,8 @@ class _Moves:
             self.others[cut] = self.others.get(cut, 0) + 1
 
     def counted(self, exponent: Exponent) -> int | None:
-        """As what an exponent of the raised term counts; None: it does not."""
+        """The exponent with which a raised term of this exponent counts in the largest one; None if it does not
+        count."""
         found = [one for one in (self.zeros if exponent is None else exponent, self.least) if one is not None]
         return max(found, default=None)
 
@@ -325,8 +329,8 @@ class _Moves:
         return found
 
     def _moved(self, top: int, rose: Mapping[Exponent, int], upward: bool) -> Iterator[tuple[int, int]]:
-        """What is left of the rises to a largest exponent (or from it), the other one being m. There the raised term
-        has an exponent that counts as m, or as less while another term has m."""
+        """The gains that remain of rises to a largest exponent (or from it), the other largest exponent being m. There
+        the raised term has an exponent that counts as m, or as less while another term has m."""
         starts: dict[int, list[Exponent]] = {}
         for under in rose:
             count = self.counted(under)
@@ -346,7 +350,7 @@ class _Moves:
 
 
 def _exact(terms: Sequence[Term]) -> Term:
-    """A sum without loss counts with the exponent 0, unless every term is zero."""
+    """An exact sum counts with the exponent 0, unless every term is zero."""
     kinds = [one.kind for one in terms]
     grid = min(one.grid for one in kinds)
     top = max(one.high + one.head.bit_length() for one in kinds) + len(kinds).bit_length()
@@ -356,7 +360,7 @@ def _exact(terms: Sequence[Term]) -> Term:
 
 
 def _each(given: Any, count: int) -> list[Any]:
-    """One value for each operand; none where nothing is given."""
+    """One value for each operand; None for each if nothing is given."""
     return list(given) if isinstance(given, list) and given else [None if given == [] else given] * count
 
 
@@ -386,7 +390,7 @@ def _most(fmt: Plain) -> int:
 
 
 def _values(fmt: Plain, low: int, subnormals: bool) -> Iterator[Values]:
-    """The numbers of a format, or more."""
+    """The numbers of a format, or a superset of them."""
     one = 1 << fmt["fraction"]
     yield range(one, 2 * one), low, _most(fmt) - (fmt["specials"] == "ieee")
     if subnormals and fmt["subnormals"] and one > 1:

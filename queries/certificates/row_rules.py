@@ -1,7 +1,8 @@
-"""Checks bounds of rows of numbers, operation by operation: by integers, and sharing no code with what found them.
+"""Checks bounds of rows of numbers, operation by operation: in integers, sharing no code with the search that found
+them.
 
-A document has the theorems, premises first: of each the rule, its premises, the operation's parameters besides rows,
-the format of the numbers, and their bounds as runs of (how many, bound). Statements: the docstrings of
+A document has the theorems, premises first. Each has the rule, its premises, the parameters of the operation besides
+the rows, the format of the numbers, and their bounds as runs of (count, bound). Statements: the docstrings of
 queries/proof/rows.py.
 """
 
@@ -17,7 +18,7 @@ LARGEST = Fraction((1 << 24) - 1, 1 << 24)  # below 1, in f32
 
 
 def row_faults(document: Mapping[str, Any]) -> list[tuple[int, str]]:
-    """The theorems that do not follow, and why not."""
+    """The theorems that do not follow, by number, each with the reason."""
     found, rows = list[tuple[int, str]](), list[tuple[dict[str, Any], list[Fraction]]]()
     for number, theorem in enumerate(document["theorems"]):
         try:
@@ -34,7 +35,7 @@ def row_faults(document: Mapping[str, Any]) -> list[tuple[int, str]]:
 
 
 def _bounds(theorem: Mapping[str, Any], rows: Sequence[tuple[dict[str, Any], list[Fraction]]]) -> list[Fraction]:
-    """What the rule gives of its premises. Raises FaultError."""
+    """The bounds that the rule concludes from its premises. Raises FaultError if it does not apply."""
     rule, fmt, told = theorem["rule"], theorem["format"], theorem["told"]
     if rule == "below_one":
         need(not rows and fmt["exponent"] == 8 and fmt["fraction"] == 23, "it is about numbers of f32")

@@ -1,4 +1,4 @@
-"""Proofs from a SAT solver in a process of its own, which can be killed at any time."""
+"""Proofs from a SAT solver in a separate process, which can be killed at any time."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ class OutOfTimeError(CertificateError):
 
 
 def solver_version() -> str:
-    """The solver and the distribution that it comes with."""
+    """The name of the solver, and its distribution with the version."""
     return f"{SOLVER} of python-sat {version('python-sat')}"
 
 
 class SatSolver:
-    """A process that refutes one formula after another; it is started when needed and ended by `close`."""
+    """A process that refutes one formula after another; it is started when needed and ended by `close`. `memory`: its
+    limit."""
 
     def __init__(self, solver: str = SOLVER, memory: int = DEFAULT_MEMORY) -> None:
         self.solver, self.memory = solver, memory
@@ -61,15 +62,15 @@ class SatSolver:
             self.process.wait()
             for pipe in (self.process.stdin, self.process.stdout):
                 if pipe is not None:
-                    with suppress(OSError):  # what is left in the buffer has no reader
+                    with suppress(OSError):  # the rest of the buffer has no reader
                         pipe.close()
             self.process = None
 
     def refute(
         self, clauses: Iterable[Sequence[int]], timeout: float | None = None
     ) -> list[tuple[bool, Clause]] | None:
-        """The steps of a proof, each (whether it is a deletion, clause), the last one the empty clause; None if the
-        clauses are satisfiable. Raises OutOfTimeError."""
+        """The steps of a proof of unsatisfiability, each as (whether it is a deletion, clause), the last one the empty
+        clause; None if the clauses are satisfiable. `timeout` is in seconds. Raises OutOfTimeError."""
         literals = array("i")
         for clause in clauses:
             literals.extend(clause)

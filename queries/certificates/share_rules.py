@@ -14,7 +14,7 @@ Parts = Mapping[str, Any]
 
 
 class Inputs:
-    """The inputs of a space: zeros, and normal numbers with exponents in windows."""
+    """The inputs of a space: zeros, and normal numbers whose exponents lie in windows."""
 
     def __init__(self, space: Parts) -> None:
         self.space, window, self.terms = space, space["window"], space["terms"]
@@ -44,7 +44,7 @@ def _near(tree: Document, premise: int) -> Parts:
 
 
 def _share(tree: Document, space: Parts, side: str, word: Parts, premises: Iterable[int], kind: str) -> Fraction:
-    """What a lemma among the premises says of a word, or of all words."""
+    """The share stated by the lemma about a word, or all words. Raises FaultError if no premise is that lemma."""
     wanted = {"words": word["words"], "window": list(space["window"][side])}
     wanted |= {"number": word["number"]} if kind == "WordIsSmall" else {}
     need(word["words"]["given"] == space["factors"], "the words are those of other numbers")

@@ -1,4 +1,4 @@
-"""The rule about signs: a result that changes its sign with those of its operands."""
+"""The rule about signs: a result is negated if its operands are."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def turned(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
 
 
 def _magnitudes_alone(tree: Document, what: Mapping[str, Any]) -> None:
-    """A node that must treat both signs alike."""
+    """Check that a node treats both signs alike. Raises FaultError if it does not."""
     kind = what["kind"]
     mode = what["mode"] if kind == "cut" else what["rounding"] if kind == "fused" else what["rounding"]["mode"]
     need(mode not in ("up", "down"), "it is rounded up, or down")
@@ -70,7 +70,7 @@ def _magnitudes_alone(tree: Document, what: Mapping[str, Any]) -> None:
 
 
 def _largest_significand(tree: Document, node: int) -> Fraction:
-    """What a term is at most, times the power of two at its exponent."""
+    """An upper bound of a term, in units of the power of two at its exponent."""
     what = tree.nodes[node]
     if what["kind"] == "repeat":
         what = tree.nodes[what["body"]]

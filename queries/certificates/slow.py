@@ -1,7 +1,8 @@
 """The checker of DRAT proofs in Python alone: slow, for machines without a C compiler. The rules are those of check.c.
 
-Every step must be RUP, or RAT on its first literal, and the last one the empty clause. Deleting a clause that is the
-reason of a literal assigned by unit propagation alone is ignored, as drat-trim does, and so is a deletion of nothing.
+Every step must be RUP, or RAT on its first literal, and the last one must be the empty clause. The deletion of a clause
+that is the reason of a literal assigned by unit propagation is ignored, as in drat-trim, and so is the deletion of a
+clause that is not there.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class _Clause:
 
 
 class Propagator:
-    """Clauses with two watched literals each, and what follows from them by unit propagation."""
+    """Clauses with two watched literals each, and the literals that follow by unit propagation."""
 
     def __init__(self) -> None:
         self.watches: dict[int, list[_Clause]] = defaultdict(list)
@@ -37,7 +38,7 @@ class Propagator:
         self.refuted = False
 
     def add(self, clause: list[int]) -> None:
-        """Add a clause and what follows from it."""
+        """Add a clause, and propagate."""
         ordered = sorted(dict.fromkeys(clause), key=lambda literal: -literal in self.true)
         entry = _Clause(ordered)
         self.known[frozenset(ordered)].append(entry)
@@ -107,7 +108,7 @@ class Propagator:
         self.done = size
 
     def _propagate(self) -> bool:
-        """Whether there is a conflict."""
+        """Propagate units; returns whether there is a conflict."""
         while self.done < len(self.trail):
             falsified = -self.trail[self.done]
             self.done += 1
@@ -140,7 +141,8 @@ class Propagator:
 
 
 def _clauses(text: str) -> Iterator[tuple[bool, list[int]]]:
-    """(whether it is a deletion, the clause) of a proof or of the body of a formula; raises ValueError."""
+    """The clauses of a proof or of the body of a formula, as (whether it is a deletion, the clause). Raises
+    ValueError."""
     deletion = False
     clause: list[int] = []
     for line in text.splitlines():

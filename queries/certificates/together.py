@@ -1,7 +1,7 @@
-"""Checks that parts give a property of a unit: a second statement of the rules of queries/properties/together.py, over
+"""Checks that parts prove a property of a unit: a second statement of the rules of queries/properties/together.py, over
 plain data.
 
-A part is a question, that two sides agree, as its file has it, with both units as plain data (`left`, `right`).
+A part is a question whether two sides agree, as its file states it, with both units as plain data (`left`, `right`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Order = tuple[int, ...]
 
 
 def property_fault(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> str:
-    """Why the parts do not give the property; empty if they do."""
+    """Why the parts do not prove the property; empty if they do."""
     try:
         need(stated["property"] in RULES, "there is no such property")
         for part in parts:
@@ -36,7 +36,7 @@ def property_fault(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> str:
 
 
 def property_text(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> str:
-    """What is stated, in words."""
+    """The stated property, in words."""
     text = {
         "order-independent": f"any order of products {_groups_text(unit)} gives the same d",
         "sign-symmetric": "-d(-a, b, -c) is d(a, b, c)",
@@ -55,8 +55,8 @@ def property_text(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> str:
 
 
 def _every_order(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> None:
-    """An exchange of two neighbours of a group and a turn of all of it by one place generate its every order, and
-    orders of groups that share no product are made one after another. Restrictions are alike in each product."""
+    """An exchange of two neighbours of a group and a rotation of the whole group by one place generate every order of
+    it, and orders of groups that share no product are composed. Restrictions are alike in each product."""
     orders = set(_orders(unit, parts, stated["compare"]))
     need(not stated["inputs"]["zero_terms"], "some products stand fixed")
     count, seen = unit["unit"]["length"], set[int]()
@@ -82,8 +82,9 @@ def _orders(unit: Plain, parts: Iterable[Plain], compare: str) -> Iterator[Order
 
 
 def groups_of(unit: Plain) -> list[Order]:
-    """The products that each step adds, in the order of the steps: those that a repetition reads in each round, and
-    what is read outside of repetitions; parts of these with scale factors of their own; all where each is one."""
+    """The groups of products that each step adds, in the order of the steps: those that a loop reads in each round, and
+    those read outside of loops; with scale factors, the parts of these that have the same ones; all products in one
+    group if each step adds one."""
     nodes, count = unit["nodes"], unit["unit"]["length"]
     free = free_of(nodes)
     loops = [at for at, node in enumerate(nodes) if node["kind"] == "repeat" and not free[at]]
@@ -110,7 +111,7 @@ def _scaled(nodes: Sequence[Plain]) -> Iterator[int]:
 
 
 def _reads(nodes: Sequence[Plain], at: int, places: Mapping[int, int]) -> set[int]:
-    """The places of a that a node reads."""
+    """The indices of the elements of a that a node reads."""
     node = nodes[at]
     if node["kind"] == "element":
         if node["operand"] != "a":
@@ -172,7 +173,7 @@ def _raised(part: Plain) -> int | None:
 
 
 def _padded(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> None:
-    """Each part is a shorter unit of the same formats against this one, whose products beyond are zeros."""
+    """Each part compares a shorter unit of the same formats with this one, whose remaining products are zeros."""
     need(bool(parts), "there is no shorter unit")
     for part in parts:
         left = part["left"]["unit"]
@@ -187,8 +188,8 @@ def _lengths(parts: Sequence[Plain]) -> str:
 
 
 def _exact(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> None:
-    """The part's other side is the exact sum of a[k] * b[k] for all k and c, as they are, rounded as the unit's result
-    is, no result flushed."""
+    """The part's other side is the exact sum of c and a[k] * b[k] for all k, each unchanged, rounded as the unit's
+    result is, with no result flushed."""
     (part,) = parts
     need(part["asks"] == "agree" and stated["compare"] == "value", "it is about something else")
     own, sums = unit, part["right"]
@@ -238,8 +239,8 @@ RULES = {
 
 
 def one_unit(left: Plain, right: Plain, order: Sequence[int] | None = None) -> bool:
-    """Whether two units make their results alike of the same operands, those of the right one in an order; where one
-    names no pattern of a NaN result, those of both are any."""
+    """Whether two units compute their results in the same way from the same operands, those of the right one in an
+    order; if one of them specifies no NaN pattern, all NaN results are equal in both."""
     given = [({name: value for name, value in side["unit"].items() if name not in ("result", "d")},
               side["formats"][: 1 + max(side["unit"][name] for name in ("a", "b", "c", "scale") if
                                         side["unit"][name] is not None)]) for side in (left, right)]  # fmt: skip
@@ -262,7 +263,7 @@ def without_carry_bits(unit: Plain, tree: Plain) -> Plain:
 
 
 def _any_nan(unit: Plain, pattern: int | None) -> Plain:
-    """With any NaN for those of a pattern; a number that stands for NaN is none."""
+    """The unit with all NaNs equal in place of NaNs of one pattern. A number that is written for a NaN is not a NaN."""
 
     def changed(node: Plain) -> Plain:
         if node["kind"] != "round":

@@ -43,7 +43,7 @@ from queries.certificates.sign_rules import turned
 
 
 def lemma(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> None:
-    """About the datapath: what the file that it names says, which is checked beside this."""
+    """A lemma about the datapath: what the file that it names proves, which is checked separately."""
     kinds = ("AlignmentLoses", "RoundingLoses", "TruncationKeeps", "RoundsOpposite",
              "RoundingRises", "RoundingScales", "WordIsSmall", "WordsLeave", "ZerosGiveZero")  # fmt: skip
     need(goal.kind in kinds and not premises, "it is not a lemma about the datapath")
@@ -61,7 +61,7 @@ class Tree(Document):
     """A document whose theorems are checked one after another."""
 
     def check(self) -> Iterator[tuple[int, str]]:
-        """The faults found: theorem and what is wrong with it."""
+        """The faults found: the number of the theorem and what is wrong with it."""
         for number, theorem in enumerate(self.theorems):
             try:
                 self.goals.append(Goal("unreadable"))
@@ -83,7 +83,7 @@ class Tree(Document):
                 yield number, "it is stated, but is not a bound of the result"
 
     def final(self, goal: Goal) -> bool:
-        """Whether a goal is about the result, and assumes nothing."""
+        """Whether a goal is about the result and has no assumptions."""
         whole = goal.node == self.unit["result"] and not goal.assuming and not goal.places
         if goal.kind == "Turns":
             found = goal.parts

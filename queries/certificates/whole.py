@@ -102,7 +102,8 @@ class Whole:
         return None if limit is None else limit * LEMMA_SHARE
 
     def _lemma(self, left: FNode, right: FNode, cuts: Sequence[FNode], brief: float | None) -> bool:
-        """Prove and merge two terms: with cuts, then, for at most `brief` seconds, without."""
+        """Prove two terms equal and merge them: first with cut-points, then without for at most `brief` seconds.
+        Returns whether that succeeded."""
         first, second = (self.blaster.bits(term) for term in (left, right))
         self.merging.introduce()
         self.merging.close()
@@ -149,7 +150,7 @@ class Whole:
         return self.merging.found(sides[0]) == self.merging.found(sides[1])
 
     def _places(self, cuts: Sequence[FNode], sides: Sequence[Sequence[int]]) -> set[int]:
-        """The variables at which to cut."""
+        """The variables of the cut-points."""
         known = [self.blaster.memo[term] for term in cuts if term in self.blaster.memo]
         variables = {abs(self.merging.find(literal)) for bits in known for literal in bits}
         return variables - {abs(self.merging.find(literal)) for bits in sides for literal in bits} - {TRUE}
@@ -205,7 +206,7 @@ class Whole:
 
 
 def _write_steps(proof: ProofText, steps: Iterable[tuple[bool, Clause]]) -> None:
-    """Write the steps of a proof of its last clause, and delete all others of them afterwards."""
+    """Write the steps of a proof of its last clause, and delete all other clauses of the proof afterwards."""
     alive: dict[Clause, list[Clause]] = {}
     written: Clause | None = None
     for deletion, clause in steps:
@@ -224,7 +225,7 @@ def _write_steps(proof: ProofText, steps: Iterable[tuple[bool, Clause]]) -> None
 
 
 def _widened(left: list[int], right: list[int]) -> Iterator[tuple[list[int], list[int]]]:
-    """Two numbers in one width: the narrower extended by its sign, or by zeros."""
+    """Two numbers at one width: the narrower one sign-extended, or zero-extended."""
     width = max(len(left), len(right))
     for fill in (-1, 0) if len(left) != len(right) else (0,):
         first, second = (bits + [bits[-1] if fill else FALSE] * (width - len(bits)) for bits in (left, right))

@@ -20,14 +20,14 @@ ALONE = {"kind", "items", "frame"}  # of sums: what is not one value for all ter
 
 
 class Numbers:
-    """Numbers by what they are made of."""
+    """Numbers, identified by what they are made of."""
 
     def __init__(self) -> None:
         self.known: dict[Made, int] = {}
         self.made_of: list[Made] = []
 
     def made(self, *parts: Any) -> int:
-        """The one number made of these."""
+        """The number made of these parts; equal parts give the same number."""
         if parts not in self.known:
             self.known[parts] = len(self.made_of)
             self.made_of.append(parts)
@@ -37,7 +37,7 @@ class Numbers:
         return self.made("zero", False)
 
     def element(self, operand: str, place: int | None, how: Mapping[str, Any]) -> int:
-        """An input as it is read."""
+        """An input element as it is read."""
         return self.made("element", operand, place, how["subnormals"], how["positive_zeros"])
 
     def exact(self, terms: Sequence[int]) -> int:
@@ -47,7 +47,7 @@ class Numbers:
         """A number rounded to a format."""
         own = json.dumps(fmt, sort_keys=True), how["nan"], how["subnormals"], how["zero"]
         inner = self.made_of[term]
-        steady = nan_as(how, fmt) != "number"  # another rounding may make something else of the number for NaN
+        steady = nan_as(how, fmt) != "number"  # another rounding may change the number that is written for a NaN
         if steady and inner[0] == "round" and inner[2][:2] == own[:2] and own[3] != "exact_positive":
             keeps = own[2] == "keep" or inner[2][2] != "keep"
             if own[2:] == inner[2][2:] or (keeps and own[3] == "ieee"):
@@ -55,7 +55,7 @@ class Numbers:
         return self.made("round", term, own, how["mode"], how["overflow"])
 
     def of_unit(self, unit: Plain, read: Read) -> int:
-        """What a unit computes of what it reads."""
+        """The result of a unit on the operands that `read` gives."""
         return _Unit(self, unit, read).value(unit["unit"]["result"], {}, {})
 
 
@@ -66,7 +66,7 @@ class _Unit:
         self.values: dict[Made, int] = {}
 
     def value(self, at: int, places: Mapping[int, int], sums: Mapping[int, int]) -> int:
-        """A node, for values of loop variables and the results so far of loops."""
+        """The number of a node, for given loop variables and intermediate results of loops."""
         key = at, *((level, places.get(level), sums.get(level)) for level in sorted(self.free[at]))
         if key not in self.values:
             self.values[key] = self._made(self.nodes[at], places, sums)
@@ -142,8 +142,8 @@ def free_of(nodes: Sequence[Plain]) -> list[set[int]]:
 
 
 def alike(left: Plain, right: Plain, order: Sequence[int] | None = None) -> bool:
-    """Whether two units over the same operands make their result alike; of the right one with its products in an
-    order: order[k] is the product in place k."""
+    """Whether two units over the same operands compute their results in the same way, the products of the right one
+    being reordered: order[k] is the product in place k."""
 
     def result(unit: Plain, source: Sequence[int] | None) -> int:
         def read(operand: str, place: int | None, node: Plain) -> int:

@@ -1,1 +1,1 @@
-"""Plans of whole matrix products: proved equal, told apart, found from a library's results."""
+"""Plans of whole matrix products: proved equal, distinguished by an input, or identified from a library's results."""

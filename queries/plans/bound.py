@@ -1,4 +1,5 @@
-"""Error bounds of plans, found by composition from those of their units: a tactic, which calls the rules."""
+"""Error bounds of plans, composed from the error bounds of their units: a tactic that calls the rules of
+`queries.proof`."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ from smtmodel.plans.stages import Stage
 
 
 def bound_of_plan(plan: Plan, length: int | None = None, settle: Settle = lambda goal: None) -> Theorem:
-    """A bound of |d - exact| for `length` products, or (None) for every multiple of the plan's period. Raises RuleError
-    where no rule gives one, and ParameterError for a length that does not fit."""
+    """A theorem that bounds |d - exact| for K = `length`, or, if `length` is None, for every multiple of the plan's
+    period. `settle` proves a lemma or returns None. Raises RuleError if no rule gives a bound, and ParameterError if
+    the plan does not take `length` products."""
     with plan.named():
         return _Composer(plan, length, settle).result()
 
@@ -44,7 +46,7 @@ class _Composer:
         growth = next(iter(growths), None) or Fraction(1)
         return self._node(self.plan.result, PlanAt(self.plan, self.length, growth), top)
 
-    # -- the plan outside of its sums
+    # -- the expression around the sums
 
     def _node(self, node: Node, at: PlanAt, top: set[Node]) -> Theorem:
         found = self._made(node, at, top)
@@ -76,14 +78,14 @@ class _Composer:
     def _lemmas(self, *goals: Lemma) -> list[Theorem]:
         return [theorem for goal in goals if (theorem := self.settle(goal)) is not None]
 
-    # -- its sums
+    # -- the sums of products
 
     def _sum(self, stage: Stage) -> Theorem:
         return self._step(recorded(self.plan, stage, self.length), {START: frozenset({stage.accumulator})})
 
     def _step(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem:
         every = frozenset[Format]().union(*formats.values())
-        waiting = [step]  # sums of many parts are deep: the first of them come first
+        waiting = [step]  # long sums nest deeply in their first value: the innermost comes first
         while isinstance(last := waiting[-1], Added) and (last, every) not in self.steps:
             waiting.append(last.values[0])
         for one in reversed(waiting):
@@ -128,7 +130,7 @@ def _formats(theorem: Theorem) -> frozenset[Format]:
 
 
 def _results(step: Step) -> frozenset[Format]:
-    """The formats of a step's results; none of what is not known yet."""
+    """The formats of a step's results; empty for a start, a zero and a sum so far."""
     match step:
         case Tile():
             return frozenset({step.model.d})

@@ -1,5 +1,5 @@
-"""What `prove --property error-bound` finds of a plan: a formula for every K that is a multiple of its period, and for
-some K numbers, with an input near each."""
+"""The error bound of a plan (`prove --property error-bound`): a formula for every K that is a multiple of its period,
+and for each K asked also a number and an input whose error is near the bound."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ LARGEST = 1 << 20
 
 @dataclass(frozen=True)
 class AtLength:
-    """A bound for a K: as a number, where no operand's exponent is above that of a window; and the input nearest to it
-    among those tried."""
+    """The bound for K = `length`. `number`: its value where no operand's exponent is above the maximum of the window;
+    `near`: of the `tried` inputs, the one whose error is nearest to its bound."""
 
     length: int
     theorem: Theorem
@@ -49,8 +49,8 @@ class AtLength:
 
 @dataclass
 class PlanBound:
-    """`any`: of every multiple of the plan's period; None where no rule gives it, and `reason` says why. `sizes`: for
-    the K asked."""
+    """The bounds of one plan. `any`: the one for every multiple of the plan's period, None if no rule gives it;
+    `sizes`: those for each K asked; `reason`: why a bound is missing."""
 
     plan: Plan
     window: ExponentRange
@@ -70,7 +70,7 @@ class PlanBound:
 
     @property
     def at(self) -> PlanAt | None:
-        """What the formula is about."""
+        """The plan and the lengths that the formula covers; None without a formula."""
         if self.any is None:
             return None
         assert isinstance(self.any.goal, Enclosed)
@@ -79,7 +79,7 @@ class PlanBound:
 
     @property
     def growth_text(self) -> str:
-        """What G stands for in the formula."""
+        """The value of G in the formula, as text."""
         growth, width = (Fraction(1), 0) if self.at is None else (self.at.growth, self.at.repeats.width)
         times = "t" if width else "n - 1"
         power = times if width else f"({times})"
@@ -91,8 +91,9 @@ def find_plan_bound(
     plan: Plan, inputs: Inputs, lengths: Sequence[int], settle: Settle = lambda goal: None,
     progress: Callable[[str], None] = lambda text: None, searched: int = LARGEST,
 ) -> PlanBound:  # fmt: skip
-    """Bounds; those of K up to `searched` are checked against samples. Raises ParameterError for a length or a
-    restriction that no bound can have, and FaultError where an evaluation contradicts one."""
+    """The bounds of a plan: for every multiple of its period, and for each K of `lengths` (1 to LARGEST). For K up to
+    `searched`, samples are evaluated and compared with the bound. Raises ParameterError if a K is out of range or
+    `inputs` restricts more than exponents, and FaultError if an evaluation contradicts a bound."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
@@ -128,12 +129,12 @@ def _near(plan: Plan, form: Form, length: int) -> tuple[NearPlan | None, int]:
 
 
 def _shown(theorem: Theorem) -> Theorem:
-    """The bound with fewer terms."""
+    """The bound weakened to one with fewer terms."""
     return weakened(theorem, error_of(theorem).merged())
 
 
 def largest_bound(plan: Plan, form: Form, length: int, exponent: int) -> Fraction:
-    """The bound for `length` products where no input's exponent is above `exponent`."""
+    """The value of the bound `form` for K = `length` where no input's exponent is above `exponent`."""
     tops = {"a": plan.a, "b": plan.b, "c": plan.c, "scale_a": plan.scale, "scale_b": plan.scale}
     most = {name: largest_of(fmt, exponent) for name, fmt in tops.items() if fmt is not None}
     products = length * _product(most, [name for name in most if name != "c"])
@@ -154,7 +155,7 @@ def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
 
 
 def document_of_plan(found: PlanBound, name: str) -> dict[str, Any]:
-    """The result for programs."""
+    """The result as a JSON document. `name`: that of the plan."""
     out: dict[str, Any] = {
         "schema": 1, "property": "error-bound", "plan": name, "verdict": found.verdict, "premises": found.premises,
         "reason": found.reason or None, "seconds": found.seconds, "formula": None, "sizes": [],
@@ -175,7 +176,7 @@ def document_of_plan(found: PlanBound, name: str) -> dict[str, Any]:
 
 
 def lengths_text(formula: Mapping[str, Any]) -> str:
-    """The K that a formula of a document is for."""
+    """The values of K that the formula of a document covers, as text."""
     before = f"{formula['before']} + " if formula["before"] else ""
     return "any K" if formula["width"] else f"K = {before}{formula['multiples']} n"
 

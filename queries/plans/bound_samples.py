@@ -1,4 +1,5 @@
-"""Matrices whose products come near the error bound of a plan, evaluated with its bits; one beyond it is a fault."""
+"""Matrices whose products have errors near the bound of a plan. The plan is simulated bit for bit; an error beyond the
+bound is a fault."""
 
 from __future__ import annotations
 
@@ -27,16 +28,17 @@ from smtmodel.plans.stages import Around, Interleaved, Promoted, Runs, Stage
 from smtmodel.tiles import Matrix, kind_of
 
 SEED, GAPS, RANDOM = 37, 30, 16
-MEASURED = 3  # of each product, exactly
-SCOUTED = 768  # products by which the rows of longer ones are chosen
-EASY = Fraction(1, 4)  # of the largest number of each format: what magnitudes together stay below, so nothing overflows
+MEASURED = 3  # elements of each matrix product whose errors are computed exactly
+SCOUTED = 768  # K at which rows of A are chosen for a longer K
+EASY = Fraction(1, 4)  # of each format's largest number: sums of magnitudes up to it do not overflow
 NONE = Fraction(0)
-Sums = dict[tuple[str, ...], Fraction]  # of magnitudes of products, by the names of operands
+Sums = dict[tuple[str, ...], Fraction]  # sums of |a_k b_k|, |a_k| and so on, by the names of operands
 
 
 @dataclass(frozen=True)
 class NearPlan:
-    """A row of A and a column of B, with the result; the error there, and the bound."""
+    """A row of A and a column of B (patterns) with the pattern `d` of their result; `exact`: the result without
+    rounding; `error`: |d - exact|; `bound`: the bound for this input."""
 
     a: Matrix
     b: Matrix
@@ -51,8 +53,9 @@ class NearPlan:
 
 
 def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
-    """The number that a bound is. `sums`: of |a_k b_k| and so on, by the names of operands; no element that counts in
-    them is subnormal, so that raised ones are alike."""
+    """The value of a bound. `sums`: those of |a_k b_k|, |a_k| and so on, by the names of operands; none of their terms
+    is subnormal, so that a raised magnitude equals the magnitude itself. Raises ValueError for a bound with G, which
+    has no single value."""
 
     def of(item: Monomial) -> Fraction:
         kind = tuple(factor.name for factor in item)
@@ -64,9 +67,9 @@ def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
 
 
 def nearest_to(plan: Plan, form: Form, length: int, scout: Form | None = None) -> tuple[NearPlan | None, int]:
-    """The one nearest to the bound, and how many were evaluated; c is zero. All errors are taken in long doubles, the
-    largest ones again exactly. `scout`: the bound for `SCOUTED` products, by which the rows of a longer A are chosen.
-    Raises FaultError for one beyond the bound."""
+    """The input whose error is nearest to its bound, and how many elements were evaluated; c is zero. All errors are
+    computed in long double, the largest again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are
+    chosen for a longer K. Raises FaultError if an error exceeds its bound."""
     rows = None if scout is None else _scouted(plan, scout)
     best, tried = None, 0
     for a, b in _matrices(plan, length, rows):
@@ -80,7 +83,8 @@ def nearest_to(plan: Plan, form: Form, length: int, scout: Form | None = None) -
 
 
 def _scouted(plan: Plan, form: Form) -> list[int]:
-    """The best row of each shorter product, and those with the same signs and bits further below."""
+    """The best row of each matrix product at K = `SCOUTED`, and the rows with the same signs and fractions whose
+    exponent gap is larger by 3 and by 6."""
     found: set[int] = set()
     for a, b in _matrices(plan, SCOUTED, None):
         if len(a) > RANDOM:
@@ -89,9 +93,9 @@ def _scouted(plan: Plan, form: Form) -> list[int]:
 
 
 def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple[Matrix, Matrix]]:
-    """Some products are one, the others all alike and smaller, at one place below or another, as powers of two, or with
-    all bits set, or with the bit on which a conversion decides, of one sign or another; then random numbers from 1/2 to
-    2. `rows`: of A, to which it is restricted."""
+    """Pairs of A and B. In all pairs but the last some products are one, and the others are equal and smaller: of
+    either sign, at each exponent gap, and with each of the fractions of `_fractions`. The last pair is random, with
+    magnitudes from 1/2 to 2. `rows`: the rows of A to take of all pairs but the last; None for all."""
     every, ways = (1 << 63) - 1, _fractions(plan)
     kinds = len(ways) * 2
     chosen = np.arange(kinds * GAPS) if rows is None else np.array(rows)
@@ -117,13 +121,14 @@ def _typed(plan: Plan, a: Matrix, b: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _fractions(plan: Plan) -> list[int]:
-    """Low bits of a significand: none, all, and one half of the last place that a conversion keeps."""
+    """Fraction fields of the smaller products: all zeros, all ones, and half a unit in the last place of the format to
+    which a is converted."""
     how = plan.convert_a
     return [0, (1 << 63) - 1] + ([] if how is None else [1 << max(0, plan.a.fraction - how.format.fraction - 1)])
 
 
 def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix) -> list[tuple[int, int]]:
-    """Where the errors are largest beside the bound, by long doubles."""
+    """The places (row, column) of the `MEASURED` largest ratios of error to bound, computed in long double."""
     x, y, d = (_long(side, fmt) for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))
     magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
     factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
@@ -145,7 +150,7 @@ def _long(patterns: Matrix, fmt: Format) -> NDArray[np.longdouble]:
 
 
 def _heads(plan: Plan, length: int) -> list[NDArray[np.bool_]]:
-    """Sets of products with which sums of the plan begin."""
+    """Sets of products, as masks over K: the first products of the plan's sums."""
     places = {(0,), *(tuple(own) for products in plan.sums for own in _begins(products.stage, length))}
     return [np.isin(np.arange(length), own) for own in sorted(places)]
 
@@ -163,7 +168,8 @@ def _begins(stage: Stage, length: int) -> Iterator[range | list[int]]:
 
 
 def _measured(plan: Plan, form: Form, a: Matrix, b: Matrix, d: int) -> NearPlan | None:
-    """A row of A, a column of B and their result; None where a rounding might have overflowed."""
+    """The error of one element of D, computed exactly; None if a rounding might have overflowed. Raises FaultError if
+    the error exceeds its bound."""
     sums, exact = _sums(plan, a, b)
     if sums["a", "b"] > _easy(plan):
         return None
@@ -177,12 +183,12 @@ def _measured(plan: Plan, form: Form, a: Matrix, b: Matrix, d: int) -> NearPlan 
 
 
 def _easy(plan: Plan) -> Fraction:
-    """A sum of magnitudes with which no rounding overflows."""
+    """A sum of magnitudes up to which no rounding overflows."""
     return EASY * min(_number(fmt.largest, fmt) for fmt in _formats(plan))
 
 
 def _formats(plan: Plan) -> set[Format]:
-    """The formats of results on the way."""
+    """The formats of all results, intermediate ones included."""
     outside = {node.rounding.format for node in walk(plan.result) if isinstance(node, Round)}
     inside = {fmt for products in plan.sums for fmt in _results(products.stage)}
     return outside | inside | {model.d for model in plan.models}
@@ -193,7 +199,7 @@ def _results(stage: Stage) -> set[Format]:
 
 
 def _sums(plan: Plan, a: Matrix, b: Matrix) -> tuple[Sums, Fraction]:
-    """The sums of magnitudes of a row and a column, and the exact result of the plan, c being zero."""
+    """The sums of magnitudes over a row of A and a column of B, and the exact result of the plan for c = 0."""
     pairs = Counter(zip(a.tolist(), b.tolist(), strict=True))
     found: Sums = dict.fromkeys((("a", "b"), ("a",), ("b",), ("c",)), Fraction(0))
     total = Fraction(0)
@@ -206,8 +212,8 @@ def _sums(plan: Plan, a: Matrix, b: Matrix) -> tuple[Sums, Fraction]:
 
 
 def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bool = False) -> Fraction:
-    """The result of a plan without rounding, where `total` is the sum of all products. `magnitudes`: the largest that
-    it can be with these magnitudes of the total and of c."""
+    """The result of a plan without rounding, where `total` is the exact sum of all products. `magnitudes`: an upper
+    bound of its magnitude instead, from the magnitudes `total` and `c`."""
 
     def of(node: Node) -> Fraction:
         match node:

@@ -1,4 +1,4 @@
-"""Plans that a library's matrix product may run, and whether one gives the bits that it gave."""
+"""Candidate plans for a library's matrix product, and whether a plan reproduces the library's results bit for bit."""
 
 from __future__ import annotations
 
@@ -31,16 +31,17 @@ from smtmodel.signature import Signature
 from smtmodel.tiles import Matrix
 from smtmodel.unit_table import units
 
-RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # K that are summed apart
-QUICK = 4  # products of a unit that takes a compiler little time
-WAYS = (2, 4, 8, 16, 32)  # parts or lanes
-SPLITS = (2, 3, 4, 5, 6, 8, 16)  # parts of a kernel that splits K
+RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
+QUICK = 4  # products of a unit up to which it is always compiled
+WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
+SPLITS = (2, 3, 4, 5, 6, 8, 16)  # numbers of parts of a kernel that splits K
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Inputs and results of some products of one shape: A (products x rows x K), B (products x K x columns), C, D."""
+    """Patterns of several matrix products of one shape: A (products x rows x K), B (products x K x columns), C and D
+    (products x rows x columns)."""
 
     a: Matrix
     b: Matrix
@@ -49,14 +50,14 @@ class Sample:
 
 
 class Candidates:
-    """Plans of the formats asked, and whether one gives what a library gave."""
+    """Candidate plans with the formats of `asked`, and whether a plan reproduces a library's results."""
 
     def __init__(self, asked: Signature) -> None:
         self.asked = asked
-        self.compiled: set[Model] = set()  # longer units that are worth a compiler's time
+        self.compiled: set[Model] = set()  # longer units that are compiled as well
 
     def steps(self) -> Iterator[Model]:
-        """Steps of one product: fused or not, in the format of the result or a wider one."""
+        """Units of one product: multiply-add, fused or not, in the format of the result or the next wider one."""
         a, b, d = self.asked.a, self.asked.b, self.asked.d
         for fmt in dict.fromkeys((d.name, WIDER.get(d.name, d.name))):
             if fmt in ("f64", "f32", "f16") and holds(FORMATS[fmt], a) and holds(FORMATS[fmt], b):
@@ -65,7 +66,8 @@ class Candidates:
                     yield parse_reference(f"ieee/muladd/{fmt}")
 
     def plans(self, stage: Stage, at_end: bool) -> Iterator[Plan]:
-        """A stage as a whole plan: from c or with c at the end, rounded where the result is narrower."""
+        """Plans with this stage. The sum starts from c, or, with `at_end`, c is added to it at the end; a sum of
+        another format than that of d is rounded to it. Formats that do not fit together give no plan."""
         asked, out = self.asked, Rounding(self.asked.d)
         if asked.addend and not at_end:
             starts: list[Element | Constant] = [Element("c")]
@@ -83,12 +85,12 @@ class Candidates:
                 continue
 
     def table(self) -> Iterator[Plan]:
-        """What ships: plans of these formats, and units that take K in tiles."""
+        """The shipped plans and units, and the instructions of the table, with K taken in tiles."""
         yield from self.shipped()
         yield from self.chains(INSTRUCTIONS)
 
     def shipped(self) -> Iterator[Plan]:
-        """Plans, and units of processors."""
+        """The shipped plans with these formats, and the units of the table, with K taken in tiles."""
         asked = self.asked
         for name in shipped_plans():
             plan = parse_plan_path(PLAN + name)
@@ -98,19 +100,20 @@ class Candidates:
         yield from self.chains(units())
 
     def chains(self, references: Iterable[str]) -> Iterator[Plan]:
-        """Units that take K in tiles."""
+        """Plans in which one of these units takes K in tiles, for each unit with these formats."""
         for reference in references:
             model = parse_reference(reference)
             if (model.a, model.b) == (self.asked.a, self.asked.b) and model.scale is None and holds(model.c, model.d):
                 yield from self.plans(Chain(model), False)
 
     def usual(self, length: int) -> Iterator[Plan]:
-        """What libraries usually do with this K, where no order is known: what ships, and cuts of usual sizes."""
+        """Candidates for K = `length` if no summation order is known: what ships, and divisions of K into parts of
+        usual sizes."""
         yield from self.table()
         yield from self.loops(length)
 
     def loops(self, length: int) -> Iterator[Plan]:
-        """Cuts of usual sizes of steps of one product."""
+        """Plans that divide K = `length` into parts of usual sizes, with units of one product."""
         for model in self.steps():
             chain, how = Chain(model), Rounding(model.d)
             stages: list[Stage] = [chain]
@@ -122,8 +125,8 @@ class Candidates:
                 yield from self.plans(stage, False)
 
     def cuts(self, model: Model, length: int) -> Iterator[Plan]:
-        """What kernels do around an instruction: split K, promote the accumulator, take what fills no tile by itself,
-        add c at the end."""
+        """Plans around an instruction, as kernels have them for K = `length`: K split, the accumulator promoted, the
+        products that fill no tile summed one by one, c added at the end."""
         chain, how, unit = Chain(model), Rounding(model.d), model.length
         stages: list[Stage] = []
         if length % unit:
@@ -145,7 +148,7 @@ class Candidates:
                 yield from self.plans(stage, at_end)
 
     def guesses(self, tree: Node | Leaf, known: Sequence[Plan] = ()) -> Iterator[Plan]:
-        """Plans with this tree; `known`: plans whose stages may be parts of it."""
+        """Candidate plans with this summation tree. `known`: plans whose stages are tried as parts of them."""
         leaves = leaves_of(tree)
         at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)
         products = pruned(tree, frozenset(leaf for leaf in leaves if leaf != "c"))
@@ -159,29 +162,30 @@ class Candidates:
                 yield from self.plans(stage, at_end)
 
     def of_units(self, tree: Node | Leaf) -> bool:
-        """Whether more than loops over scalars may have this tree: steps of several terms, or factors of a matrix
-        unit."""
+        """Whether a matrix unit, and not only a scalar loop, may have this tree: some node adds more than two terms at
+        once, or the factors are neither f32 nor f64."""
         fused = isinstance(tree, Node) and any(node.kind != "binary" for node in nodes_of(tree))
         return fused or self.asked.a.name not in ("f32", "f64")
 
     def same(self, plan: Plan, sample: Sample) -> bool:
-        """Whether a plan gives all results of a sample."""
+        """Whether a plan reproduces all results of a sample; all NaNs are equal."""
         found = self.results(plan, sample)
         if found is None:
             return False
         return not self.differing(found, sample)
 
     def agreeing(self, found: Matrix, sample: Sample) -> NDArray[np.bool_]:
-        """Which results of a sample are these; all NaNs are one."""
+        """Which of the results `found` equal those of a sample (an array of the shape of D); all NaNs are equal."""
         same: NDArray[np.bool_] = found == sample.d
         return same | (nans(found, self.asked.d) & nans(sample.d, self.asked.d))
 
     def differing(self, found: Matrix, sample: Sample) -> int:
-        """How many results of a sample are others than these."""
+        """How many of the results `found` differ from those of a sample."""
         return int((~self.agreeing(found, sample)).sum())
 
     def results(self, plan: Plan, sample: Sample) -> Matrix | None:
-        """What a plan gives for the inputs of a sample; None for a K that no tile fits."""
+        """The results of a plan for the inputs of a sample; None if the plan cannot be evaluated on them, as for a K
+        that does not fit its tiles."""
         try:
             if compiler() is not None and all(x.length <= QUICK or x in self.compiled for x in plan.models):
                 with suppress(UncompiledError):
@@ -192,7 +196,7 @@ class Candidates:
 
 
 def _by_tiles(plan: Plan, sample: Sample) -> Matrix:
-    """The products of a sample as the blocks on the diagonal of one product."""
+    """The results of a plan for a sample, computed as the diagonal blocks of one larger matrix product."""
     blocks, rows, length = sample.a.shape
     columns = sample.b.shape[2]
     job = Job(plan, sample.a.reshape(-1, length), np.concatenate(list(sample.b), axis=1), "numpy")

@@ -23,8 +23,8 @@ LEFT_PLAN, RIGHT_PLAN = "left.plan.yaml", "right.plan.yaml"
 
 
 def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of a proof that two plans are equal, and of the proofs by solvers that it rests on. Raises
-    CertificateError (which says why there is none), OutOfTimeError."""
+    """Write the certificate of a proof that two plans are equal, and of the proofs by solvers that it rests on, into
+    `directory`. Raises CertificateError (with the reason) if there is none, and OutOfTimeError."""
     ground = proof.ground
     if proof.verdict != "equal" or ground is None:
         raise CertificateError("only what is proved has a certificate")
@@ -38,8 +38,9 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
 
 
 def _plan_texts(*plans: Plan) -> dict[str, str]:
-    """The plans as files, and their units."""
-    units: dict[str, str] = {}  # text, file
+    """The texts of the plan files and their unit files, by file name. Raises CertificateError if a plan cannot be
+    written as a file."""
+    units: dict[str, str] = {}  # file names by text
     found: dict[str, str] = {}
     for name, plan in zip((LEFT_PLAN, RIGHT_PLAN), plans, strict=True):
         files = {model.reference: units.setdefault(unit_text(model.unit), f"unit-{len(units) + 1}.yaml")
@@ -56,7 +57,8 @@ def _plan_texts(*plans: Plan) -> dict[str, str]:
 
 
 def read_plan(folder: Path, name: str) -> Plan:
-    """A plan of a certificate. Raises MmaprobeError, OSError."""
+    """Read a plan from the folder of a certificate, with its units from the same folder. Raises MmaprobeError if a file
+    is malformed, and OSError if one cannot be read."""
 
     def model_of(file: str) -> Model:
         if file != Path(file).name:

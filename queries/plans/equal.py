@@ -1,12 +1,14 @@
-"""Two plans: equal for a K or for every K that is a multiple of a tile, or an input on which they differ.
+"""Proves two plans equal, for one K or for every K that is a multiple of a tile, or finds an input on which they
+differ.
 
-Equal for a K: their expressions have one normal form. For every multiple of a number of products, by induction: both
-plans repeat a step that adds that number of products to a sum; the steps are equal from any sum (by normal
-form, or proved as units are), they start from one value, and what is done with the last sum is the same. Stages that
-differ in a stage within them are equal where these are, for the numbers of products that they give to them.
+Equal for one K: their expressions have the same normal form. Equal for every multiple of a number of products, by
+induction: both plans repeat a step that adds that number of products to a sum; the steps are equal from any sum (by
+normal form, or proved as units are), the sums start from the same value, and the same is done with the last sum. Two
+stages that differ only in an inner stage are equal if the inner stages are equal for the numbers of products that they
+are given.
 
-Different: inputs with few nonzero products or with zeros alone, at the smallest K first, replayed at the K that is
-printed. Solvers are asked about many products only where they found a difference with few.
+Different: inputs with few nonzero products, or with zeros alone, are tried at the smallest K first and replayed at the
+K that is printed. Solvers are asked about many products only if they found a difference with few.
 """
 
 from __future__ import annotations
@@ -60,37 +62,38 @@ from smtmodel.tiles import Engine
 from smtmodel.unit import LONGEST, Unit
 
 ROWS = 1024  # inputs for each set of places
-LONG = 256  # products beyond which matrices are multiplied instead: SIDE rows by as many columns
+LONG = 256  # K above which samples are matrices instead: SIDE rows by as many columns
 SIDE = 48
-SHRINKING = 10.0  # seconds, there
+SHRINKING = 10.0  # seconds for shrinking an input found by matrices
 SETS = 24  # sets of places, at most
-EVERY = 32  # products up to which all places are one more
-SMALLER = 8  # numbers of products below that of a difference at which a smaller one is looked for
-MULTIPLES = 4  # of the tile at which a difference is looked for where K is free
-BRIEF = 0.2  # of the time, for one question with few products
-WHOLE = 128  # products up to which the whole question is asked
-SEED, CHECKING = 1, 20  # the second one for what is checked against a verdict
+EVERY = 32  # K up to which one more set has all places
+SMALLER = 8  # a smaller difference is searched for at K up to this many lengths of the longest unit
+MULTIPLES = 4  # of the tile, up to which K is searched for a difference if no K is asked
+BRIEF = 0.2  # of the remaining time, for one query with few products
+WHOLE = 128  # K up to which solvers are asked about all products, and loops are written out
+SEED, CHECKING = 1, 20  # the second one for checks of a verdict
 
 
 @dataclass(frozen=True)
 class Ground:
-    """Why two plans are equal: a rule, for which K it holds (every multiple of `multiples`), and what it rests on."""
+    """Why two plans are equal: a rule, the K for which it holds (every multiple of `multiples`; 0: the K asked alone),
+    and what it rests on."""
 
     rule: str
     multiples: int
     proofs: tuple[Proof, ...] = ()
     grounds: tuple[Ground, ...] = ()
-    lossless: bool = False  # a normal form in which roundings that lose nothing are left out
+    lossless: bool = False  # the normal form leaves out exact roundings
 
     @property
     def every(self) -> Iterator[Ground]:
-        """This one, and those on which it rests."""
+        """This ground, and all those on which it rests."""
         yield self
         for ground in self.grounds:
             yield from ground.every
 
     def lines(self, depth: int = 0) -> Iterator[str]:
-        """The rules, those on which a rule rests below it."""
+        """The rule, and indented below it the rules on which it rests."""
         yield "  " * depth + self.rule
         for ground in self.grounds:
             yield from ground.lines(depth + 1)
@@ -102,7 +105,7 @@ class Ground:
 
 @dataclass(frozen=True)
 class Placed(Problem):
-    """Two models on inputs of which only the products at some places are not zero."""
+    """Two models on inputs in which all elements of a and b are +0 but those at `places`."""
 
     places: tuple[int, ...] = ()
 
@@ -129,7 +132,7 @@ class Placed(Problem):
         return Operands(sides[0], sides[1], operands.c)
 
     def whole(self, operands: Operands[int]) -> Operands[int]:
-        """The input itself."""
+        """The operands with the zeros at all other places."""
         a, b = (dict(zip(self.places, side, strict=True)) for side in (operands.a, operands.b))
         every = range(max(self.places) + 1)
         return Operands(tuple(a.get(k, 0) for k in every), tuple(b.get(k, 0) for k in every), operands.c)
@@ -137,8 +140,8 @@ class Placed(Problem):
 
 @dataclass
 class PlanProof:
-    """What came of a question about two plans. `length`: the K asked, or at which a difference was found; `problem`:
-    that of the witness."""
+    """The outcome for two plans. `length`: the K asked, or at which a difference was found; `problem`: the one that the
+    witness is of."""
 
     left: Plan
     right: Plan
@@ -160,16 +163,17 @@ class PlanProof:
 def prove_plans(
     left: Plan, right: Plan, length: int | None = None, options: Options | None = None, confirm: bool = True
 ) -> PlanProof:
-    """Prove two plans equal for a K, or for every multiple of a tile where K is not given, or find where they differ.
+    """Prove two plans equal for K = `length`, or, if `length` is None, for every multiple of a tile; or find an input
+    on which they differ. `confirm`: whether the proofs by solvers are cross-checked by another solver.
 
     An interrupt ends the work. Raises ParameterError for plans that cannot be compared, or for a K that one of them
-    does not take; FaultError where an evaluation contradicts what was proved.
+    does not take, and FaultError if an evaluation contradicts what was proved.
     """
     return _Prover(left, right, length, options or Options(), confirm).run()
 
 
 Several = TypeVar("Several", Split, Uneven, Interleaved)
-Parts = Halves | Promoted | Turns | Whole  # stages of one body, which is given parts of the products
+Parts = Halves | Promoted | Turns | Whole  # stages with one body, which sums parts of the products
 
 
 class _Prover:
@@ -188,7 +192,7 @@ class _Prover:
         self.tile = math.lcm(*(product.stage.period for plan in (left, right) for product in plan.sums))
         if max(length or 0, self.tile) > LONGEST:
             raise ParameterError("length", f"{max(length or 0, self.tile)} products are too many; at most {LONGEST}")
-        self._problem(length or self.tile, (0,))  # formats that cannot be compared, a K that does not fit
+        self._problem(length or self.tile, (0,))  # raises ParameterError for formats or a K that do not fit
 
     def run(self) -> PlanProof:
         try:
@@ -201,7 +205,8 @@ class _Prover:
         return self.proof
 
     def _decide(self) -> None:
-        """The cheap answers first; what no rule decides is searched, and proved whole if it is small."""
+        """Try the cheap rules first; if none decides, search for a difference and try induction by solvers; if K is
+        small, ask solvers about all its products last."""
         length = self.length
         ground = self._for_all(by_solver=False)
         if ground is not None and (length or 0) % ground.multiples == 0:
@@ -228,7 +233,8 @@ class _Prover:
         return self._whole(length) if length and length <= WHOLE else None
 
     def _smaller(self) -> None:
-        """Another difference, if there is one, with fewer products than were found to show it: some full tiles."""
+        """Search for a difference at a smaller K, a multiple of the longest unit's length; if there is one, it replaces
+        the first."""
         unit = max(model.length for plan in (self.left, self.right) for model in plan.models)
         found = self.proof.length or 0
         lengths = range(unit, min(found, (SMALLER + 1) * unit), unit)
@@ -267,8 +273,8 @@ class _Prover:
     # -- equal
 
     def _for_all(self, by_solver: bool = True) -> Ground | None:
-        """Why the two are equal for every multiple of a number of products; None where no rule says so. `by_solver`:
-        whether the steps of an induction may be proved so."""
+        """Why the plans are equal for every multiple of some number of products; None if no rule shows it. `by_solver`:
+        whether solvers may prove the steps of an induction equal."""
         self.by_solver = by_solver
         pairs = list(zip(self.left.sums, self.right.sums, strict=False))
         if len(self.left.sums) != len(self.right.sums):
@@ -290,7 +296,8 @@ class _Prover:
         return Ground("each sum of all products", math.lcm(*(g.multiples for g in found)), (), tuple(found))
 
     def _stages(self, one: Stage, other: Stage) -> Ground | None:
-        """Why two stages are equal from any start, for any products, of numbers that are a multiple."""
+        """Why two stages are equal from any start and for all products, for every K that is one of the ground's
+        multiples; None if no rule shows it."""
         if one == other and _conversions(self.left) == _conversions(self.right):
             return Ground("the same stage", 1)
         found = self._congruent(one, other) or self._by_induction(one, other)
@@ -342,14 +349,16 @@ class _Prover:
         return None if inner is None else replace(inner, multiples=inner.multiples * times)
 
     def _in_parts(self, one: Parts, other: Parts, number: int, words: str) -> Ground | None:
-        """Stages whose bodies are given multiples of a number of products."""
+        """Why two stages are equal whose bodies are given multiples of `number` products: their bodies are equal for
+        these."""
         inner = self._stages(one.body, other.body)
         if inner is None or number % inner.multiples:
             return None
         return Ground(words.format(number), number, (), (inner,))
 
     def _by_induction(self, one: Stage, other: Stage, zero: bool = False) -> Ground | None:
-        """Why two stages that each repeat a step are equal. `zero`: from +0, where steps never give -0."""
+        """Why two stages that each repeat a step are equal; None if no rule shows it. `zero`: for sums that start from
+        +0 and never become -0."""
         steps = step_of(one), step_of(other)
         if steps[0] is None or steps[1] is None or steps[0].last != steps[1].last or steps[0].sums != steps[1].sums:
             return None
@@ -379,7 +388,7 @@ class _Prover:
             self.proof.tried.append(text)
 
     def _whole(self, length: int) -> None:
-        """The whole question at a K, as units are asked."""
+        """Ask solvers whether the plans are equal at a K for all inputs, as is done for units."""
         proof = prove(Problem(*self._models(length)), self._remaining(), self.confirm)
         self.proof.tried += [str(answer) for answer in proof.tried if answer.status == "unknown"]
         if proof.verdict == "equal":
@@ -395,12 +404,12 @@ class _Prover:
         self.proof.length = problem.left.length
 
     def _forget(self) -> None:
-        """What was found at another K says nothing of the K asked."""
+        """Discard a difference found at another K: it does not answer the question about the K asked."""
         self.proof.verdict, self.proof.witness, self.proof.problem = "unknown", None, None
         self.proof.length = self.length
 
     def _differ_on_samples(self, length: int) -> bool:
-        """Whether samples tell the two apart. Results that are not zeros of two signs are looked for first."""
+        """Whether the plans differ on samples. Differences other than in the sign of a zero are preferred."""
         zeros: list[tuple[Placed, Witness]] = []
         for places in places_asked(self.left, self.right, length):
             problem = self._problem(length, places)
@@ -416,9 +425,9 @@ class _Prover:
         return bool(zeros) or self._differ_in_zeros(length)
 
     def _differ_in_zeros(self, length: int) -> bool:
-        """Whether zeros tell the two apart. Elsewhere the products that are not asked are +0, which makes a sum of
-        zeros +0; here all of them are -0, or all but one, and c is a zero, or where all are, one of the least
-        numbers."""
+        """Whether the plans differ on inputs of zeros. In other samples the products at places not asked are +0, which
+        makes a sum of zeros +0. Here all products are -0, or all but one; c is a zero, or, if all products are -0, also
+        a number of either sign with the pattern 1 or 3."""
         problem = self._problem(length, range(length))
         minus = [fmt.sign_bit if fmt.has_negative_zero else 0 for fmt in (self.left.a, self.left.c)]
         marks = {places[0] for places in places_asked(self.left, self.right, length) if len(places) == 1}
@@ -435,15 +444,15 @@ class _Prover:
         return True
 
     def _witness(self, problem: Placed, row: Row) -> Witness:
-        """That of a row on which the two differ."""
+        """The witness of a row on which the plans differ. Raises FaultError if they do not differ in its replay."""
         witness = _replayed(problem, row)
         if witness is None:
             raise FaultError(f"matrices and single inputs disagree at K = {problem.left.length}: a fault of mmaprobe")
         return witness
 
     def _differ_again(self, length: int) -> bool:
-        """Whether the input found at a smaller K shows a difference at this one too, at the places that are asked
-        here in place of those, or at the same ones; zeros where only they did there."""
+        """Whether the input found at a smaller K shows a difference at this K too, moved to the places asked here in
+        place of its own, or at its own. A difference in the sign of a zero is searched for again with zeros."""
         found, problem = self.proof.witness, self.proof.problem
         if found is None or problem is None or problem.left.length >= length:
             return False
@@ -462,7 +471,8 @@ class _Prover:
         return False
 
     def _on_matrices(self, problem: Placed) -> Row | None:
-        """A small row on which the two differ, by matrices, which many products want: each row with each column."""
+        """A shrunk row on which the plans differ, searched for with matrix products: each row of A with each column of
+        B. For a large K."""
         rows, c = _rows(problem, SEED, SIDE), 2 * problem.length
         differs = self._products(problem, rows)
         if not np.any(differs):
@@ -477,7 +487,7 @@ class _Prover:
         return shrink_rows(problem.layout, row, good, SHRINKING)
 
     def _products(self, problem: Placed, rows: list[Row]) -> NDArray[np.bool_]:
-        """For rows and columns of a few products, with the addend of the row: whether the two plans differ."""
+        """Whether the plans differ for the a and c of each row with the b of each other row (rows x rows)."""
         table, count = np.array(rows, dtype=np.uint64), problem.length
         length, places = problem.left.length, list(problem.places)
         a, b = (np.zeros((len(rows), length), dtype=np.uint64) for _ in "ab")
@@ -491,8 +501,8 @@ class _Prover:
         return np.asarray(differs, dtype=np.bool_)
 
     def _found_by_solver(self, length: int) -> bool:
-        """Whether solvers tell the two apart. Of many products they are asked only where they do of fewer, with as many
-        left over at the end."""
+        """Whether solvers find a difference. At a large K they are asked only if they find one at a smaller K with the
+        same remainder modulo the tile."""
         small = self.tile + length % self.tile
         if length <= max(WHOLE, small):
             return self._differ_by_solver(length)
@@ -515,7 +525,7 @@ class _Prover:
         return False
 
     def _check(self) -> None:
-        """Raises FaultError if matrices through the two plans, or samples, differ where these were proved equal."""
+        """Raises FaultError if plans that were proved equal differ on matrices or samples."""
         ground = self.proof.ground
         assert ground is not None
         lengths = [self.length or 0]
@@ -544,14 +554,14 @@ def _replayed(problem: Problem, row: Row) -> Witness | None:
 
 
 def model_reference(plan: Plan, length: int) -> str:
-    """The reference of the model that a plan is at a K."""
+    """The reference of the model that a plan is at K = `length`."""
     return f"{PLAN}{plan.reference}@length={length}"
 
 
 def _alike(what: str, multiples: int, one: Unit, other: Unit, zero: bool = False) -> Ground | None:
-    """The ground for what is said, for some multiples, if two units have one normal form: as they are, or, where they
-    are short, written out without the roundings that lose nothing. `zero`: for c that is not -0, and neither are their
-    results."""
+    """A ground for `what` and `multiples`, if two units have the same normal form: as they are, or, up to `WHOLE`
+    products, with loops written out and exact roundings left out. `zero`: for every c other than -0; their results must
+    then never be -0 either."""
     inputs = [(unit.a, unit.b, unit.c, unit.scale, unit.scale_block) for unit in (one, other)]
     if inputs[0] != inputs[1]:
         return None
@@ -567,7 +577,7 @@ def _alike(what: str, multiples: int, one: Unit, other: Unit, zero: bool = False
 
 
 def _ordered(stage: Several) -> Several:
-    """The stage with its sums added in order, where three or fewer in pairs are the same."""
+    """The stage with its sums added in order, if there are at most three: added in pairs they give the same."""
     ways = len(stage.at) + 1 if isinstance(stage, Uneven) else stage.ways
     return replace(stage, order="sequential") if ways <= 3 else stage
 
@@ -585,12 +595,13 @@ def _rows(problem: Problem, seed: int, count: int = ROWS) -> list[Row]:
 
 
 def _magnitudes(problem: Problem, left: Any, right: Any) -> Any:
-    """Where a result is not zero: its pattern without the sign."""
+    """The bits of two results other than the sign, combined by OR: zero if both results are zeros."""
     return (left | right) & (problem.left.d.sign_bit - 1)
 
 
 def _on_rows(problem: Problem) -> Row | None:
-    """A small row on which the two differ, by single inputs; not in the sign of a zero, if there is another."""
+    """A shrunk row on which the plans differ, searched for with single inputs. A row whose results are not both zeros
+    is preferred."""
 
     def weighty(result: Replay) -> Patterns:
         return np.asarray(_magnitudes(problem, result.left, result.right) != 0, dtype=np.uint64)
@@ -605,7 +616,8 @@ def _on_rows(problem: Problem) -> Row | None:
 
 
 def places_asked(left: Plan, right: Plan, length: int) -> list[tuple[int, ...]]:
-    """Sets of a few places of K, on both sides of where one of the plans cuts it; of a short K all of them as well."""
+    """Sets of a few places of K, on both sides of where one of the plans divides it; for a short K also the set of all
+    places."""
     marks = sorted(k for k in {0, 1, *_cuts(left, length), *_cuts(right, length), length - 1} if 0 <= k < length)
     near = marks if len(marks) <= 8 else [*marks[:5], *marks[-3:]]
     sets = [group for count in (1, 2, 3) for group in combinations(near, count)]
@@ -631,7 +643,7 @@ def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
 
 
 def matrices_agree(left: Plan, right: Plan, length: int) -> bool:
-    """Whether plain matrices through two plans give the same bits, all NaNs equal."""
+    """Whether two plans give the same results for random matrices (12 x K and K x 12); all NaNs are equal."""
     rng = np.random.default_rng(CHECKING)
     sides = [
         from_numbers(np.ldexp(rng.standard_normal(shape), rng.integers(-3, 4, shape)), fmt, "nearest_even")

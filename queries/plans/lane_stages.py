@@ -1,7 +1,8 @@
-"""From the summation tree of a sum that lanes of vectors form to the stages that have this tree.
+"""Candidate stages for the summation tree of a sum over the lanes of vectors.
 
-A lane adds every W-th product. At the end lanes are folded: groups of them are added, until one is left. A kernel may
-fold first, and take more products with the lanes that are left: a tree shows that at some K only, and it is guessed.
+With W lanes, each lane adds every W-th product. At the end the lanes are folded: groups of them are added until one
+lane remains. A kernel may fold first and then add more products with the remaining lanes; a tree shows this only at
+some K, so that such stages are guessed.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
 
 Key = int | tuple["Key", "Key"]
-WAYS = (16, 8, 4, 3, 2)  # lanes that one fold adds
+WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds
 MOST_LANES = 256
 
 
 def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Stages of lanes with this tree over the products 0, 1, ..., the simplest first."""
+    """Stages with lanes that have this tree over the products 0, 1, ..., the simplest first. `model`: the unit of one
+    product; `rounding`: that of the folds."""
     for head, lanes in _heads(root):
         if not 2 <= lanes <= MOST_LANES:
             continue
         first = sorted(_first_products(head))
-        short = next((n for n, product in enumerate(first) if n != product), 0)  # a first turn that is short
+        short = next((n for n, product in enumerate(first) if n != product), 0)  # length of a shorter first turn
         begins = [lane if lane < short or not short else lane + short for lane in range(lanes)]
         yield from _after_the_rest(head, first, lanes, model, rounding)
         if first != begins:
@@ -39,7 +41,7 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
         if (folds := _folds(_key(head, lanes, short), lanes)) is None:
             continue
         for steps in _widths(lanes, folds):
-            takes_all = any(step == 1 for step in steps)  # the first lane, of what is left
+            takes_all = any(step == 1 for step in steps)  # the first lane takes the remaining products: no tail
             for tail in [None] if takes_all else _tails(lanes, model, rounding):
                 for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
                     try:
@@ -49,7 +51,8 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
 
 
 def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Lanes that take whole turns after products that fill none, with which the first lane begins."""
+    """Stages in which the first lane starts with the products that fill no whole turn, before all lanes take whole
+    turns."""
     left = first[1] - 1 if len(first) > 1 else 0
     if not 1 <= left <= lanes or list(first) != [0, *range(left + 1, left + lanes)]:
         return
@@ -60,7 +63,8 @@ def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, 
 
 
 def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Blocks of products, each summed apart and added to the sum so far; what is left in blocks of half as many."""
+    """Stages that sum blocks of products separately and add each to the running sum; the remaining products are summed
+    in blocks of half the size, and so on."""
     chain: Stage = Chain(model)
     node, sizes, extents = root, set[int](), _extents(root)
     while isinstance(node, Node) and len(node.children) == 2:
@@ -86,7 +90,8 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
 
 
 def _pairs(model: Model) -> list[Stage]:
-    """Products one after another, of the first two the second one first: of two at a time, and of four."""
+    """Chains of the units `ieee/fma2`, and of `ieee/fma4`, which take two and four products in a fixed order; none
+    unless `model` is a fused multiply-add with one format for all operands."""
     two, four = (f"ieee/fma{count}/{model.d.name}" for count in (2, 4))
     if not (model.reference.startswith("ieee/fma/") and model.a == model.b == model.d and four in units()):
         return []
@@ -95,8 +100,8 @@ def _pairs(model: Model) -> list[Stage]:
 
 
 def _heads(root: Node | Leaf) -> Iterator[tuple[Node, int]]:
-    """The sums of lanes that a sum may begin with, all of it, or what its last products are added to; and how many
-    lanes each has."""
+    """The subtrees that may be the sum of all lanes, each with its number of lanes: the whole tree, then what is left
+    of it without its last products."""
     node, extents = root, _extents(root)
     while isinstance(node, Node) and len(node.children) == 2:
         yield node, _extent(extents, node).lanes
@@ -108,7 +113,8 @@ def _heads(root: Node | Leaf) -> Iterator[tuple[Node, int]]:
 
 
 def _first_products(head: Node) -> list[int]:
-    """The first product of each lane: products that are added to another one of a chain are no lane's first."""
+    """The first product of each lane: the lower of two products that are added to each other. Later products are added
+    to a sum."""
     found, waiting = [], [head]
     while waiting:
         node = waiting.pop()
@@ -120,14 +126,15 @@ def _first_products(head: Node) -> list[int]:
 
 
 def _key(node: Node | Leaf, lanes: int, short: int, after: bool = False) -> Key:
-    """The tree over lanes: chains are one lane, by the place of its products in a turn, the first one of which may be
-    short; or comes `after` so many products that the first lane begins with."""
+    """The tree over lanes: each chain is replaced by the number of its lane, the place of its products in a turn.
+    `short`: the length of a shorter first turn, or, with `after`, the number of products with which the first lane
+    begins; 0 for neither."""
     if not isinstance(node, Node):
         place = _place(node)
         return (0 if after else place) if place < short else (place - short) % lanes
     sums = [child for child in node.children if isinstance(child, Node)]
     if len(sums) == 1:
-        return _key(sums[0], lanes, short, after)  # and a product more of a lane, or of lanes that were folded
+        return _key(sums[0], lanes, short, after)  # the other child is one more product of the lane or of folded lanes
     one, other = sorted((_key(child, lanes, short, after) for child in node.children), key=_lowest)
     return one if one == other else (one, other)
 
@@ -139,7 +146,7 @@ def _lowest(key: Key) -> int:
 
 
 def _folds(key: Key, lanes: int) -> list[Fold] | None:
-    """Folds that make one sum of lanes, as the tree has it; None where none do."""
+    """Folds that add the lanes to one sum in the order of the tree; None if there are none."""
     sums, found = set[Key](), list[Fold]()
     waiting = [key]
     while waiting:
@@ -174,9 +181,10 @@ def _added(keys: Sequence[Key]) -> Key:
 
 
 def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
-    """The folds at the end, and with more products for the lanes that one or two of them left."""
+    """The steps of stages: all folds at the end, or more products for the lanes that remain after one or two of the
+    folds."""
     yield (lanes, *folds)
-    yield (lanes, 1, *folds)  # what is left goes to the first lane
+    yield (lanes, 1, *folds)  # the remaining products go to the first lane
     left = [lanes // math.prod(fold.ways for fold in folds[:n]) for n in range(len(folds))]
     places = range(1, len(folds))
     for taken in [*combinations(places, 1), *combinations(places, 2)]:
@@ -184,12 +192,13 @@ def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
 
 
 def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:
-    """How the last products are added: one after another, or summed apart, in f64 as well."""
+    """Tails for the products that fill no turn: added one after another, or summed separately, also in f64; None for no
+    tail."""
     fmt = model.d.name
     alike = model.a == model.b == model.d
     fused, unfused = (parse_reference(f"ieee/{step}/{fmt}") if alike else model for step in ("fma", "muladd"))
     chain = Chain(fused)
-    for pairs in _pairs(fused)[:1]:  # those first that say most of what is left
+    for pairs in _pairs(fused)[:1]:  # the most specific tails first
         for body in (pairs, Interleaved(2, chain, rounding, tail=chain)):
             yield Promoted(3, pairs, rounding, tail=Promoted(2, body, rounding, tail=chain))
         yield Promoted(lanes, pairs, rounding)
@@ -203,7 +212,7 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
 
 @dataclass(frozen=True)
 class _Extent:
-    """The lowest and the highest product below a branch, how many there are, and how many of them begin a lane."""
+    """The products below a branch: the lowest, the highest, their count, and how many of them begin a lane."""
 
     lowest: int
     highest: int
@@ -212,7 +221,7 @@ class _Extent:
 
 
 def _extents(root: Node | Leaf) -> dict[int, _Extent]:
-    """Of every node, by its identity."""
+    """The extent of every node, by `id(node)`."""
     found: dict[int, _Extent] = {}
     for node in nodes_of(root) if isinstance(root, Node) else ():
         own = [_extent(found, child) for child in node.children]

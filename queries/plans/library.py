@@ -1,9 +1,10 @@
-"""From a library's matrix product to the plans that it runs: which plan at which K, which shape and which place.
+"""Maps a library's matrix product: which plan computes which element, by the shape (M, N, K) and the element's place.
 
-Random shapes are asked, and some elements of each computed again by every plan known. Where none gives an element, the
-summation order there suggests plans; what ships, and every instruction of the table taken K in tiles, are tried beside
-them. Rules are learned that say which elements a plan gives, more shapes are asked where one rule ends and another
-begins, and what the rules say is held against new random shapes. Nothing is said of an element that no rule covers.
+The library multiplies random matrices of random shapes, and some elements of each result are recomputed with every
+known plan. If no known plan reproduces an element, candidates are made from its summation order; what ships, and every
+instruction of the table with K taken in tiles, are tried as well. Rules are learned that say which elements a plan
+computes, more shapes are asked between neighbouring rules, and the rules are tested on new random shapes. An element
+that no rule covers is given no plan.
 """
 
 from __future__ import annotations
@@ -31,25 +32,25 @@ from smtmodel.signature import Signature
 from smtmodel.tiles import Matrix
 from smtmodel.wording import counted
 
-LOOKED = 10  # rows and columns of a product that are computed again: the first, the last, and some between
-LEAST = 40  # elements that are computed again, of as many products as that takes
+LOOKED = 10  # rows, and columns, of a result that are recomputed: the first, the last and some between
+LEAST = 40  # elements recomputed of a shape, from as many matrix products as that takes
 FIRST = 60  # random shapes from which the first rules are learned
-MORE = 40  # random shapes by which rules are mended,
-NEAR = 2  # with as many beside each shape on which they failed,
-QUIET = 4  # until they fail on none of these as often in turn
-ROUNDS = 40  # at most
-DRAWN = 16  # shapes of a size, of which one with elements within the limits of a rule is asked
-LEARNING = 0.7  # of the time
-CHECKED = 200  # random shapes, of which nothing was learned
-CHECKS = 4  # times, at most: what differs is learned from, and others are checked
-CONFIRMED = 8  # of them in which all elements of a rule agree: it is relied on
+MORE = 40  # random shapes in each round of refining the rules
+NEAR = 2  # shapes learned from beside each shape on which the rules failed
+QUIET = 4  # successive rounds without a failure that end the refining
+ROUNDS = 40  # rounds at most
+DRAWN = 16  # shapes drawn in search of one that has elements within the limits of a rule
+LEARNING = 0.7  # of the time; the rest is for the last check
+CHECKED = 200  # random shapes in each check, from which nothing was learned
+CHECKS = 4  # checks at most: the shapes that differ are learned from, and others are checked
+CONFIRMED = 8  # shapes that must agree in all elements of a rule before the rule is relied on
 SHORT = 32
 SIDES = ("rows", "columns", "length")
-TRIED = 8  # shapes with such elements on which plans are compared
-FEW = 8  # elements that a plan has to explain, of those that no other one does
-TREES = 24  # orders that are revealed
-BRIEF = 128  # products at which instructions of the table are tried, which take a while for many
-LONG_ORDER = 1100  # products whose order is asked, where a longer K is no use
+TRIED = 8  # shapes with unexplained elements on which plans are compared
+FEW = 8  # unexplained elements that each further plan has to reproduce
+TREES = 24  # summation orders that are revealed, at most
+BRIEF = 128  # K up to which instructions of the table are tried, which are slow for a large K
+LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
 Reveal = Callable[[Shape, tuple[int, int]], Node | Leaf | None]
@@ -57,7 +58,8 @@ Reveal = Callable[[Shape, tuple[int, int]], Node | Leaf | None]
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """A shape, and what it gave at some elements: their features, and which of the plans known give them."""
+    """A shape with the library's results at n elements. `places`: their rows and columns (n x 2); `features`: n x
+    features; `fits`: for each known plan, which of the n elements it reproduces."""
 
     shape: Shape
     sample: Sample
@@ -66,7 +68,7 @@ class Looked:
     fits: list[NDArray[np.bool_]]
 
     def alone(self, number: int) -> Sample:
-        """One of the elements."""
+        """The sample restricted to one element."""
         sample = self.sample
         row, column = divmod(number, sample.b.shape[2])
         at = slice(row, row + 1), slice(column, column + 1)
@@ -75,8 +77,8 @@ class Looked:
 
 @dataclass
 class Said:
-    """A rule with its plan, None where none is known, and the random shapes in which all its elements agree, or one
-    differs."""
+    """A rule with its plan, None if none is known. `agree`: how many random shapes the plan reproduces in all elements
+    of the rule; `differ`: the random shapes in which it does not."""
 
     rule: Rule
     plan: Plan | None
@@ -85,14 +87,15 @@ class Said:
 
     @property
     def confirmed(self) -> bool:
-        """Whether it is relied on: new shapes agree, and none differs."""
+        """Whether the rule is relied on: at least `CONFIRMED` new shapes agree, and none differs."""
         return self.plan is not None and not self.differ and self.agree >= CONFIRMED
 
 
 @dataclass
 class Mapped:
-    """What was found. `open`: random shapes with elements of which no rule speaks, or none with a plan. `orders`: where
-    the order was asked for. `asked`: products that the library computed."""
+    """The map of a library. `checked`: how many random shapes the last check had; `open`: those with elements that no
+    rule covers, or a rule without a plan; `orders`: the summation orders revealed, by shape and place; `asked`: how
+    many matrix products the library computed."""
 
     rules: list[Said] = field(default_factory=list)
     checked: int = 0
@@ -111,9 +114,10 @@ class Mapped:
 
 
 class Mapper(Candidates):
-    """Maps one library. `multiply`: patterns of A, B and C (zeros where the library takes none) to those of D;
-    `reveal`: the summation tree of one element of a shape, None where it is not revealed. `top`: the largest shape.
-    `deadline`: of time.monotonic; past it IncompleteError is raised, with what was found in `found`."""
+    """Maps one library. `multiply`: from the patterns of A, B and C (zeros if the library takes none) to those of D;
+    `reveal`: the summation tree of one element of a shape, None if it cannot be revealed; `top`: the largest shape;
+    `deadline`: in seconds of time.monotonic(). Past the deadline IncompleteError is raised; `found` then holds what was
+    found."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
@@ -125,14 +129,14 @@ class Mapper(Candidates):
         self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
         self.found = Mapped()
         self.known: list[Plan] = [plan for model in self.steps() for plan in self.plans(Chain(model), False)]
-        if not asked.addend:  # from the first product itself: the sign of its zero
+        if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
             self.known.append(named(replace(self.known[0], result=replaced(self.known[0].result, _from_itself))))
         self.looked: dict[Shape, Looked] = {}
         self.rules: list[Rule] = []
         self.untried: set[tuple[Shape, tuple[int, int]]] = set()
 
     def run(self) -> Mapped:
-        """The map, and what new random shapes say of it."""
+        """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline."""
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
         self._order(self.top, (0, 0))
         if not np.array(self.looked[self.top].fits)[:, 0].any():
@@ -148,7 +152,7 @@ class Mapper(Candidates):
         return self.found
 
     def _mended(self, rules: list[Rule]) -> list[Rule]:
-        """Rules that fail on no new shapes, random ones and those at their ends."""
+        """The rules, refined until they fail on no new shapes, whether random or at the rules' limits."""
         quiet = number = 0
         while quiet < QUIET and number < ROUNDS and not self._late():
             rules = self._narrowed(rules)
@@ -162,10 +166,10 @@ class Mapper(Candidates):
         return rules
 
     def _learn_from(self, wrong: Sequence[Shape]) -> None:
-        """Looks at shapes on which rules failed, and beside them."""
+        """Ask for the shapes on which rules failed, and for shapes beside them."""
         self._look_at([*wrong, *(near for shape in wrong for near in self._near(shape))])
 
-    # -- what was seen
+    # -- observed elements
 
     def _look_at(self, shapes: Iterable[Shape]) -> None:
         for number, shape in enumerate(shapes):
@@ -181,7 +185,7 @@ class Mapper(Candidates):
         return looked
 
     def _fitting(self, plan: Plan, looked: Looked) -> NDArray[np.bool_]:
-        """Which of the elements looked at a plan gives."""
+        """Which of the observed elements a plan reproduces."""
         self._in_time()
         found = self.results(plan, looked.sample)
         if found is None:
@@ -190,12 +194,13 @@ class Mapper(Candidates):
         return every
 
     def _gives(self, plan: Plan, sample: Sample) -> bool:
-        """Whether a plan gives a whole sample."""
+        """Whether a plan reproduces a whole sample."""
         self._in_time()
         return self.same(plan, sample)
 
     def _table(self) -> tuple[Numbers, NDArray[np.bool_], list[tuple[Looked, int]]]:
-        """Features and fitting plans of all elements, and where each is."""
+        """For all n observed elements: their features (n x features), which plans reproduce them (n x plans), and where
+        each is."""
         every = list(self.looked.values())
         features = np.concatenate([looked.features for looked in every])
         fits = np.concatenate([np.array(looked.fits).T for looked in every])
@@ -204,7 +209,8 @@ class Mapper(Candidates):
     # -- plans and rules
 
     def _explained(self) -> list[Rule]:
-        """Rules, after plans were looked for where none is known: at a long K and at a short one in turn."""
+        """Search for plans of the elements that no known plan reproduces, at a long and a short K alternately; then
+        learn rules."""
         while len(self.found.orders) < TREES and not self._late():
             features, fits, where = self._table()
             rest = [where[n] for n in np.flatnonzero(~fits.any(axis=1))]
@@ -227,10 +233,11 @@ class Mapper(Candidates):
         return int(row), int(column)
 
     def _new(self, looked: Looked, number: int) -> None:
-        """Plans that give an element: of several, those that give most other elements of which no plan is known."""
+        """Search for plans that reproduce an element; of several, keep those that reproduce most other unexplained
+        elements."""
         tree = self._order(looked.shape, self._place(looked, number))
         groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree, self.known)]
-        if tree is None or self.of_units(tree):  # longer units take a while
+        if tree is None or self.of_units(tree):  # longer units are slow to evaluate
             groups.append(self.shipped())
             if looked.shape.length <= BRIEF:
                 groups.append(self.chains(INSTRUCTIONS))
@@ -248,10 +255,10 @@ class Mapper(Candidates):
             shapes = list(dict.fromkeys((looked, *(shapes[n] for n in self.rng.permutation(len(shapes))[:TRIED]))))
         fitting.sort(
             key=lambda plan: max(_depth(products.stage) for products in plan.sums)
-        )  # of alike ones the simplest
+        )  # of equally good plans the simplest
         gives = {plan: np.concatenate([self._fitting(plan, one) for one in shapes]) for plan in fitting}
         left = np.concatenate([~np.array(one.fits).any(axis=0) for one in shapes])
-        shortest = min(SHORT, self.top.length // 2)  # many plans are alike at a K below
+        shortest = min(SHORT, self.top.length // 2)  # at a shorter K many plans agree
         left &= np.concatenate([np.full(len(one.places), one.shape.length >= shortest) for one in shapes])
         if not left.any():
             self._know(fitting[0])
@@ -275,25 +282,25 @@ class Mapper(Candidates):
         return self.found.orders[shape, place]
 
     def _near(self, shape: Shape) -> Iterator[Shape]:
-        """Shapes beside one: one side is another one."""
+        """Shapes that differ from one in one side."""
         for _ in range(NEAR):
             other, own = self.random_shape(), self.rng.integers(3)
             sides = [getattr(other if n == own else shape, side) for n, side in enumerate(SIDES)]
             yield Shape(*sides)
 
     def _narrowed(self, rules: list[Rule]) -> list[Rule]:
-        """Shapes between those where one rule ends and those where the next one begins, and of sizes at which a rule
-        was not seen; and the rules then."""
+        """Ask for shapes between the two values of each limit, and for sizes at which a rule was not observed; then
+        learn again."""
         limits = dict.fromkeys(limit for rule in rules for limit in (*rule.below, *rule.above))
         open_ones = (limit for limit in limits if FEATURES[limit.feature].counts and limit.high - limit.low > 1)
         self._look_at(between for limit in open_ones if (between := self._between(limit)) is not None)
         bases = self._bases(rules)
-        for number in sorted(bases, key=lambda x: len(bases[x]), reverse=True):  # the rules of most shapes first
+        for number in sorted(bases, key=lambda x: len(bases[x]), reverse=True):  # the rules with most shapes first
             self._look_at(self._unseen(rules[number], bases[number]))
         return self._explained()
 
     def _bases(self, rules: Sequence[Rule]) -> dict[int, list[Shape]]:
-        """Shapes with elements of each rule that has a plan."""
+        """For each rule that has a plan, by number: the observed shapes that have elements of the rule."""
         features, _, where = self._table()
         found: dict[int, dict[Shape, None]] = {}
         for number, (looked, _) in zip(chosen(rules, features).tolist(), where, strict=True):
@@ -302,7 +309,7 @@ class Mapper(Candidates):
         return {number: list(shapes) for number, shapes in found.items()}
 
     def _unseen(self, rule: Rule, bases: Sequence[Shape]) -> Iterator[Shape]:
-        """Shapes of sizes at which a rule was not seen, with elements within its limits."""
+        """New shapes of sizes at which a rule was not observed, with elements within its limits."""
         for side, low, high in rule.unseen():
             every = (
                 replace(base, **{SIDES[side]: int(self.rng.integers(low, high + 1))}) for base in self._some_of(bases)
@@ -310,7 +317,7 @@ class Mapper(Candidates):
             yield from islice(self._new_within(rule, every), 1)
 
     def _ends(self, rules: Sequence[Rule]) -> Iterator[Shape]:
-        """Shapes at which rules end: that one ends there may have been seen of few other shapes."""
+        """New shapes at the limits of rules: a limit may have been learned from few shapes."""
         bases = self._bases(rules)
         ends = [(number, *end) for number in bases for end in rules[number].ends()]
         for at in self.rng.permutation(len(ends))[:MORE]:
@@ -324,14 +331,15 @@ class Mapper(Candidates):
             yield bases[int(self.rng.integers(len(bases)))]
 
     def _new_within(self, rule: Rule, shapes: Iterable[Shape]) -> Iterator[Shape]:
-        """Those not looked at that have elements within the limits of a rule."""
+        """Those shapes not yet observed that have elements within the limits of a rule."""
         for shape in shapes:
             places = _crossed(self._places(shape.rows), self._places(shape.columns))
             if shape not in self.looked and rule.reaches(features_of(shape, places[:, 0], places[:, 1])).any():
                 yield shape
 
     def _between(self, limit: Limit) -> Shape | None:
-        """A shape between two, next to the middle."""
+        """A shape whose value of the feature is between the two values of a limit, and nearest to their middle; None if
+        there is none."""
         low, high = (
             next(one.shape for one in self.looked.values() if (one.features[:, limit.feature] == value).any())
             for value in (limit.low, limit.high)
@@ -344,11 +352,11 @@ class Mapper(Candidates):
 
     @staticmethod
     def _number(shape: Shape, limit: Limit) -> int:
-        """A shape's number that a limit is about."""
+        """The value of a limit's feature for a shape."""
         return int(FEATURES[limit.feature].values(shape, *np.zeros((2, 1), dtype=np.int64))[0])
 
     def _changed(self, base: Shape, feature: Feature, wanted: int) -> list[Shape]:
-        """Shapes like one, of which a feature is about so much."""
+        """Shapes like `base`, none larger than the largest, whose value of the feature is about `wanted`."""
         m, n, k = base.rows, base.columns, base.length
         by_rows, by_columns, by_length = (max(1, wanted // (m * n * k // side)) for side in (m, n, k))
         match feature.kind, feature.of:
@@ -369,7 +377,7 @@ class Mapper(Candidates):
         top = self.top
         return [Shape(min(x, top.rows), min(y, top.columns), min(z, top.length)) for x, y, z in found if x and y]
 
-    # -- what rules say
+    # -- tests of rules
 
     def _agrees(self, rules: Sequence[Rule], looked: Looked) -> bool:
         at = chosen(rules, looked.features)
@@ -379,7 +387,7 @@ class Mapper(Candidates):
         )
 
     def _check(self, rules: list[Rule]) -> None:
-        """New random shapes, held against the rules."""
+        """Compare the rules with new random shapes; the counts are entered in `found`."""
         found = self.found
         found.checked, found.open = 0, []
         for number in range(CHECKED):
@@ -397,7 +405,8 @@ class Mapper(Candidates):
         found.open = list(dict.fromkeys(found.open))
 
     def held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
-        """The rules of elements of a shape, -1 for none, and which of the elements their plans give."""
+        """For some elements of a shape: the number of each one's rule, -1 for none, and whether the plan of that rule
+        reproduces it."""
         sample, places = self._sample(shape)
         looked = Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), [])
         at = chosen(rules, looked.features)
@@ -410,7 +419,7 @@ class Mapper(Candidates):
     # -- products
 
     def _sample(self, shape: Shape) -> tuple[Sample, NDArray[np.int64]]:
-        """Several products of a shape beside each other, and the rows and columns whose elements are compared."""
+        """Several matrix products of one shape, and the rows and columns (n x 2) of the elements that are compared."""
         rows, columns = self._places(shape.rows), self._places(shape.columns)
         times = -(-LEAST // (len(rows) * len(columns)))
         parts = [self._drawn(shape, rows, columns, cancels) for _ in range(times) for cancels in (False, True)]
@@ -421,8 +430,9 @@ class Mapper(Candidates):
     def _drawn(
         self, shape: Shape, rows: NDArray[np.int64], columns: NDArray[np.int64], cancels: bool
     ) -> tuple[Matrix, ...]:
-        """One product of random matrices: A, B, C and D at some rows and columns. Where it `cancels`, products come in
-        pairs whose exact sum is zero: what comes out is what roundings left, which a narrow result hides otherwise."""
+        """One product of random matrices: A, B, C and D at some rows and columns. With `cancels`, products come in
+        pairs whose exact sum is zero: the result then consists of rounding errors, which a narrow format of d otherwise
+        hides."""
         sizes = (shape.rows, shape.length), (shape.length, shape.columns), (shape.rows, shape.columns)
         formats, spread = (self.asked.a, self.asked.b, self.asked.c), 5 if cancels else 2
         a, b, c = (self._random(fmt, size, spread) for fmt, size in zip(formats, sizes, strict=True))
@@ -439,7 +449,7 @@ class Mapper(Candidates):
         return a[rows], b[:, columns], c[at], d[at]
 
     def _places(self, side: int) -> NDArray[np.int64]:
-        """The first, the last ones, and some between."""
+        """At most `LOOKED` places of a side: the first, the last ones and some between."""
         if side <= LOOKED:
             return np.arange(side)
         ends = {0, side - 1, side - 2, side - 1 - int(self.rng.integers(2, 9))}
@@ -451,7 +461,8 @@ class Mapper(Candidates):
         return from_numbers(numbers.astype(type_of(fmt)), fmt, "nearest_even")
 
     def random_shape(self, number: int = 3) -> Shape:
-        """A shape up to the largest, vectors among them; half of the sides are small ones."""
+        """A random shape up to the largest, in some cases with M = 1 or N = 1; about half of the sides are drawn
+        log-uniformly."""
         top, logarithmic = self.top, self.rng.random(3) < 0.5
         sides = [
             int(np.exp(self.rng.uniform(0, np.log(side + 1)))) if small else int(self.rng.integers(1, side + 1))
@@ -466,7 +477,7 @@ class Mapper(Candidates):
         self._in_time()
 
     def _late(self) -> bool:
-        """Whether the rest of the time is for the check."""
+        """Whether the time for learning is over; the rest is for the last check."""
         return self.deadline is not None and time.monotonic() > self.begun + LEARNING * (self.deadline - self.begun)
 
     def _in_time(self) -> None:
@@ -475,15 +486,15 @@ class Mapper(Candidates):
 
 
 def _crossed(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each row with each column."""
+    """All pairs of a row and a column (n x 2)."""
     return np.stack(np.meshgrid(rows, columns, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
 def _depth(stage: Stage) -> int:
-    """How many stages are within each other, tails apart."""
+    """The nesting depth of a stage, tails not counted."""
     return 0 if isinstance(stage, Chain) else 1 + _depth(stage.parts[0])
 
 
 def _from_itself(node: AnyNode) -> AnyNode | None:
-    """A sum that starts from its first product."""
+    """For a sum of products, the same sum started from its first product itself; None for other nodes."""
     return Products(node.stage, Constant(True)) if isinstance(node, Products) else None

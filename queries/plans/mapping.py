@@ -1,4 +1,5 @@
-"""A map of a library's products, as `identify --gemm --json` writes it, applied: which plan gives which element."""
+"""Reads the map of a library that `identify --gemm --json` writes, and computes products by it: each element by its
+plan."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ from smtmodel.tiles import Matrix
 
 @dataclass(frozen=True)
 class Within:
-    """That a number of an element is within one of some spans; None: no limit."""
+    """The condition that the value of a feature lies within one of some spans, ends included; None: no limit."""
 
     feature: Feature
     spans: tuple[tuple[int | None, int | None], ...]
 
     def holds(self, shape: Shape, rows: Numbers, columns: Numbers) -> NDArray[np.bool_]:
-        """Of which elements it is so."""
+        """Which elements meet the condition, for their shape, rows and columns."""
         values = self.feature.values(shape, rows, columns)
         found = np.zeros(len(values), dtype=np.bool_)
         for low, high in self.spans:
@@ -37,7 +38,7 @@ class Within:
 
 @dataclass(frozen=True)
 class Reach:
-    """Elements of products, and the plan that gives them."""
+    """The conditions of a rule, and the plan of the elements that meet all of them."""
 
     limits: tuple[Within, ...]
     plan: Plan
@@ -56,7 +57,8 @@ class PlanMap:
         return self.rules[0].plan
 
     def plans_of(self, shape: Shape) -> NDArray[np.int64]:
-        """The number of the rule of each element (M x N). Raises IncompleteError where none is relied on."""
+        """The number of each element's rule (M x N). Raises IncompleteError if an element has no rule that is relied
+        on."""
         rows, columns = (places.ravel() for places in np.indices((shape.rows, shape.columns)))
         found = np.full(len(rows), -1)
         for number, rule in enumerate(self.rules):
@@ -73,7 +75,8 @@ class PlanMap:
         return found.reshape(shape.rows, shape.columns)
 
     def product(self, shape: Shape, multiply: Callable[[Plan], Matrix]) -> Matrix:
-        """D, each element by its plan; `multiply` gives a plan's. Raises IncompleteError."""
+        """The patterns of D (M x N), each element computed by its plan; `multiply`: the whole D of one plan. Raises
+        IncompleteError if an element has no rule that is relied on."""
         own = self.plans_of(shape)
         results = {number: multiply(self.rules[number].plan) for number in np.unique(own).tolist()}
         d = np.zeros_like(next(iter(results.values())))

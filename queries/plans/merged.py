@@ -1,12 +1,12 @@
-"""Sums of sums without loss as one sum, so that two plans that round at other places have one form where the formats
-make these roundings exact.
+"""Flattens nested sums whose inner roundings are exact into one sum, so that two plans that round at different places
+have the same form if the formats make these roundings exact.
 
-Each rule keeps the value of a rounded result, with the sign of a zero; it knows the formats of the inputs:
+Each rule keeps the value of a rounded result, with the sign of a zero; it uses the formats of the inputs:
 
-- exact: a rounding of one product or number that its format always holds loses nothing: in a sum its terms stand for
-  it (a product of two e2m1 in e4m3, of two f16 in f32);
-- zeros: +0 among the terms says only that a sum of zeros is +0; it stands there once where a term is never -0;
-- signs: in such a sum the sign of a term that is zero does not matter, so that no +0 is among that term's own terms;
+- exact: a rounding of one product or number that its format always represents loses nothing: within a sum it is
+  replaced by its terms (a product of two e2m1 in e4m3, of two f16 in f32);
+- zeros: +0 among the terms only makes a sum of zeros +0; it is kept once if some term is never -0;
+- signs: in such a sum the sign of a term that is zero does not matter, so that +0 is left out of that term's own terms;
 - again: a rounded sum, perhaps with +0, rounded as before, is the sum of the same terms, rounded once.
 
 The rules about zeros hold where no nonzero sum is rounded to zero: all terms are multiples of the smallest number.
@@ -29,12 +29,13 @@ ANY = 1 << 20  # an exponent above all: zero is a multiple of every power of two
 
 
 def merged(unit: Unit) -> Node:
-    """The result of a unit, without loops, in this form."""
+    """The result of a unit with its loops written out and its nested sums flattened."""
     return _Merger(unit, False).form(written_out(unit.result))
 
 
 def merged_after_zero(unit: Unit) -> Node | None:
-    """The same for every c that is not -0; None where the result may be -0 all the same."""
+    """The flattened result of a unit, with its loops written out, for every c other than -0; None if the result may
+    still be -0."""
     merger = _Merger(unit, True)
     form = merger.form(written_out(unit.result))
     return form if merger.is_never_minus(form) else None
@@ -42,7 +43,8 @@ def merged_after_zero(unit: Unit) -> Node | None:
 
 @dataclass(frozen=True)
 class _Size:
-    """Of a number: bits of its significand, an exponent that no value reaches, whether all values are finite."""
+    """Bounds of a value: its significand has at most `bits` bits and its magnitude, if finite, is below 2^`top`;
+    `finite`: it is neither infinite nor a NaN."""
 
     bits: int
     top: int
@@ -50,7 +52,7 @@ class _Size:
 
 
 class _Merger:
-    """`after_zero`: c is not -0."""
+    """Flattens the nodes of one unit. `after_zero`: c is assumed not to be -0."""
 
     def __init__(self, unit: Unit, after_zero: bool) -> None:
         self.formats: dict[str, Format] = {"a": unit.a, "b": unit.b, "c": unit.c}
@@ -60,14 +62,15 @@ class _Merger:
         self.signless: dict[Node, Node] = {}
 
     def form(self, node: Node) -> Node:
-        """The node in this form; the operands of other nodes in theirs."""
+        """The node with all sums of sums within it flattened."""
         if node not in self.found:
             other = with_operands(node, (self.form(operand) for operand in node.operands))
             self.found[node] = self._summed(other.rounding, _terms(other)) if self._keeps_zeros(other) else other
         return self.found[node]
 
     def _summed(self, how: Rounding, terms: Sequence[Node]) -> Round:
-        """Terms in this form, of which none is lost beside a zero, added exactly and rounded."""
+        """The flattened form of terms added exactly and rounded, all flattened themselves; the rounding keeps zeros
+        (`_keeps_zeros`)."""
         plus = any(map(self.is_never_minus, terms))
         flat = [part for term in terms for part in self._parts(self._signless(term) if plus else term)]
         for one in flat if len(flat) == 1 else ():
@@ -78,11 +81,11 @@ class _Merger:
         return Round(ExactSum((*flat, *([ZERO] if plus else []))), how)
 
     def _parts(self, term: Node) -> Sequence[Node]:
-        """What a term is the exact sum of, without zeros."""
+        """The terms whose exact sum a term is, constants +0 left out."""
         return [part for part in (_terms(term) if self._is_exact(term) else [term]) if not _is_zero(part)]
 
     def _signless(self, node: Node) -> Node:
-        """A term whose sign does not matter where it is zero."""
+        """A term simplified for a sum in which the sign of its zero does not matter."""
         if not self._keeps_zeros(node):
             return node
         if node not in self.signless:
@@ -90,11 +93,11 @@ class _Merger:
             self.signless[node] = self._summed(node.rounding, terms) if terms else ZERO
         return self.signless[node]
 
-    # -- what is known of a value
+    # -- properties of a value
 
     def _keeps_zeros(self, node: Node) -> TypeGuard[Round]:
-        """Whether a node is a rounding of numbers that makes no zero of what is none, and gives a zero the sign that
-        IEEE 754 has for it to nearest: all terms are multiples of its format's smallest number."""
+        """Whether a node is a rounding that never rounds a nonzero sum to zero (all terms are multiples of the smallest
+        number of its format) and gives a zero the sign of IEEE 754 for rounding to nearest."""
         if not isinstance(node, Round):
             return False
         how = node.rounding
@@ -106,12 +109,14 @@ class _Merger:
         return all(grid is not None and grid >= _least(how.format) for grid in grids)
 
     def is_never_minus(self, node: Node) -> bool:
+        """Whether the value of a flattened node is known never to be -0."""
         if isinstance(node, Element) and node.operand == "c":
             return self.after_zero
         return _is_zero(node) or (self._keeps_zeros(node) and any(map(_is_zero, _terms(node))))
 
     def _is_exact(self, node: Node) -> TypeGuard[Round]:
-        """Whether a rounding keeps the one number that it has beside zeros, whatever it is."""
+        """Whether a rounding has at most one term besides constants +0, and represents every value of that term
+        exactly."""
         if not self._keeps_zeros(node):
             return False
         fmt = node.rounding.format
@@ -123,11 +128,11 @@ class _Merger:
         )  # fmt: skip
 
     def _repeats(self, one: Node, how: Rounding) -> TypeGuard[Round]:
-        """Whether a rounding keeps what a node gives, which is a rounding as well."""
+        """Whether a node is a rounding whose results are unchanged if they are rounded again by `how`."""
         return self._keeps_zeros(one) and (how.format, how.nan) == (one.rounding.format, one.rounding.nan)
 
     def _grid(self, node: Node) -> int | None:
-        """An exponent of two: finite values are multiples of this power. None where none is known."""
+        """An exponent e such that all finite values of a node are multiples of 2^e; None if none is known."""
         if node not in self.grids:
             self.grids[node] = self._grid_of(node)
         return self.grids[node]
@@ -149,7 +154,7 @@ class _Merger:
         return None
 
     def _size(self, node: Node) -> _Size | None:
-        """None where it is not known."""
+        """Bounds of the values of a node; None if they are not known."""
         match node:
             case Element() if node.operand in self.formats:
                 fmt = self.formats[node.operand]
@@ -165,7 +170,7 @@ class _Merger:
 
 
 def _terms(rounding: Round) -> list[Node]:
-    """What a rounding adds exactly: one node, or what its exact sum has."""
+    """The terms that a rounding adds exactly: those of its exact sum, nested ones included, or its one term."""
     return list(_added(rounding.term))
 
 
@@ -181,12 +186,12 @@ def _added(node: Node) -> Iterator[Node]:
 
 
 def _is_zero(term: Node) -> bool:
-    """Whether a term is +0 and nothing else."""
+    """Whether a term is the constant +0, or a product of such constants."""
     if isinstance(term, Product):
         return _is_zero(term.left) and _is_zero(term.right)
     return isinstance(term, Constant) and not term.negative
 
 
 def _least(fmt: Format) -> int:
-    """The exponent of the smallest number, of which all are multiples."""
+    """The exponent e of the smallest positive number 2^e of a format, of which all its finite numbers are multiples."""
     return fmt.emin - fmt.fraction

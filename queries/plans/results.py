@@ -1,4 +1,5 @@
-"""Which plans give two results of one matrix product, and after how many products two plans part."""
+"""Which plans reproduce two results of one matrix product, and the smallest K at which the results of two plans
+differ."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.signature import Signature
 from smtmodel.tiles import Engine, Matrix, kind_of
 
-SECONDS = 60.0  # in which plans are tried
-SIDE, MANY = 12, 96  # rows and columns of a product that are computed again, and for plans that give those
-PREFIXES = 128  # numbers of products at which two plans are compared
+SECONDS = 60.0  # of trying plans, at most
+SIDE, MANY = 12, 96  # rows, and columns, that are recomputed, and for plans that reproduce those
+PREFIXES = 128  # values of K at which two plans are compared, at most
 
 
 @dataclass(frozen=True)
 class Given:
-    """The plans that give a result in every element compared, and how many were tried; `complete`: all that were to
-    be."""
+    """The plans that reproduce a result in every element compared, and how many plans were `tried`; `complete`: whether
+    none was left out for lack of time."""
 
     plans: tuple[Plan, ...]
     tried: int
@@ -37,8 +38,9 @@ class Given:
 def plans_of_results(
     model: Model, matrices: Matrices, elements: Sequence[Element], report: Callable[[str], None]
 ) -> tuple[Given, Given]:
-    """For each of two results what ships and what libraries usually do, also every instruction of the table, with the
-    formats of `model`."""
+    """For each of the two results D in `matrices`: the plans with the formats of `model` that reproduce it at all
+    `elements`. What ships, every instruction of the table and what libraries usually do are tried; `report` is called
+    with the progress."""
     asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
     candidates = Candidates(asked)
     rows, columns = [element.row for element in elements], [element.column for element in elements]
@@ -51,8 +53,8 @@ def plans_of_results(
     start = time.monotonic()
     sample = Sample(a, b, c, c)
     tried: set[Plan] = set()
-    alike: dict[bytes, Plan] = {}  # of plans with the same results the first one
-    known: dict[object, Matrix | None] = {}  # results by arithmetic: many instructions have one expression
+    alike: dict[bytes, Plan] = {}  # the first plan with each result
+    known: dict[object, Matrix | None] = {}  # results by `_arithmetic`: many instructions have the same expression
     complete = True
 
     def wanting() -> bool:
@@ -84,7 +86,7 @@ def plans_of_results(
         look(candidates.cuts(plan.models[0], asked.length))
 
     look(candidates.table())
-    for plan in [side[0] for side in found if side and is_chain(side[0])]:  # one result is an instruction's
+    for plan in [side[0] for side in found if side and is_chain(side[0])]:  # a result is that of an instruction
         if wanting():
             look_around(plan)
     if wanting():
@@ -96,7 +98,7 @@ def plans_of_results(
 
 
 def _arithmetic(plan: Plan) -> object:
-    """The same for plans that differ in the names of their instructions alone."""
+    """A key that is equal for plans that differ in the names of their instructions alone."""
     text = plan.reference
     for model in plan.models:
         text = text.replace(model.reference, model.c.name)
@@ -104,13 +106,14 @@ def _arithmetic(plan: Plan) -> object:
 
 
 def is_chain(plan: Plan) -> bool:
-    """Whether it has an instruction take K in tiles, and nothing else."""
+    """Whether a plan only takes K in tiles of instructions, without a tail."""
     return all(isinstance(products.stage, Chain) and products.stage.tail is None for products in plan.sums)
 
 
 @dataclass(frozen=True)
 class Fitting:
-    """The plans that give all elements compared (`looked`), of all `tried`; the plan that gives most, and how many."""
+    """The plans that reproduce all elements compared (`looked`: how many), and how many plans were `tried`; `best`: the
+    plan that reproduces the most elements, and `most`: how many."""
 
     plans: tuple[Plan, ...]
     tried: int
@@ -122,9 +125,9 @@ class Fitting:
 def plans_of_product(
     asked: Signature, a: Matrix, b: Matrix, c: Matrix | None, d: Matrix, report: Callable[[str], None], seconds: float
 ) -> Fitting:
-    """The plans that give a result: what ships, what libraries usually do, and every instruction of the table, tried
-    for some seconds, and for a quarter of them after one was found. Raises ParameterError for shapes that do not
-    fit."""
+    """The plans that reproduce D: what ships, what libraries usually do, and every instruction of the table are tried
+    for `seconds`, and for at most a quarter of that time after one was found. Raises ParameterError for matrices whose
+    shapes do not fit together."""
     shape = (a.shape[0], b.shape[1]) if a.ndim == b.ndim == 2 else ()
     if not shape or a.shape[1] != b.shape[0] or d.shape != shape or (c is not None and c.shape != shape):
         others = f", C {c.shape}" if c is not None else ""
@@ -167,8 +170,8 @@ def _agreeing(candidates: Candidates, plan: Plan, sample: Sample) -> int:
 
 
 def parted_after(one: Plan, other: Plan, matrices: Matrices, element: Element) -> int | None:
-    """The smallest number of an element's first products, of those tried, for which the results of two plans differ;
-    None where none does."""
+    """The smallest K, of those tried, at which the results of two plans differ if an element is computed from the first
+    K products alone; None if there is none."""
     rows, columns = slice(element.row, element.row + 1), slice(element.column, element.column + 1)
     a, b = matrices.a[rows], matrices.b[:, columns]
     c = np.zeros((1, 1), dtype=kind_of(one.c)) if matrices.c is None else matrices.c[rows, columns]
@@ -181,7 +184,7 @@ def parted_after(one: Plan, other: Plan, matrices: Matrices, element: Element) -
                 Strip(Job(plan, a[:, :count], b[:count], engine), slice(None), Patterns(c, plan.c)).result()
                 for plan in (one, other)
             ]
-        except ParameterError:  # products that no tile fits
+        except ParameterError:  # a K that a plan does not take
             return False
         return bool(found[0][0, 0] != found[1][0, 0])
 

@@ -1,10 +1,11 @@
-"""Which kernel computes which element of a product: rules over M, N, K and the place, learned from elements whose
-kernels are known.
+"""Rules that say which plan computes which element of a matrix product, by M, N, K, row and column, learned from
+elements whose plans are known.
 
-A rule is a number of limits, and the plan of the elements within them. Rules come from a tree of questions "is this
-number at most so much?", each chosen such that most elements on either side have one plan. Where a limit lies is known
-as far as elements were looked at: two numbers, and nothing is said between them. Nor is anything said of a side M, N or
-K of a size at which the rule was never seen: 1, 2, 3 and 4 are sizes of their own, above them all of one power of two.
+A rule is a list of limits and the plan of the elements within them. The rules are the leaves of a decision tree whose
+tests are "is this feature at most this number?", each chosen such that one plan on either side reproduces as many
+elements as possible. Each limit is known only as the gap between two observed values, and no rule covers what lies
+within the gap. Nor does a rule cover a value of M, N or K in a size class in which it was never observed: 1, 2, 3 and 4
+are classes of their own, and larger values are in one class from each power of two to the next.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # multiples after which rows or columns may have a kernel of their own
-FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # the first ones, that fill no larger multiple
-SIDES = (4, 8, 16, 32, 64)  # whose rest of M or N may choose a kernel
-MULTIPLES = (2, 4, 8, 16, 32, 64)  # of K that may have one
-DEEP = 14  # questions to one rule, at most
-SMALL = 4  # each side up to here is a size of its own
-SIZES = 64  # there are fewer
+EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # what is after the last multiple may have its own kernel
+FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # (step, turn) of the features of the kind "first"
+SIDES = (4, 8, 16, 32, 64)  # M or N modulo these may decide which kernel runs
+MULTIPLES = (2, 4, 8, 16, 32, 64)  # K may have a kernel of its own if it is a multiple of these
+DEEP = 14  # tests before one rule, at most
+SMALL = 4  # each M, N or K up to here is a size class of its own
+SIZES = 64  # more than there are size classes
 SIDES_ASKED = 3  # M, N and K are the first features
 
 Numbers = NDArray[np.int64]
@@ -46,10 +47,10 @@ Kind = Literal["number", "rest", "after", "first", "multiple"]
 
 @dataclass(frozen=True)
 class Feature:
-    """What rules may ask of an element. number: M, N, K, or a product of them; rest: of M or N, divided by `step`. The
-    others are so (1) or not (0). after: its row or column is after the last multiple of `step`; first: it is one of the
-    first that are left of the multiples of `step` where the others fill multiples of `turn`; multiple: K is one of
-    `step`."""
+    """An integer that rules may test of an element. number: M, N, K, or a product of them; rest: M or N modulo `step`.
+    The other kinds are 1 if true and 0 if not. after: its row or column is after the last multiple of `step`; first:
+    its row or column is among the first r, r being the largest multiple of `step` in M or N, modulo `turn`; multiple: K
+    is a multiple of `step`."""
 
     kind: Kind
     of: str
@@ -58,11 +59,11 @@ class Feature:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a number."""
+        """Whether its values are numbers, rather than 1 for true and 0 for false."""
         return self.kind in ("number", "rest")
 
     def values(self, shape: Shape, rows: Numbers, columns: Numbers) -> Numbers:
-        """It, of elements of one product."""
+        """The values of the feature for elements of one product."""
         m, n, k = shape.rows, shape.columns, shape.length
         places, side = (rows, m) if self.of in ("M", "rows") else (columns, n)
         match self.kind:
@@ -79,7 +80,7 @@ class Feature:
         return np.full(len(rows), value)
 
     def text(self, low: int | None, high: int | None) -> str:
-        """That it is from `low` to `high`; None: no limit."""
+        """The condition that the value is from `low` to `high`, in words; None: no limit."""
         holds = low is not None
         match self.kind:
             case "multiple":
@@ -98,7 +99,7 @@ class Feature:
         return f"{name} from {low} to {high}"
 
 
-#: those that come first are asked where several tell elements apart alike
+#: of several that separate elements equally well the first is tested
 FEATURES = (
     *(Feature("number", of) for of in ("M", "N", "K", "M * N * K", "M * N")),
     *(Feature("rest", of, side) for of in ("N", "M") for side in SIDES),
@@ -109,13 +110,14 @@ FEATURES = (
 
 
 def features_of(shape: Shape, rows: Numbers, columns: Numbers) -> Numbers:
-    """The features of elements of one product, a line each."""
+    """The features of elements of one product (elements x features)."""
     return np.array([feature.values(shape, rows, columns) for feature in FEATURES]).T
 
 
 @dataclass(frozen=True)
 class Limit:
-    """A question: a feature is at most `low` on one side and at least `high` on the other, as far as was looked."""
+    """A test of a decision tree: the value of a feature is at most `low` for the observed elements on one side, and at
+    least `high` for those on the other."""
 
     feature: int
     low: int
@@ -123,21 +125,21 @@ class Limit:
 
 
 def sizes_of(numbers: Numbers) -> Numbers:
-    """The size of each number of products, rows or columns."""
+    """The size class of each value of M, N or K."""
     return np.where(numbers <= SMALL, numbers, SMALL + np.floor(np.log2(np.maximum(numbers, 1))).astype(np.int64) - 1)
 
 
 def span_of(size: int) -> tuple[int, int]:
-    """The first and the last number of a size."""
+    """The first and the last value of a size class."""
     power = size - SMALL + 1
     return (size, size) if size <= SMALL else (max(SMALL + 1, 1 << power), (2 << power) - 1)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """`below` and `above`: the limits that elements keep to; `sizes`: those of M, N and K at which it was seen; `most`:
-    the largest M, N and K of any shape that was looked at. `plan`: the number of one that all elements have of which it
-    was learned, -1 where there is none."""
+    """The elements whose values are at most `low` of each limit in `below` and at least `high` of each in `above`.
+    `plan`: the number of a plan that reproduces all of them that were observed, -1 if there is none; `sizes`: the size
+    classes of M, N and K in which they were observed; `most`: the largest M, N and K of all shapes observed."""
 
     below: tuple[Limit, ...]
     above: tuple[Limit, ...]
@@ -146,7 +148,7 @@ class Rule:
     most: tuple[int, ...]
 
     def holds(self, features: Numbers) -> NDArray[np.bool_]:
-        """Which elements it speaks of."""
+        """Which elements the rule covers. `features`: elements x features."""
         found = self.reaches(features)
         for side, (seen, most) in enumerate(zip(self._seen, self.most, strict=True)):
             found &= seen[sizes_of(features[:, side])] & (features[:, side] <= most)
@@ -154,11 +156,11 @@ class Rule:
 
     @cached_property
     def _seen(self) -> list[NDArray[np.bool_]]:
-        """Of each side whether it was seen at each size."""
+        """For M, N and K: whether the rule was observed in each size class."""
         return [np.isin(np.arange(SIZES), list(sizes)) for sizes in self.sizes]
 
     def reaches(self, features: Numbers) -> NDArray[np.bool_]:
-        """Which elements are within its limits, of any size."""
+        """Which elements are within the limits, whatever their size classes."""
         found = np.ones(len(features), dtype=np.bool_)
         for limit in self.below:
             found &= features[:, limit.feature] <= limit.low
@@ -167,8 +169,8 @@ class Rule:
         return found
 
     def unseen(self) -> Iterator[tuple[int, int, int]]:
-        """Sides (0 to 2) and the numbers, the first and the last one, of sizes within the limits at which it was not
-        seen."""
+        """The size classes within the limits in which the rule was not observed: the side (0 to 2 for M, N, K), the
+        first and the last value."""
         for side, most in enumerate(self.most):
             for size in range(1, int(sizes_of(np.array([most]))[0]) + 1):
                 low, high = self._within(side, size)
@@ -176,25 +178,26 @@ class Rule:
                     yield side, low, high
 
     def _within(self, side: int, size: int) -> tuple[int, int]:
-        """The numbers of a size that are within the limits of a side."""
+        """The first and the last value of a size class that are within the limits of a side."""
         (first, last), (low, high) = span_of(size), self._between(side)
         return max(first, low or first), min([last, self.most[side], *([high] if high is not None else [])])
 
     def _between(self, number: int) -> tuple[int | None, int | None]:
-        """From and up to which number a feature is asked for."""
+        """The smallest and the largest value of a feature within the limits; None: no limit."""
         lows = [limit.high for limit in self.above if limit.feature == number]
         highs = [limit.low for limit in self.below if limit.feature == number]
         return max(lows, default=None), min(highs, default=None)
 
     def ends(self) -> Iterator[tuple[int, int]]:
-        """The features that count with their first and last numbers, where there are such."""
+        """The features that are numbers (`counts`), each with its smallest or largest value within the limits, if it
+        has one."""
         for number, feature in enumerate(FEATURES):
             for end in self._between(number) if feature.counts else ():
                 if end is not None:
                     yield number, end
 
     def _spans(self, side: int) -> list[tuple[int, int]]:
-        """The numbers of a side that it speaks of: neighbouring sizes are one span."""
+        """The spans of values of a side that the rule covers; adjacent size classes are one span."""
         found: list[tuple[int, int]] = []
         for size in sorted(self.sizes[side]):
             low, high = self._within(side, size)
@@ -204,14 +207,14 @@ class Rule:
         return found
 
     def _others(self) -> Iterator[tuple[Feature, int | None, int | None]]:
-        """The other features it asks for, from and up to which number each."""
+        """The limited features other than M, N and K, with the smallest and the largest value of each."""
         for number, feature in enumerate(FEATURES[len(self.sizes) :], len(self.sizes)):
             low, high = self._between(number)
             if (low, high) != (None, None):
                 yield feature, low, high
 
     def text(self) -> str:
-        """The elements, in words."""
+        """The elements that the rule covers, in words."""
         sides = [
             f"{FEATURES[side].of} = {_spans_text(spans)}"
             for side, most in enumerate(self.most)
@@ -221,7 +224,7 @@ class Rule:
         return ", ".join([*sides, *others]) or "all products"
 
     def limits(self) -> list[dict[str, Any]]:
-        """The elements, for programs."""
+        """The elements that the rule covers, as JSON values: one for each limited feature."""
         found = [
             {
                 **vars(FEATURES[side]),
@@ -242,7 +245,8 @@ def _spans_text(spans: Sequence[tuple[int, int]]) -> str:
 
 
 def learned(features: Numbers, fits: NDArray[np.bool_]) -> list[Rule]:
-    """Rules for elements with these features, of which `fits` says for each plan whether it gives them."""
+    """Learn rules. `features`: elements x features; `fits`: whether each plan reproduces each element (elements x
+    plans)."""
     none = ~fits.any(axis=1, keepdims=True)
     rules = _rules(features, np.concatenate([fits, none], axis=1), (), (), fits.sum(axis=0))
     most = tuple(features[:, :SIDES_ASKED].max(axis=0).tolist())
@@ -252,8 +256,8 @@ def learned(features: Numbers, fits: NDArray[np.bool_]) -> list[Rule]:
 def _rules(
     features: Numbers, fits: NDArray[np.bool_], below: tuple[Limit, ...], above: tuple[Limit, ...], liked: Numbers
 ) -> Iterator[Rule]:
-    """Of the elements within some limits. `liked`: of how many elements each plan is one, to choose among those that
-    fit alike."""
+    """The rules for elements within some limits. `liked`: how many of all elements each plan reproduces, to choose
+    among those that reproduce equally many here."""
     counts = fits.sum(axis=0)
     ranked = sorted(range(len(counts)), key=lambda p: (counts[p], liked[p] if p < len(liked) else -1), reverse=True)
     plan, whole = ranked[0], bool(counts[ranked[0]] == len(fits))
@@ -268,7 +272,7 @@ def _rules(
 
 
 def _best(features: Numbers, fits: NDArray[np.bool_]) -> Limit | None:
-    """The question after which one plan on each side explains most elements; None where none helps."""
+    """The test after which the best plans of the two sides reproduce the most elements; None if no feature varies."""
     best: tuple[float, ...] = ()
     found = None
     for number in range(features.shape[1]):
@@ -293,7 +297,7 @@ def _best(features: Numbers, fits: NDArray[np.bool_]) -> Limit | None:
 
 
 def chosen(rules: Sequence[Rule], features: Numbers) -> Numbers:
-    """The rule of each element, -1 where none speaks of it."""
+    """The number of the rule that covers each element, -1 if none does."""
     found = np.full(len(features), -1)
     for number, rule in enumerate(rules):
         found[rule.holds(features)] = number

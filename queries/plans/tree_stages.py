@@ -1,7 +1,7 @@
-"""From the summation tree of a matrix product at one K to stages of plans that have this tree there.
+"""Candidate stages for the summation tree of a matrix product at one K.
 
-A stage says how K is divided for every K, and a tree shows one: several stages may have it. Each is a guess, to be held
-against answers at other K.
+A stage says how K is divided for every K, and a tree shows one K: several stages may have the same tree. Each is a
+guess, to be tested on results at other K.
 """
 
 from __future__ import annotations
@@ -17,25 +17,26 @@ from smtmodel.reference import parse_reference
 
 MOST = 32  # guesses for the tree of one part
 WHOLE = 160  # guesses for one tree
-DEEP = 6  # stages within stages
-WORK = 60  # trees of parts that are read for one tree
-CUTS = 6  # places at which the sums of a tree are looked at as parts of one stage
-GRAINS = (1, 2, 4, 8, 16, 32, 64)  # multiples in which parts are made equal
-TURNS = (2, 4, 8, 16, 32)  # products of an unrolled loop: what is left goes another way
-LIMITS = 24  # sizes of the sums of one stage that one tree admits, of which each is a guess
+DEEP = 6  # nesting depth of stages
+WORK = 60  # subtrees that are read for one tree
+CUTS = 6  # the largest number of last sums of a tree that are all tried as parts of one stage
+GRAINS = (1, 2, 4, 8, 16, 32, 64)  # the lengths of equal parts are multiples of one of these
+TURNS = (2, 4, 8, 16, 32)  # products of one turn of an unrolled loop; the remaining ones are summed otherwise
+LIMITS = 24  # guesses for the largest size of a stage's sums, of those that one tree admits
 
 Branch = Node | Leaf
 
 
 def stages_of(root: Branch, model: Model, rounding: Rounding, bodies: Sequence[Stage] = ()) -> list[Stage]:
-    """Stages of a unit that takes one product, whose sums are rounded so, with this tree of all products. `bodies`:
-    stages that are known, and may be parts of others."""
+    """Candidate stages with this tree of all products. `model`: the unit of one product; `rounding`: that of sums of
+    parts; `bodies`: known stages that may be parts of others."""
     found = dict.fromkeys(islice(_Guesser(model, rounding, DEEP, [WORK], bodies).readings(_ranked(root)), WHOLE))
     return [stage for stage in found if stage.d == rounding.format]
 
 
 class _Guesser:
-    """`left`: how many more parts are read, one number for all parts of a tree. `known`: stages that parts may be."""
+    """Reads stages from a tree. `deep`: how deep stages may still be nested; `left`: how many more subtrees may be
+    read, one number shared by all parts of a tree; `known`: stages that parts may be."""
 
     def __init__(
         self, model: Model, rounding: Rounding, deep: int, left: list[int], known: Sequence[Stage] = ()
@@ -44,7 +45,7 @@ class _Guesser:
         self.chain = Chain(model)
 
     def _bodies(self, root: Branch) -> list[Stage]:
-        """Stages of a part of the tree."""
+        """Candidate stages for a subtree."""
         self.left[0] -= 1
         if not self.deep or self.left[0] < 0:
             return [*self.known]
@@ -53,7 +54,7 @@ class _Guesser:
         return list(dict.fromkeys((*read, *self.known)))
 
     def readings(self, root: Branch) -> Iterator[Stage]:
-        """Of a tree over the products 0, 1, ..., the simplest reading first."""
+        """Candidate stages for a tree over the products 0, 1, ..., the simplest first."""
         parts = _spine(root)
         if parts is None:
             return
@@ -85,7 +86,7 @@ class _Guesser:
         return [chain for chain in chains if chain != self.chain]
 
     def _parted(self, parts: Sequence[Branch]) -> Iterator[Stage]:
-        """Stages whose parts are the last sums of a spine, and what stands before these."""
+        """Stages whose parts are the last sums of a spine and, as the first part, all that comes before them."""
         several = 0
         while several < len(parts) - 1 and isinstance(parts[-1 - several], Node):
             several += 1
@@ -100,7 +101,7 @@ class _Guesser:
     def _stage(self, parts: Sequence[Branch], places: list[list[int]]) -> Iterator[Stage]:
         sizes, total = [len(side) for side in places], sum(map(len, places))
         if [k for side in places for k in side] == list(range(total)):
-            for body in dict.fromkeys((*self._bodies(parts[-1]), *self._bodies(parts[0]))):  # the last has what is left
+            for body in dict.fromkeys((*self._bodies(parts[-1]), *self._bodies(parts[0]))):  # the last may have a tail
                 yield from self._runs(sizes, body)
             return
         ways = len(parts)
@@ -115,7 +116,7 @@ class _Guesser:
                 yield Interleaved(ways, body, self.rounding, "sequential", grain, self.chain)
 
     def _runs(self, sizes: list[int], body: Stage) -> Iterator[Stage]:
-        """K in runs of these sizes, one after another."""
+        """Stages that divide K into consecutive runs of these sizes, each summed by `body`."""
         ways, first, last, how = len(sizes), sizes[0], sizes[-1], self.rounding
         both = sum(sizes[-2:])
         evens = [grain for grain in GRAINS if sizes[-2] == -(-((both + (grain == 1)) // 2) // grain) * grain]
@@ -130,7 +131,7 @@ class _Guesser:
             yield Split(ways, body, how, "sequential", grain)
         if even and ways > 2 and sizes[-2] < first < sum(sizes[-2:]):
             yield from (Promoted(first, body, how, grain) for grain in evens)
-        if ways == 2 and even:  # a run is at least as long as the first one: how long, other K tell
+        if ways == 2 and even:  # a run may be longer than the first one here: other K decide
             if isinstance(body, Halves):
                 yield body
             blocks = [block for block in range(-(-first // 64) * 64, 2 * first, 64) if block > first]
@@ -144,7 +145,7 @@ class _Guesser:
 
 
 def _shared(sizes: list[int], body: Stage, how: Rounding) -> Iterator[Stage]:
-    """Sums that are all alike but for the last one: of how many products they are at most, other K tell."""
+    """Stages with sums of equal size but for the last one; their largest size is a guess, which other K decide."""
     total, first = sum(sizes), sizes[0]
     for grain in (grain for grain in (8, 16, 4) if first % grain == 0):
         limits = [every for every in range(first, total, grain)
@@ -159,7 +160,7 @@ def _split(total: int, ways: int, grain: int) -> list[int]:
 
 
 def _spine(root: Branch) -> list[Branch] | None:
-    """The first product, then what is added to it one after another; None where more than two meet at once."""
+    """The first product, then the subtrees added to it one after another; None if a node adds more than two values."""
     parts: list[Branch] = []
     lowest = _lowest(root)
     while isinstance(root, Node):
@@ -172,7 +173,7 @@ def _spine(root: Branch) -> list[Branch] | None:
 
 
 def _lowest(root: Branch) -> dict[int, int]:
-    """The lowest product below every branch, by its identity."""
+    """The lowest product below every branch, by `id(branch)`; -1 for c."""
     found: dict[int, int] = {}
     for node in nodes_of(root) if isinstance(root, Node) else ():
         for child in node.children:
@@ -190,7 +191,7 @@ def _joined(parts: Sequence[Branch]) -> Branch:
 
 
 def _ranked(root: Branch) -> Branch:
-    """The same tree over 0, 1, ...: each product's place among those that it has."""
+    """The same tree with its products renumbered 0, 1, ... in their order."""
     if not isinstance(root, Node):
         return 0
     products = sorted(leaf for leaf in leaves_of(root) if leaf != "c")

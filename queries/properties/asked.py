@@ -1,7 +1,7 @@
-"""What a certificate is about, as files: that two sides agree, or that one unit has a property.
+"""The files that state what a certificate proves: that two sides agree, or that one unit has a property.
 
 Two sides: `question.json`, with the units in `left.yaml` and `right.yaml`. A property: `property.json`, with the unit
-in `unit.yaml`; its parts are certificates of sides. Whoever checks makes the terms of a question again from these.
+in `unit.yaml`; its parts are certificates of sides. The checker makes the terms of a question anew from these files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SCHEMA = 1
 
 
 def question_texts(problem: Problem) -> dict[str, str]:
-    """The files of a question whether two sides agree, by name."""
+    """The texts of the files that ask whether two sides agree, by file name."""
     document = _document(problem.inputs, problem.compare) | {"asks": "agree"}
     match problem:
         case Reordered():
@@ -37,7 +37,7 @@ def question_texts(problem: Problem) -> dict[str, str]:
 
 
 def property_texts(wanted: str, unit: Unit, inputs: Inputs, compare: Compare) -> dict[str, str]:
-    """The files of a property, by name."""
+    """The texts of the files that state a property, by file name."""
     document = _document(inputs, compare) | {"property": wanted}
     return {PROPERTY: json.dumps(document) + "\n", UNIT: unit_text(unit)}
 
@@ -47,7 +47,8 @@ def _document(inputs: Inputs, compare: Compare) -> dict[str, Any]:
 
 
 def read_question(folder: Path) -> Problem:
-    """The question of a folder. Raises what reading its files raises: MmaprobeError, ValueError, KeyError, OSError."""
+    """Read the question in the folder of a certificate. Raises what reading its files raises: MmaprobeError,
+    ValueError, KeyError, OSError."""
     document = read_document(folder / QUESTION)
     left, right = (Model(name, read_unit(folder / name)) for name in (LEFT, RIGHT))
     inputs, compare = Inputs.model_validate(document["inputs"]), document["compare"]
@@ -64,7 +65,8 @@ def read_question(folder: Path) -> Problem:
 
 
 def read_document(path: Path) -> dict[str, Any]:
-    """A JSON file of a certificate. Raises ValueError for one of another schema, OSError."""
+    """Read a JSON file of a certificate. Raises ValueError if it is not JSON or has another schema, KeyError if it
+    names none, and OSError."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     if found["schema"] != SCHEMA:
         raise ValueError(f"of schema {found['schema']}; this version reads {SCHEMA}")
@@ -72,7 +74,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 
 def read_unit(path: Path) -> Unit:
-    """The unit of a file of a certificate. Raises MmaprobeError, OSError."""
+    """Read a unit file of a certificate. Raises MmaprobeError if it is malformed, and OSError."""
     return parse_unit(path.read_text(encoding="utf-8"), path.name)
 
 

@@ -1,4 +1,4 @@
-"""Error bounds of units, found by composition: a tactic, which calls the rules and is not trusted."""
+"""Error bounds of units, composed node by node: a tactic that calls the rules and is not trusted."""
 
 from __future__ import annotations
 
@@ -29,23 +29,24 @@ from smtmodel.nodes import (
 )
 from smtmodel.unit import Unit
 
-#: what settles a lemma about the datapath, if anything does
+#: proves a lemma about the datapath; None if it cannot
 Settle = Callable[[Lemma], Theorem | None]
 
 
 def bound_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
-    """A bound of |d - exact|, resting on lemmas that are proved. Raises RuleError where no rule gives one."""
+    """A theorem that bounds |d - exact|; `settle` proves the lemmas that it rests on. Raises RuleError if no rule gives
+    a bound."""
     return _Composer(unit, settle).of(unit.result, ())
 
 
 def chain_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
-    """What an instruction of a chain does to the error. Raises RuleError where no rule says it."""
+    """A theorem about how one instruction of a chain changes the error. Raises RuleError if no rule gives one."""
     return chained(_Composer(unit, settle, chain=True).of(unit.result, ()))
 
 
 def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle = lambda goal: None) -> Theorem:
-    """A bound of |d - exact| in units of the alignment and of the last place. Raises RuleError, which begins with a
-    parameter of the unit where no rule is about it."""
+    """A theorem that bounds |d - exact| in units of the alignment and of the last place. Raises RuleError if no rule
+    gives one; the message begins with the parameter of the unit that no rule covers, if there is one."""
     composer, total = _Composer(unit, settle), sum_of(unit)
     terms = [composer.of(*term) for term in terms_of_sum(total)]
 
@@ -121,7 +122,7 @@ class _Composer:
                 start = self.of(node.start, places)
                 self.formats[node.level] = _formats(start) | _results(node.body)
                 body = self.of(node.body, tuple(x for x in places if x[0] != node.level))
-                # another loop of this level may assume something else
+                # another loop of this level may have other assumptions
                 self.known = {key: one for key, one in self.known.items() if node.level not in key[0].free}
                 return repeated(node, places, start, body)
         raise RuleError(f"no rule says what {node.kind} loses")
@@ -142,7 +143,7 @@ def _formats(theorem: Theorem) -> frozenset[Format]:
 
 
 def _results(node: Node) -> frozenset[Format]:
-    """The formats that a rounded node's results have."""
+    """The formats of a rounded node's results; empty for other nodes."""
     match node:
         case Round():
             return frozenset({node.rounding.format})

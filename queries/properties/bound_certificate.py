@@ -1,4 +1,4 @@
-"""The certificate of theorems about a unit: their tree, and every lemma about the datapath as a query."""
+"""Certificates of theorems about a unit: the tree of the theorems, and every lemma about the datapath as a query."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from smtmodel.unitfile import unit_text
 
 
 def certify_bound(result: BoundResult, directory: Path, options: Options) -> dict[str, Any]:
-    """Write the certificate of a bound, check its proofs, and give its manifest. Raises CertificateError."""
+    """Write the certificate of a bound, check its proofs, and return its manifest. Raises CertificateError if nothing
+    is proved or a proof fails."""
     if result.shown is None:
         raise CertificateError("only what is proved has a certificate")
     roots = [theorem for theorem in (result.shown, result.any) if theorem is not None]
@@ -34,8 +35,8 @@ def certify_theorems(
     options: Options,
     texts: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Write the certificate of theorems about one unit, check its proofs, and give its manifest; `texts`: what else is
-    written, by name of the file. Raises CertificateError."""
+    """Write the certificate of theorems about one unit, check its proofs, and return its manifest. `texts`: the texts
+    of further files, by file name. Raises CertificateError if a proof fails."""
     every = dict.fromkeys(theorem for root in roots for theorem in root.walk())
     leaves: list[Leaf] = []
     names: dict[Theorem, str] = {}

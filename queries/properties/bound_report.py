@@ -1,4 +1,5 @@
-"""What `prove --property error-bound` finds of a model: a theorem, numbers for a window, an input near the bound."""
+"""The error bound of a model (`prove --property error-bound`): a theorem, its value for a window of exponents, and an
+input whose error is near the bound."""
 
 from __future__ import annotations
 
@@ -25,13 +26,16 @@ from smtmodel.operands import layout_of
 from smtmodel.vectors import Vector
 
 LONGEST_CHAIN = 1 << 16
-SHOWN = 160  # characters of a formula that is shown as it was proved, not merged
+SHOWN = 160  # characters of a formula up to which it is shown as proved, its terms not merged
 WINDOW = ExponentRange(min=0, max=0)
 
 
 @dataclass
 class BoundResult:
-    """The verdict, and what it rests on; `reason`: why there is none."""
+    """The bound of a model, or of a chain of its instructions. `length`: the number of products; `theorem`: the bound
+    as proved; `shown`: the bound as shown, with fewer terms if it is long; `chain`: what one instruction of a chain
+    does to the error; `any`: the bound of a chain of any length; `number`: the value of the bound for the `window`;
+    `near`: of the inputs `tried`, the one whose error is nearest to its bound; `reason`: why there is no bound."""
 
     model: Model
     length: int
@@ -55,8 +59,9 @@ class BoundResult:
 def find_bound(
     model: Model, inputs: Inputs, length: int | None = None, settle: Settle = lambda goal: None
 ) -> BoundResult:
-    """A bound, checked against samples. Raises ParameterError for a length or a restriction that no bound can have,
-    and FaultError where an evaluation contradicts it."""
+    """The bound of a model, or, for a `length`, of a chain of its instructions with that many products; it is compared
+    with samples. Raises ParameterError for a length or a restriction that no bound can have, and FaultError if an
+    evaluation contradicts the bound."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
@@ -95,7 +100,7 @@ def _count(model: Model, length: int | None) -> int:
 
 
 def premises_of(model: Model) -> list[str]:
-    """What the bound supposes of an input."""
+    """The premises of the bound about an input, in words."""
     nodes = list(walk(model.unit.result))
     found = ["inputs are finite", "no rounding overflows"]
     limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
@@ -110,7 +115,7 @@ def _flushes(node: Node) -> bool:
 
 
 def document_of(result: BoundResult) -> dict[str, Any]:
-    """The result for programs."""
+    """The result as a JSON document."""
     model = result.model
     out: dict[str, Any] = {
         "schema": 1, "property": "error-bound", "model": model.reference, "length": result.length,
@@ -136,7 +141,8 @@ def document_of(result: BoundResult) -> dict[str, Any]:
 
 
 def terms_json(form: Form) -> list[dict[str, Any]]:
-    """Each coefficient as a fraction, with the magnitudes of which it takes the largest product."""
+    """The terms of a bound as JSON values: each coefficient as a fraction, with the products of magnitudes of which it
+    multiplies the largest."""
     return [
         {
             "coefficient": str(value),
@@ -147,8 +153,8 @@ def terms_json(form: Form) -> list[dict[str, Any]]:
 
 
 def near_json(model: Model, near: Near) -> dict[str, Any]:
-    """The input nearest to the bound: a vector, or one for each instruction of a chain, whose addends are the results
-    before them."""
+    """The input nearest to the bound as JSON: a vector, or one for each instruction of a chain, each addend being the
+    result before it."""
     layout, results = layout_of(model), near.results
     size = len(layout.names)
     rows = [near.row[start : start + size] for start in range(0, len(near.row), size)]

@@ -1,4 +1,5 @@
-"""Inputs that come near a proved error bound, each evaluated in exact rationals; one beyond it is a fault."""
+"""Inputs whose errors are near a proved error bound, each computed in exact rationals; an error beyond the bound is a
+fault."""
 
 from __future__ import annotations
 
@@ -41,15 +42,16 @@ from smtmodel.trace import Visit
 from smtmodel.unit import Unit
 
 SEED, ROWS = 31, 240
-GAPS, KINDS = 40, 6  # places below the large terms at which the others are tried, and ways in which they lie there
-FEW = 56  # exponents of products, so few that the largest ones are large
+GAPS, KINDS = 40, 6  # distances in bits from the large terms down to the others; choices of signs and fractions
+FEW = 56  # with fewer exponents of products than this, the large terms have the largest exponent
 CHAINS, WORK = 16, 4096  # at most this many chains are tried, with this many products in all; at least two
 CLIMBS, TRIES = 10, 40  # rounds of small changes to the best input, and changes in a round
 
 
 @dataclass(frozen=True)
 class Near:
-    """An input, one row after the other for a chain, with the result of each; the error there, and the bound."""
+    """An input (of a chain: its rows one after another) with the result of each row; `exact`: the result without
+    rounding; `error`: |d - exact|; `bound`: the bound for this input."""
 
     row: tuple[int, ...]
     results: tuple[int, ...]
@@ -64,7 +66,7 @@ class Near:
 
 @cache
 def _value(fmt: Format, pattern: int) -> Fraction | None:
-    """The number of a pattern; None for what is not finite."""
+    """The number that a pattern represents; None if it is not finite."""
     found = exact_value(pattern, fmt)
     return found if isinstance(found, Fraction) else Fraction(0) if found == "-0" else None
 
@@ -75,7 +77,7 @@ class _Inputs:
 
     unit: Unit
     numbers: Mapping[tuple[str, int], tuple[Fraction, Format]]
-    chained: bool = False  # the addend is an exact result, not one that is read
+    chained: bool = False  # the addend is an exact result, not a pattern that is read
 
     def read(self, node: Element, places: Mapping[int, int]) -> Fraction:
         found, fmt = self.numbers[node.operand, 0 if node.index is None else node.index.at(places)]
@@ -85,7 +87,7 @@ class _Inputs:
         return Fraction(0) if flushed else found
 
     def exact(self, node: Node, places: Mapping[int, int], running: Mapping[int, Fraction]) -> Fraction:
-        """x of a node: the expression without rounding."""
+        """The value of a node without rounding."""
 
         def of(one: Node) -> Fraction:
             return self.exact(one, places, running)
@@ -128,7 +130,7 @@ class _Inputs:
 
 
 def _numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tuple[Fraction, Format]] | None:
-    """The operands of a row as numbers; None where one is not finite."""
+    """The operands of a row as numbers; None if one is not finite."""
     found: dict[tuple[str, int], tuple[Fraction, Format]] = {}
     for name, fmt, pattern in zip(layout.names, layout.formats, row, strict=True):
         number, operand = _value(fmt, int(pattern)), name.rstrip("0123456789")
@@ -142,8 +144,8 @@ _CARRIER = ArrayCarrier()
 
 
 def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    """The results, and on which rows nothing is infinite, NaN, or as large as a format can hold: where no rounding has
-    overflowed and no product has reached its limit."""
+    """The result of each row, and the rows that a bound covers: no value is infinite, a NaN, or as large as its format
+    can hold, so that no rounding has overflowed and no product has reached its limit."""
     k, s = model.length, model.scales
     scales = (table[:, 2 * k + 1 : 2 * k + 1 + s], table[:, 2 * k + 1 + s :]) if s else (None, None)
     found = evaluate_lanes(model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k], *scales)
@@ -160,7 +162,7 @@ def _beyond(visit: Visit, count: int) -> NDArray[np.bool_]:
         return special
     how, term = visit.node.rounding, value.term
     fmt = how.format
-    if how.loses_nan:  # the number that is written for NaN, and so for what overflows
+    if how.loses_nan:  # the number that is written for a NaN, and so for an overflow
         nan = unpack(constant(_CARRIER, how.nan_pattern, fmt.width), fmt).term
         same = term.significand.eq(nan.significand) & term.exponent.bits.eq(nan.exponent.bits)
         special |= to_integers(same, count) != 0
@@ -172,7 +174,7 @@ def _beyond(visit: Visit, count: int) -> NDArray[np.bool_]:
 
 
 def measured(model: Model, error: Form, table: Table) -> list[Near]:
-    """The error of every row that the bound covers, and the bound. Raises FaultError for one beyond it."""
+    """The error and the bound of every row that the bound covers. Raises FaultError if an error exceeds its bound."""
     layout, found = layout_of(model), []
     results, admitted = covered(model, table)
     for row, pattern in zip(table[admitted], results[admitted], strict=True):
@@ -198,7 +200,8 @@ def _held(model: Model, near: Near, given: str) -> Near:
 
 @dataclass(frozen=True)
 class Search:
-    """The input nearest to a bound, None where it covers none of those tried; and how many it covers."""
+    """`best`: the input whose error is nearest to its bound, None if the bound covers none of those tried; `tried`: how
+    many it covers."""
 
     best: Near | None
     tried: int
@@ -209,7 +212,8 @@ def _best(found: Sequence[Near]) -> Near | None:
 
 
 def nearest(model: Model, error: Form, seed: int = SEED) -> Search:
-    """Samples and shaped inputs, then small changes of the best. Raises FaultError for one beyond the bound."""
+    """Search samples and constructed inputs, then small changes of the best one. Raises FaultError if an error exceeds
+    its bound."""
     layout, rng = layout_of(model), np.random.default_rng(seed)
     found = measured(model, error, sample_rows(layout, ROWS, seed))
     found += measured(model, error, dominated(layout))
@@ -222,8 +226,8 @@ def nearest(model: Model, error: Form, seed: int = SEED) -> Search:
 
 
 def nearest_of_chain(model: Model, error: Form, count: int, seed: int = SEED) -> Search:
-    """Chains of the model's instructions on samples and on shaped inputs, each result the next one's addend. Raises
-    FaultError for one beyond the bound."""
+    """Search chains of `count` instructions on samples and on constructed inputs, each result being the next one's
+    addend. Raises FaultError if an error exceeds its bound."""
     layout, rng, k = layout_of(model), np.random.default_rng(seed), model.length
     chains = max(2, min(CHAINS, WORK // (count * k)))
     single = measured(model, error_of(bound_of(model.unit)), dominated(layout, [(k,)]))
@@ -247,7 +251,7 @@ def nearest_of_chain(model: Model, error: Form, count: int, seed: int = SEED) ->
 
 
 def _finite(layout: Layout, table: Table) -> Table:
-    """The rows with zeros for what is not finite."""
+    """The rows (changed in place) with zero for each pattern that is not finite."""
     for index, fmt in enumerate(layout.formats):
         beyond = (table[:, index] & np.uint64((1 << fmt.field_width) - 1)) > np.uint64(fmt.largest)
         table[beyond | (fmt.nan_for_negative_zero & (table[:, index] == np.uint64(fmt.nan))), index] = 0
@@ -276,12 +280,12 @@ def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern
 
 
 def _elements(model: Model, operand: str) -> int:
-    """The elements of an operand that each instruction of a chain takes anew; of c none."""
+    """How many elements of an operand each instruction of a chain takes anew; of c none."""
     return {"a": model.length, "b": model.length, "c": 0}.get(operand, model.scales)
 
 
 def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fraction:
-    """The bound for a chain of that many instructions, no input's exponent above this."""
+    """The value of the bound for a chain of `count` instructions, if no input's exponent is above `exponent`."""
     layout = layout_of(model)
     largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
     for name, fmt in zip(layout.names, layout.formats, strict=True):
@@ -295,7 +299,7 @@ def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fract
 
 
 def largest_of(fmt: Format, exponent: int) -> Fraction:
-    """The largest number of an exponent, or of the format if that has none so large."""
+    """An upper bound of the numbers of a format whose exponents are at most `exponent`."""
     most = _value(fmt, fmt.largest)
     assert most is not None
     if exponent < fmt.emin:
@@ -304,9 +308,9 @@ def largest_of(fmt: Format, exponent: int) -> Fraction:
 
 
 def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
-    """Rows in which the products of each set in turn (an index after the last one is the addend) are large, and all
-    other terms are alike, as large as they can be at some number of places below. Where products have few exponents,
-    the large ones are the largest there are: then as many exponents as possible lie below what is kept."""
+    """Rows in which the products of each set in turn (the index K is the addend) are large, and all other terms have
+    one magnitude, as large as it can be at some distance in bits below. If products have few exponents, the large terms
+    have the largest exponent: then as many exponents as possible lie below the bits that are kept."""
     k, formats = layout.length, layout.formats
     a, b, c = formats[0], formats[k], formats[2 * k]
     mains = mains or [(0,), (k - 1,), (k,), tuple(range(min(2, k)))]
@@ -334,7 +338,8 @@ def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:
 
 
 def _changed(layout: Layout, row: Sequence[int], rng: np.random.Generator) -> Table:
-    """Rows that differ from one in a few places: a bit, the low bits, another operand's pattern."""
+    """Rows that differ from one in at most three patterns: a bit or the low bits inverted, the pattern of another
+    operand, or a neighbouring pattern."""
     table = np.tile(np.array(row, dtype=np.uint64), (TRIES, 1))
     for one in table:
         for _ in range(rng.integers(1, 4)):

@@ -1,4 +1,4 @@
-"""Certificates of what is proved of two models, or of a property of one."""
+"""Certificates that two models agree, or that one model has a property."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from queries.search.problem import Problem
 
 
 def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of what proofs give: of two models in the folder itself; of a property, the folder says
-    what it is, and has the proofs as its parts. Raises CertificateError (which says why there is none), OutOfTimeError.
-    """
+    """Write the certificate of what proofs establish. That two models agree: in the folder itself. A property: the
+    folder states the property, and its parts are the certificates of the proofs. Raises CertificateError (with the
+    reason) if there is none, and OutOfTimeError."""
     if wanted == "equal":
         (proof,) = proofs
         return [(directory, certify_sides(proof, directory, options))]
@@ -41,8 +41,8 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
 def certify_joined(
     proofs: Sequence[Proof], statement: str, texts: dict[str, str], guide: str, directory: Path, options: Options
 ) -> list[Certificate]:
-    """Write the certificate of a statement that proofs give together, each in a folder of its own, before it. Raises as
-    `certify_proofs`."""
+    """Write the certificate of a statement that follows from several proofs; the certificate of each proof is written
+    first, in a folder of its own. Raises as `certify_proofs`."""
     folders = [directory / f"proof-{number}" for number in range(1, len(proofs) + 1)]
     found = [(folder, certify_sides(proof, folder, options)) for folder, proof in zip(folders, proofs, strict=True)]
     names = [folder.name for folder in folders]
@@ -51,7 +51,8 @@ def certify_joined(
 
 
 def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
-    """Write the certificate that two sides agree, by what they were proved by. Raises as `certify_proofs`."""
+    """Write the certificate that two sides agree, in the form for the rule that proved it. Raises as
+    `certify_proofs`."""
     theorem, problem = proof.theorem, proof.problem
     if proof.verdict != "equal" or theorem is None:
         raise CertificateError("only what is proved has a certificate")
@@ -65,7 +66,7 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
     if theorem.rule == "one_form":
         with suppress(RuleError):
             return _but_for_carry_bits(problem, question, texts, directory, options)
-    with suppress(OutOfTimeError):  # by rules of which no tree is written: the whole question, if a proof is found
+    with suppress(OutOfTimeError):  # no certificate is written for the other rules: the whole question is proved again
         again = prove(problem, options, confirm=True)
         if again.verdict == "equal":
             return certify(again, texts, directory, options)
@@ -75,8 +76,9 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
 def _but_for_carry_bits(
     problem: Problem, question: str, texts: dict[str, str], directory: Path, options: Options
 ) -> dict[str, Any]:
-    """Write the certificate that two models are one but for carry bits that no sum needs, which the error bound of each
-    shows, as a part. Raises RuleError where that is not so, and as `certify_proofs`."""
+    """Write the certificate that two models are the same except for carry bits that no sum needs; the error bound of
+    each shows this, as a part of the certificate. Raises RuleError if the models differ otherwise, and as
+    `certify_proofs`."""
     settle, models = Settled(options, needed=False), (problem.left, problem.right)
     bounds = [bound_of(model.unit, settle) for model in models]
     trees = [Written(model.unit).stating([bound], {}) for model, bound in zip(models, bounds, strict=True)]

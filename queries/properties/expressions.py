@@ -1,4 +1,4 @@
-"""Rules: two sides are equal by their expressions, which are one, or have one normal form."""
+"""Rules that two sides are equal because their expressions are the same, or have the same normal form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from smtmodel.unit import Unit
 
 @rule
 def one_expression(problem: Problem) -> Made:
-    """Two units whose results are one expression over the same operands compute the same on every input."""
+    """Two units whose results are the same expression over the same operands compute the same on every input."""
     left, right = units_of(problem, "one_expression")
     if left.result != right.result:
         raise RuleError("one_expression: the expressions are two")
@@ -26,9 +26,9 @@ def one_expression(problem: Problem) -> Made:
 
 @rule
 def one_sum(problem: Reordered) -> Made:
-    """Of an expression without loops, E, let E' have a[order[k]] and b[order[k]] for a[k] and b[k]: its value is that
-    of E on the moved products. If the two have one normal form, in which the terms of a sum have no order, they are
-    equal on every input."""
+    """Let E be an expression without loops, and E' the expression with a[order[k]] and b[order[k]] in place of a[k] and
+    b[k]: the value of E' is that of E on the moved products. If E and E' have the same normal form, in which the terms
+    of a sum have no order, they are equal on every input."""
     if type(problem) is not Reordered or problem.left != problem.right:
         raise RuleError("one_sum: the sides are not one model in two orders")
     if sorted(problem.order) != list(range(problem.left.length)):
@@ -41,8 +41,8 @@ def one_sum(problem: Reordered) -> Made:
 
 @rule
 def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> Made:
-    """Two units over the same operands, each of which computes the same as with an expression (its own, where no
-    theorem is given), compute the same if both expressions have one normal form."""
+    """Let two units have the same operands, and let each compute the same as some expression (its own, if no theorem is
+    given). If both expressions have the same normal form, the units compute the same."""
     forms = []
     for unit, theorem in zip(units_of(problem, "one_form"), (left, right), strict=True):
         goal = SameResults(unit, unit.result) if theorem is None else goal_of(theorem, SameResults, "one_form")
@@ -55,8 +55,8 @@ def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> M
 
 
 def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
-    """Both units, NaNs of every pattern as one where one of them names none. Raises RuleError where operands differ, or
-    the sides are given other inputs."""
+    """Both units; if one of them has no NaN pattern specified, all NaNs are equal in both. Raises RuleError if the
+    operands differ, or if the sides are given different inputs."""
     if type(problem) is not Problem:
         raise RuleError(f"{name}: the sides are given other inputs")
     left, right = problem.left, problem.right
@@ -69,7 +69,7 @@ def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
 
 
 def terms_written_out(node: Node) -> Node:
-    """Without loops."""
+    """The expression with its loops and the terms of its sums written out."""
 
     def terms(item: Node) -> list[Node]:
         return [at_place(item.body, item.level, k) for k in item.places] if isinstance(item, Each) else [item]
@@ -83,7 +83,7 @@ def terms_written_out(node: Node) -> Node:
 
 
 def _moved(node: Node, order: tuple[int, ...]) -> Node:
-    """The expression where the product in place k is that in place order[k]. Raises RuleError where a loop is left."""
+    """The expression with the product in place order[k] for the one in place k. Raises RuleError if a loop remains."""
 
     def leaf(part: Node) -> Node | None:
         if not (isinstance(part, Element) and part.operand in ("a", "b") and part.index is not None):

@@ -1,9 +1,9 @@
-"""Falls found by evaluation alone, on rows shaped for them.
+"""Searches for inputs on which a result falls, by evaluation alone, on rows constructed for that.
 
-A sum that is truncated below its largest exponent falls where the raised operand moves that exponent while it hardly
-rises, and the other terms lie where the coarser cut takes something away. Such rows are built: neighbours in value
-whose exponents differ, and all other terms at the cutting distance. No solver is needed, and nothing is claimed if
-no row falls.
+A sum that truncates its terms at a distance below the largest exponent falls if the raised operand increases that
+exponent while its value hardly rises, and the truncation at the higher place removes something from the other terms.
+Such rows are built: the raised operand takes two neighbouring values whose exponents differ, and all other terms are at
+the truncation distance. No solver is needed, and nothing is claimed if no row falls.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Reals = NDArray[np.float64]
 
 ROWS = 4096  # of each kind
 PAIRS = 1 << 20  # products from which neighbours in value are taken
-SPREAD = 4  # binary orders of magnitude for the raised product, all of which subnormal factors reach
+SPREAD = 4  # binary orders of magnitude of the raised product; subnormal factors reach all of them
 NEAR = (-10, 20)  # exponents of sums
 SEEDS = 4
 
 
 def find_fall(problem: Monotonic) -> Witness | None:
-    """A replayed and shrunk fall, or None."""
+    """A replayed and shrunk input on which the result falls, or None."""
     for seed in range(1, SEEDS + 1):
         rng = np.random.default_rng(seed)
         tables = [sample_rows(problem.layout, ROWS, seed), _shaped(problem, rng), *_carried(problem, rng)]
@@ -47,12 +47,13 @@ def find_fall(problem: Monotonic) -> Witness | None:
 
 
 def _smallest(problem: Monotonic, rows: list[Row]) -> Row:
-    """What the row with the fewest nonzero patterns shrinks to."""
+    """The shrunk form of the row with the fewest nonzero patterns."""
     return shrink(problem, min(rows, key=lambda row: sum(pattern != 0 for pattern in row)))
 
 
 def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
-    """Rows in which the raised operand moves the largest exponent and the other terms are at the cutting distance."""
+    """Rows in which the raised operand changes the largest exponent and the other terms are at the truncation
+    distance."""
     model, k, count = problem.left, problem.raised, problem.length
     columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
     if k is None:
@@ -62,7 +63,7 @@ def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
         factors, highest, sign = _close_products(problem, rng)
         columns[k], columns[count + k], columns[-2], columns[-1] = factors
     bits = _kept(model)
-    # the last places above and below the coarser cut; one distance for a whole row, or another for each term
+    # the last places above and below the higher truncation; one distance for a whole row, or one for each term
     distance = bits + rng.integers(-3, 4, ROWS)
     scale = _scale(problem, columns, highest - distance if k is None else 0 * highest)
     scattered = rng.random(ROWS) < 0.3
@@ -81,8 +82,8 @@ def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
 
 
 def _scale(problem: Monotonic, columns: list[Table], wanted: Lanes) -> Lanes:
-    """Set all scales to powers of two of which a pair multiplies a product by about 2^wanted: the exponent that it does
-    multiply by (0 for a model without scales)."""
+    """Set all scales to powers of two such that each pair multiplies a product by about 2^wanted. Gives the exponent by
+    which it does multiply (0 for a model without scales)."""
     fmt, count = problem.left.scale, problem.layout.scales
     if fmt is None:
         return 0 * wanted
@@ -95,8 +96,8 @@ def _scale(problem: Monotonic, columns: list[Table], wanted: Lanes) -> Lanes:
 
 
 def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
-    """Rows in which the raised product lifts its step's result to a power of two, from the number below it, and the
-    next step's products are at the cutting distance."""
+    """Rows in which the raised product lifts its step's result from the number below a power of two to that power, and
+    the next step's products are at the truncation distance."""
     model, count, k, precision = problem.left, problem.length, problem.raised, problem.left.d.precision
     lowest = model.a.emin + model.b.emin - model.b.fraction + precision
     lowest, highest = max(lowest, NEAR[0]), min(model.a.emax + model.b.emax, NEAR[1])
@@ -120,7 +121,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
         (len(columns) - 2, power - precision),
         *((other, power - distance) for other in model.blocks[step + 1]),
     ]
-    tie = int(rng.integers(0, len(risen) - 1)) + 1  # one of them may bring the sum beside a tie
+    tie = int(rng.integers(0, len(risen) - 1)) + 1  # one of them may bring the sum next to a tie
     risen[tie] = (
         risen[tie][0],
         np.where(rng.random(ROWS) < 0.5, power - precision + rng.integers(-1, 2, ROWS), risen[tie][1]),
@@ -133,25 +134,26 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
 
 
 def _kept(model: Model) -> int:
-    """How far below its largest term a sum is truncated, or rounded."""
+    """How many bits below its largest term a sum is truncated or rounded."""
     kept = [bits for node in walk(model.unit.result) if isinstance(node, Sum) for bits in node.bits_of_terms]
     return min(kept, default=model.d.precision)
 
 
 def _power(fmt: Format, exponent: Lanes) -> Table:
-    """Powers of two, subnormal ones where they must be."""
+    """Patterns of powers of two, subnormal where the exponent requires it."""
     return _signed(fmt, np.zeros(len(exponent), dtype=np.int64), _fields(fmt, exponent).astype(np.uint64))
 
 
 def _pattern(fmt: Format, sign: Lanes, exponent: Lanes, rng: np.random.Generator) -> Table:
-    """Powers of two, subnormal ones where they must be, some of them with all bits of the significand set."""
+    """Patterns of powers of two, subnormal where the exponent requires it; some normal ones have all fraction bits
+    set."""
     fields = _fields(fmt, exponent)
     fields += np.where((exponent >= fmt.emin) & (rng.random(len(exponent)) < 0.3), (1 << fmt.fraction) - 1, 0)
     return _signed(fmt, sign, np.minimum(fields, fmt.largest_field).astype(np.uint64))
 
 
 def _fields(fmt: Format, exponent: Lanes) -> Lanes:
-    """Exponent and fraction fields of powers of two."""
+    """The exponent and fraction fields of powers of two, as integers."""
     fields = (np.clip(exponent, fmt.emin, fmt.emax) + fmt.bias) << fmt.fraction
     depth = np.clip(fmt.fraction - (fmt.emin - exponent), 0, max(fmt.fraction - 1, 0))
     return np.where(exponent < fmt.emin, np.int64(1) << depth, fields) if fmt.subnormals else fields
@@ -163,7 +165,7 @@ def _signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
 
 
 def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Table], Lanes, Lanes]:
-    """A power of two and the number below it, rising; the larger exponent, and the sign."""
+    """A power of two and the number below it, in rising order; the exponent of the power, and the sign."""
     lowest, highest = min(fmt.emin + 1, fmt.emax), fmt.emax
     near = rng.integers(-8, 9, ROWS)
     exponent = np.where(rng.random(ROWS) < 0.5, near, rng.integers(lowest, highest + 1, ROWS))
@@ -175,7 +177,8 @@ def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Tab
 
 
 def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[Table], Lanes, Lanes]:
-    """Pairs of products, neighbours in value among many, whose exponents (as sums of those of the factors) differ."""
+    """The factors of pairs of products with close values whose exponents (the sums of the factors' exponents) differ;
+    the larger exponent; and the sign for the other terms."""
     a, b, normal = problem.left.a, problem.left.b, problem.inputs.normal
     top = 0 if normal else min(0, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
     value = max(top - int(rng.integers(0, SPREAD)), a.emin + b.emin)
@@ -192,15 +195,15 @@ def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[
         _signed(a, sign, left[before].astype(np.uint64)), _signed(b, none, right[before].astype(np.uint64)),
         _signed(a, sign, left[after].astype(np.uint64)), _signed(b, none, right[after].astype(np.uint64)),
     ]  # fmt: skip
-    # where the larger exponent comes with the smaller magnitude, the other terms gain instead
+    # where the smaller magnitude has the larger exponent, the other terms gain instead
     turned = (nominal[before] > nominal[after]) ^ (sign == 1)
     return factors, np.maximum(nominal[before], nominal[after]), np.where(turned, 1 - sign, sign)
 
 
 @lru_cache(maxsize=2 * SPREAD)
 def _closest(a: Format, b: Format, normal: bool, value: int) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes]:
-    """Magnitudes of factors, the exponents of their products, and places of two of these whose exponents differ and
-    whose values are the closest, the smaller one first."""
+    """Magnitudes of factors, the exponents of their products, and the indices of pairs of these products whose
+    exponents differ and whose values are the closest, the smaller one first."""
     left, right, products, nominal = map(np.concatenate, zip(*_pairs(a, b, normal, value), strict=True))
     small, large = _neighbouring(products, nominal)
     gap = (products[large] - products[small]) * np.exp2(-np.maximum(nominal[small], nominal[large]).astype(np.float64))
@@ -210,8 +213,8 @@ def _closest(a: Format, b: Format, normal: bool, value: int) -> tuple[Lanes, Lan
 
 
 def _neighbouring(products: Reals, nominal: Lanes) -> tuple[Lanes, Lanes]:
-    """Pairs of places of neighbouring values, the smaller first: of each value the lowest exponent beside the highest
-    of its neighbour, and the other way round, where these differ."""
+    """Pairs of indices of neighbouring values, the smaller first: the lowest exponent of each value with the highest of
+    its neighbour, and the highest with the lowest, where these differ."""
     order = np.lexsort((nominal, products))
     rises = np.flatnonzero(np.diff(products[order]) > 0)
     lowest, highest = order[np.r_[0, rises + 1]], order[np.r_[rises, len(order) - 1]]
@@ -222,8 +225,8 @@ def _neighbouring(products: Reals, nominal: Lanes) -> tuple[Lanes, Lanes]:
 
 
 def _pairs(a: Format, b: Format, normal: bool, value: int) -> Iterator[tuple[Lanes, Lanes, Reals, Lanes]]:
-    """Magnitudes of factors, one of which may be subnormal, with their products, which lie between 2^value and
-    2^(value + 2), and the sums of their exponents (as the unit sees them: subnormals have no hidden bit)."""
+    """Magnitudes of factors, one of which may be subnormal, with their products, between 2^value and 2^(value + 2), and
+    the sums of their exponents (as the unit sees them: subnormals have no hidden bit)."""
     for x, y in _significands(a, b, normal):
         magnitude = np.floor(np.log2(x)).astype(np.int64) + np.floor(np.log2(y)).astype(np.int64)
         for more in (0, 1):
@@ -240,7 +243,8 @@ def _pairs(a: Format, b: Format, normal: bool, value: int) -> Iterator[tuple[Lan
 
 
 def _significands(a: Format, b: Format, normal: bool) -> Iterator[tuple[Lanes, Lanes]]:
-    """Pairs of significands as integers: of normal numbers, and with one of a subnormal one; all, or PAIRS of them."""
+    """Pairs of significands as integers: both of normal numbers, or one of a subnormal number; all pairs, or PAIRS
+    random ones."""
     rng = np.random.default_rng(1)
     for low_a, low_b in ((False, False), (True, False), (False, True)):
         if any(low and (normal or not fmt.subnormals or not fmt.fraction) for low, fmt in ((low_a, a), (low_b, b))):
@@ -258,7 +262,7 @@ def _significands(a: Format, b: Format, normal: bool) -> Iterator[tuple[Lanes, L
 
 
 def _joined(fmt: Format, significand: Lanes, exponent: Lanes) -> Lanes:
-    """Fields of a significand (below 2^fraction for subnormals) and an exponent."""
+    """The fields of numbers with these significands (below 2^fraction for subnormals) and exponents."""
     hidden = significand >> fmt.fraction
     fraction = significand & ((1 << fmt.fraction) - 1)
     fields: Lanes = np.where(hidden == 1, ((exponent + fmt.bias) << fmt.fraction) + fraction, fraction)

@@ -1,4 +1,4 @@
-"""Two sides are equal by their expressions: a tactic, which calls the rules and is not trusted."""
+"""Proofs that two sides are equal by their expressions: a tactic that calls the rules and is not trusted."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ ANY_ORDER = "the expressions are one, in which terms of a sum have no order"
 
 
 def by_form(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:
-    """The proof that both sides are equal by their expressions, if they are. An interrupt is raised."""
+    """The proof that both sides are equal by their expressions; None if there is none. Raises KeyboardInterrupt."""
     return by_expression(problem) or by_rewriting(problem, options, confirm)
 
 
 def by_expression(problem: Problem) -> Proof | None:
-    """The proof that both sides are one expression over the same operands; None where they are not."""
+    """The proof that both sides are the same expression over the same operands; None if they are not."""
     try:
         if isinstance(problem, Reordered):
             return Proof(problem, "equal", why=ANY_ORDER, theorem=one_sum(problem))
@@ -38,8 +38,8 @@ def by_expression(problem: Problem) -> Proof | None:
 
 
 def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:
-    """The proof that both models have one normal form; None if they have not, or a lemma stayed open. An interrupt is
-    raised."""
+    """The proof that both models have the same normal form; None if they do not, or if a lemma is not proved. Raises
+    KeyboardInterrupt."""
     start = time.monotonic()
     try:
         units = units_of(problem, "by_rewriting")
@@ -61,7 +61,8 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
 
 
 def _kept(node: Node) -> frozenset[Hashable]:
-    """What no rule of rewriting changes: two expressions that differ in it have no normal form in common."""
+    """The parameters of an expression that no rewriting rule changes: two expressions that differ in them have no
+    common normal form."""
     found = set[Hashable]()
     for part in walk(node):
         if isinstance(part, FusedSum):

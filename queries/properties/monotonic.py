@@ -1,7 +1,7 @@
 """Monotonicity: does the result ever fall when one operand rises?
 
-The rule about nodes (queries/proof/rises.py) is tried first, then concrete rows shaped for a fall, at last the solvers
-are asked: small questions, then the whole.
+The rule about nodes (queries/proof/rises.py) is tried first, then concrete rows constructed for a fall; finally the
+solvers are asked: restricted queries, then the whole one.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ from queries.search.distinguish import Options, distinguish
 
 LEMMA_SECONDS = 20.0  # for one lemma about the datapath
 BY_RISES = "where the largest exponent of a sum moves, what moved it has risen by more than the other terms lose"
-CONFIRM_SHARE = 0.25  # of the time, at most, for the confirmation of all operands' proofs
+CONFIRM_SHARE = 0.25  # of the time, at most, for cross-checking the proofs of all operands
 
 
 def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proof:
-    """Prove that there is no fall, or find one. An interrupt ends the work. Raises SolverFaultError."""
+    """Prove that the result never falls, or find an input on which it does. An interrupt ends the work. Raises
+    SolverFaultError."""
     start, proof = time.monotonic(), Proof(problem)
     try:
         if not _by_nodes(problem, options, proof, confirm):
@@ -45,7 +46,7 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
 
 
 def _by_nodes(problem: Monotonic, options: Options, proof: Proof, confirm: bool) -> bool:
-    """Whether it follows by a rule from the nodes of the unit."""
+    """Whether the rule about nodes proves the problem; if so, the theorem is entered in `proof`."""
     settle = Settled(options, confirm, LEMMA_SECONDS)
     try:
         of = problem.left.unit, problem.raised, problem.inputs.normal
@@ -58,7 +59,8 @@ def _by_nodes(problem: Monotonic, options: Options, proof: Proof, confirm: bool)
 
 
 def _for_confirmation(problem: Monotonic, options: Options, spent: float) -> Options:
-    """The property has a problem for each step at least, and what confirms one must leave time to prove the others."""
+    """The time limit for cross-checking one proof: the property has at least one problem for each step, and time must
+    remain to prove the others."""
     if options.timeout is None:
         return options
     share = options.timeout * CONFIRM_SHARE / len(exchangeable(problem.left))

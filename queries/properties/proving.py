@@ -1,4 +1,4 @@
-"""All the problems of a property, one after another within one limit of time.
+"""Proves all problems of a property, one after another, within one time limit.
 
 A model that is monotonic in one product of a step, and whose result does not depend on the order of the products in
 that step, is monotonic in each of them: the order is proved once, and the other products need no proof of their own.
@@ -27,8 +27,9 @@ from smtmodel.progress import Pieces
 
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:
-    """The first difference, or an interrupt, ends it. What is proved by the order of products stands for the problems
-    about these. Raises FaultError where an evaluation contradicts what was proved."""
+    """The proofs of `problems`; the first difference, or an interrupt, ends the work. A product that another product's
+    rise and the order of products cover gets no proof of its own. Raises FaultError if an evaluation contradicts what
+    was proved."""
     proofs = _Proving(options, confirm).run(problems)
     evaluated = not all(proof.theorem is not None and proof.theorem.rule == "one_expression" for proof in proofs)
     if evaluated and verdict_of(proofs) == "equal" and not any(proof.interrupted for proof in proofs):
@@ -37,7 +38,7 @@ def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> l
 
 
 def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:
-    """The verdict on a property: of "equal" there is a theorem. Raises FaultError where there is not."""
+    """The verdict on a property. Raises FaultError if it is "equal" and no theorem says so."""
     verdict = verdict_of(proofs)
     if verdict == "equal" and proofs:
         established(wanted, proofs)
@@ -45,13 +46,13 @@ def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:
 
 
 def stands(proof: Proof) -> bool:
-    """Whether a proof that two sides are equal is a theorem about them."""
+    """Whether a proof that two sides are equal has a theorem that says so."""
     return proof.theorem is not None and proof.theorem.goal == SidesAgree(proof.problem)
 
 
 def established(wanted: str, proofs: Sequence[Proof]) -> Theorem:
-    """The theorem that a verdict "equal" rests on: of two models that they agree, of one that it has the property.
-    Raises FaultError where the proofs do not give it."""
+    """The theorem that the verdict "equal" rests on: that two models agree, or that one model has the property. Raises
+    FaultError if the proofs do not give it."""
     first, known = proofs[0].problem, [proof.theorem for proof in proofs if proof.theorem is not None]
     if wanted == "equal":
         (theorem,) = known
@@ -70,7 +71,8 @@ def established(wanted: str, proofs: Sequence[Proof]) -> Theorem:
 
 
 def _elsewhere(problem: Problem, proofs: Sequence[Proof]) -> Theorem | None:
-    """That a product may rise, from the rise of another one and the orders that are known to be without effect."""
+    """The theorem that the result does not fall when a product rises, derived from the theorem about another product
+    and the orders that are known to have no effect; None if it does not follow."""
     known = [proof.theorem for proof in proofs if proof.theorem is not None]
     orders = [one for one in known if isinstance(one.goal, SidesAgree) and isinstance(one.goal.problem, Reordered)]
     for one in known:
@@ -80,7 +82,7 @@ def _elsewhere(problem: Problem, proofs: Sequence[Proof]) -> Theorem | None:
 
 
 def verdict_of(proofs: Sequence[Proof]) -> Verdict:
-    """What several proofs say together: one difference refutes, and all must be proved."""
+    """The verdict of several proofs together: "different" if one is, "equal" if all are."""
     verdicts = {proof.verdict for proof in proofs}
     return "different" if "different" in verdicts else "unknown" if "unknown" in verdicts else "equal"
 
@@ -105,12 +107,13 @@ class _Proving:
                 if proof.verdict == "different":
                     break
         except KeyboardInterrupt:
-            if not any(proof.interrupted for proof in self.proofs):  # between two proofs: what is left is not proved
+            if not any(proof.interrupted for proof in self.proofs):  # between two proofs: the one reached is not proved
                 self.proofs += [Proof(problem, interrupted=True) for problem in reached]
         return self.proofs
 
     def _prove(self, problem: Problem) -> Proof:
-        """An interrupted proof is kept, and ends the work. Raises KeyboardInterrupt."""
+        """The proof of a problem within the time that remains. An interrupted proof is kept. Raises KeyboardInterrupt
+        after it, and FaultError for a proof of "equal" without a theorem."""
         left = self.options.timeout
         if left is not None:
             left = max(0.0, left - self.spent)
@@ -134,7 +137,8 @@ class _Proving:
         self.options.progress("")
 
     def _by_symmetry(self, problem: Monotonic) -> bool:
-        """Whether another product of the same step has been proved, and the order of that step is of no effect."""
+        """Whether the proof follows from another product of the same step that has been proved, and from the order of
+        that step having no effect."""
         group = next((group for group in exchangeable(problem.left) if problem.raised in group), ())
         proved = any(
             isinstance(proof.problem, Monotonic) and proof.problem.raised in group and proof.verdict == "equal"

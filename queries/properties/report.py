@@ -1,4 +1,4 @@
-"""Proofs as documents: what JSON says of them."""
+"""Proofs as JSON documents."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from smtmodel.vectors import Vector, to_hex
 
 
 def proof_key(problems: Sequence[Problem], wanted: str, confirm: bool) -> str:
-    """The key of the whole result in the store."""
+    """The key in the store of the result for all problems of a property."""
     return result_key("prove", confirm=confirm, property=wanted, problems=[repr(problem) for problem in problems])
 
 
 def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
-    """What `prove --json` prints of proofs."""
+    """The document that `prove --json` prints for proofs of the property `wanted`."""
     lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     confirmed = all(proof.confirmations for proof in proofs if proof.lemmas) and bool(lemmas)
     return {
@@ -35,7 +35,7 @@ def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
 
 
 def proof_json(proof: Proof) -> dict[str, Any]:
-    """One of them: its sides, lemmas, and the vector on which the sides differ."""
+    """The JSON object of one proof: its sides, its lemmas, and the vector on which the sides differ."""
     problem = proof.problem
     return {
         "left": problem.left.reference,
@@ -63,7 +63,8 @@ def proof_json(proof: Proof) -> dict[str, Any]:
 
 
 def _witness_json(proof: Proof) -> dict[str, Any] | None:
-    """The input on which the sides differ: one vector a side, and the replayed results."""
+    """The input on which the sides differ, as one vector for each side, with the replayed results; None if there is
+    none."""
     problem, witness = proof.problem, proof.witness
     if witness is None:
         return None

@@ -1,4 +1,4 @@
-"""Sign symmetry of a unit: a tactic, which calls the rule and is not trusted."""
+"""Sign symmetry of a unit: a tactic that calls the rule and is not trusted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LEMMA_SECONDS = 10.0
 
 
 def symmetry_of(unit: Unit, settle: Settled) -> Theorem:
-    """That the result is negated, as a value. Raises RuleError where the rule does not say so."""
+    """The theorem that the result is negated, as a value, if every a and c is. Raises RuleError if the rule does not
+    give it."""
     known: dict[Node, Theorem] = {}
 
     def of(node: Node) -> Theorem:
@@ -39,7 +40,8 @@ def symmetry_of(unit: Unit, settle: Settled) -> Theorem:
 
 
 def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:
-    """The proof of a model's symmetry by its nodes, if the rule gives it. An interrupt is raised."""
+    """The proof of a model's symmetry by the rule about nodes; None if the rule does not give it. Raises
+    KeyboardInterrupt."""
     if problem.compare != "value":
         return None
     start, settle = time.monotonic(), Settled(options, confirm, LEMMA_SECONDS, needed=False)

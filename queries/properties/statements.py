@@ -22,7 +22,7 @@ from smtmodel.unit import added_together
 
 @dataclass(frozen=True)
 class Reordered(Problem):
-    """A model against itself with its products in another order: `order[k]` is the product in place k."""
+    """A model compared with itself with its products in another order: `order[k]` is the product in place k."""
 
     order: tuple[int, ...] = ()
 
@@ -37,8 +37,8 @@ class Reordered(Problem):
 
 @dataclass(frozen=True)
 class Negated(Problem):
-    """A model against itself with every a and c negated, and the result negated back. Raises ParameterError where one
-    of these has no sign."""
+    """A model compared with itself with every a and c negated, and the result negated back. Raises ParameterError if a,
+    c or d has no sign."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,12 +48,12 @@ class Negated(Problem):
                 raise ParameterError(name, f"{fmt.name} has no sign: {name} cannot be negated")
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
-        left = self.compute(operands, traced)  # the first of two maxima of the same terms is the one that is kept
+        left = self.compute(operands, traced)  # of two maxima of the same terms the first one is kept
         right = self.compute(self.moved(operands), traced)
         return left, replace(right, d=negated(right.d, self.right.d))
 
     def compute(self, operands: Operands[Bits], traced: bool = True) -> Evaluation:
-        """What is to be symmetric."""
+        """The evaluation that should be symmetric."""
         return evaluate_on(self.left, operands, traced)
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
@@ -67,9 +67,10 @@ class Negated(Problem):
 
 @dataclass(frozen=True)
 class Monotonic(Problem):
-    """A model against itself with one operand raised: the addend (`raised` is None), or one product. They "differ"
-    where the result falls; a NaN neither rises nor falls. A product rises if its value does: another pair of factors
-    with the same product does not count as an increase, though units may align it elsewhere."""
+    """A model compared with itself with one operand raised: the addend (`raised` is None), or one product. The sides
+    "differ" if the result falls; a NaN neither rises nor falls. A product rises if its value does: another pair of
+    factors with the same product does not count as an increase, though units may align it elsewhere. Raises
+    ParameterError if the operand cannot rise, because only zeros are admitted."""
 
     raised: int | None = None
 
@@ -124,7 +125,7 @@ class Monotonic(Problem):
 
 @dataclass(frozen=True)
 class Exact(Problem):
-    """A model against the exact sum of its inputs, rounded once."""
+    """A model compared with the exact sum of its inputs, rounded once."""
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -132,20 +133,20 @@ class Exact(Problem):
 
 
 def _reach(zeros: Mapping[str, str], *names: str) -> str:
-    """Why zeros alone are admitted, in parentheses."""
+    """The reason why only zeros are admitted, in parentheses; empty if none is given."""
     found = next((zeros[name] for name in names if name in zeros), "")
     return f" ({found})" if found else ""
 
 
 def exchangeable(model: Model) -> list[Sequence[int]]:
-    """The products that one step, scale block or group adds: those whose order may be without effect."""
+    """Groups of products whose order may have no effect: those that one step, scale block or group adds."""
     if model.scale is None:
         return list(model.blocks)
     return [part for step in model.blocks for part in _parts(step, _scaled_together(model))]
 
 
 def _scaled_together(model: Model) -> int:
-    """The products, one after another, that are scaled alike and added in one sum."""
+    """How many consecutive products have the same scales and are added in one sum."""
     sums = [
         node.term for node in walk(model.unit.result) if isinstance(node, Scale) and isinstance(node.term, ExactSum)
     ]
@@ -154,8 +155,8 @@ def _scaled_together(model: Model) -> int:
 
 
 def reordered_groups(model: Model) -> list[Sequence[int]]:
-    """The products whose order is asked about: those of each step, scale block or group; a chain of single products is
-    reordered as a whole."""
+    """The groups of products whose order is asked about: those of each step, scale block or group; a chain of single
+    products is one group."""
     groups = exchangeable(model)
     if all(len(group) == 1 for group in groups):
         groups = [[k for group in groups for k in group]]
@@ -163,13 +164,14 @@ def reordered_groups(model: Model) -> list[Sequence[int]]:
 
 
 def reorderings(model: Model) -> list[Reordered]:
-    """What generates every order inside each group."""
+    """Reorderings that generate every order within each group."""
     found = [problem for group in reordered_groups(model) for problem in reorderings_of(model, group)]
-    return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations differ soonest
+    return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations show a difference soonest
 
 
 def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
-    """An exchange of the first two of some products and a rotation of all: these two generate every order."""
+    """The exchange of the first two products of a group and the rotation of the group: these two generate every
+    order."""
     found = []
     for moved in sorted({(group[1], group[0], *group[2:]), (*group[1:], group[0])}) if len(group) > 1 else ():
         order = list(range(model.length))
@@ -180,8 +182,9 @@ def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
 
 
 def symmetries_of(model: Model, group: Sequence[int]) -> list[Reordered]:
-    """Reorderings that bring any of some exchangeable products to the place of any other, and are without effect if
-    any are: where even and odd products are summed apart, of one kind among themselves, and of all of both kinds."""
+    """Reorderings that together bring each product of an exchangeable group to the place of every other, and have no
+    effect if any have none. If even and odd products are summed separately, these are reorderings of the first kind,
+    and the exchange of both kinds; otherwise `reorderings_of`."""
     parts = {part for part in added_together(model.unit) if part < set(group)}
     if len(parts) != 2 or set().union(*parts) != set(group):
         return reorderings_of(model, group)
@@ -202,7 +205,7 @@ def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:
 
 
 def negations(model: Model) -> list[Negated]:
-    """Negating every a and c negates the result; +0 and -0 count as one."""
+    """Negating every a and c negates the result; +0 and -0 are equal."""
     return [Negated(model, model, compare="value")]
 
 
@@ -212,13 +215,13 @@ def raised_addend(model: Model) -> list[Monotonic]:
 
 
 def raised_products(model: Model) -> list[Monotonic]:
-    """The result does not fall when one product rises, whichever it is."""
+    """The result does not fall when any one product rises."""
     return [Monotonic(model, model, raised=k) for k in range(model.length)]
 
 
 def paddings(model: Model) -> list[Problem]:
-    """Every shorter dot product that the model has equals the whole one with zeros in the products beyond. Raises
-    ParameterError where there is none."""
+    """Every shorter dot product of the model equals the whole one with zeros in the remaining products. Raises
+    ParameterError if there is no shorter one."""
     if model.member is None:
         raise ParameterError("length", f"{model.reference} is a unit file: it has one length, no shorter dot product")
     found = []
@@ -226,7 +229,7 @@ def paddings(model: Model) -> list[Problem]:
         try:
             shorter = with_parameters(model, {"length": length})
         except ParameterError:
-            continue  # its blocks, groups or scales do not come out even
+            continue  # the length is not a whole number of its blocks, groups or scales
         found.append(Problem(shorter, model))
     if not found:
         raise ParameterError("length", f"{model.reference} has no shorter dot product that zeros could be added to")
@@ -234,14 +237,16 @@ def paddings(model: Model) -> list[Problem]:
 
 
 def exactness(model: Model) -> list[Problem]:
-    """The result is the exact sum, rounded once as the model rounds its results."""
+    """The result is the exact sum, rounded once as the model rounds its results. Raises ParameterError for models with
+    scales."""
     if model.scale is not None:
         raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
     return [Exact(model, _exact_sum(model), compare="value")]
 
 
 def _exact_sum(model: Model) -> Model:
-    """The exact sum of all products and c, as they are, rounded once as the results are: it flushes nothing."""
+    """The model that rounds the exact sum of all products and c once, as the results are rounded; it flushes no
+    subnormals. Raises ParameterError if the model does not read each of a, b and c."""
     unit, loop = model.unit, Index(0, ((1, 1),))
     if not {"a", "b", "c"} <= {node.operand for node in walk(unit.result) if isinstance(node, Element)}:
         raise ParameterError("inputs", f"{model.reference} does not read each of a, b and c")
@@ -262,8 +267,9 @@ PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {
 
 
 def problems_of(wanted: str, model: Model, inputs: Inputs, compare: Compare | None = None) -> list[Problem]:
-    """The problems that must all come out equal for a property to hold on the admitted inputs. Raises ParameterError
-    for restrictions that admit no input, or under which the problems would not say the same together as apart."""
+    """The problems of a property: it holds on the admitted inputs if the sides of all of them are equal. Raises
+    ParameterError for restrictions that admit no input, or under which the problems together would not mean the
+    property."""
     if inputs.zero_terms and wanted in ("order-independent", "zero-padding"):
         raise ParameterError("zero_terms", f"{wanted} is asked with all products free")
     found = [problem for problem in PROPERTIES[wanted](model) if not _fixed(problem, inputs)]
@@ -273,5 +279,5 @@ def problems_of(wanted: str, model: Model, inputs: Inputs, compare: Compare | No
 
 
 def _fixed(problem: Problem, inputs: Inputs) -> bool:
-    """Whether the product that is to rise is fixed to zero."""
+    """Whether a problem asks about a rising product that the inputs fix to zero."""
     return isinstance(problem, Monotonic) and problem.raised is not None and problem.raised in inputs.zero_terms

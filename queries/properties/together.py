@@ -1,4 +1,4 @@
-"""Rules: what several problems give together, the property of a model."""
+"""Rules that conclude a property of a model from several problems."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ORDER = "order-independent"
 
 @dataclass(frozen=True)
 class HasProperty:
-    """On the admitted inputs, results compared so, a model has a property: order-independent, its result is the same
-    in every order of the products of each step (`reordered_groups`); any other, the sides of each of its problems
-    agree, which is what the property means (`problems_of`)."""
+    """A model has a property on the admitted inputs, its results compared as `compare` says. Order-independent: its
+    result is the same in every order of the products of each step (`reordered_groups`). Any other: the sides of each of
+    its problems agree, which is what the property means (`problems_of`)."""
 
     wanted: str
     model: Model
@@ -35,10 +35,10 @@ class HasProperty:
 
 @rule
 def every_order(model: Model, inputs: Inputs, compare: Compare, parts: Sequence[Theorem]) -> Made:
-    """Let f(x) = f(x.g) for g the exchange of the first two products of a group, and for g the rotation of all of it,
-    and all admitted x. The admitted x are restricted alike in each product, so that x.g is admitted too, and f(x) =
-    f(x.g) for every g that the two generate: every order of the group. Orders of several groups are made one after
-    another. Equality of results, as patterns with all NaNs one or as values, is transitive."""
+    """Let f(x) = f(x.g) for all admitted x, where g is the exchange of the first two products of a group, or the
+    rotation of the whole group. The admitted x are restricted alike in each product, so that x.g is admitted too, and
+    f(x) = f(x.g) for every g that the two generate: every order of the group. Orders of several groups are composed.
+    Equality of results, as patterns with all NaNs equal or as values, is transitive."""
     if inputs.zero_terms:
         raise RuleError("every_order: some products stand fixed")
     orders = _orders(model, inputs, compare, parts, "every_order")
@@ -54,7 +54,7 @@ def every_order(model: Model, inputs: Inputs, compare: Compare, parts: Sequence[
 
 @rule
 def each_part(wanted: str, model: Model, inputs: Inputs, compare: Compare, parts: Sequence[Theorem]) -> Made:
-    """A property other than that of the order is by definition that the sides of each of its problems agree."""
+    """A property other than order-independence means by definition that the sides of each of its problems agree."""
     if wanted == ORDER:
         raise RuleError("each_part: every order is more than two")
     try:
@@ -69,10 +69,10 @@ def each_part(wanted: str, model: Model, inputs: Inputs, compare: Compare, parts
 
 @rule
 def raised_elsewhere(problem: Problem, known: Theorem, parts: Sequence[Theorem]) -> Made:
-    """Let f not fall when product j rises, and f(x) = f(x.g) for every g of some orders, bit by bit but for NaNs, and
-    so for all that they generate. Let one of these, h, bring the product of place k to place j. If x' is x with
-    product k raised, x'.h is x.h with product j raised, and f(x) = f(x.h) <= f(x'.h) = f(x'), or one is a NaN. The
-    admitted inputs are restricted alike in each product."""
+    """Let f not fall when product j rises, and let f(x) = f(x.g), bit by bit with all NaNs equal, for some orders g,
+    and so for all orders that they generate. Let h be one of these that brings the product of place k to place j. If x'
+    is x with product k raised, x'.h is x.h with product j raised, and f(x) = f(x.h) <= f(x'.h) = f(x'), or one of them
+    is a NaN. The admitted inputs are restricted alike in each product."""
     proved: Problem = goal_of(known, SidesAgree, "raised_elsewhere").problem
     if type(problem) is not Monotonic or type(proved) is not Monotonic or problem.left != problem.right:
         raise RuleError("raised_elsewhere: it is about the rise of a product of one model")
@@ -95,8 +95,8 @@ def raised_elsewhere(problem: Problem, known: Theorem, parts: Sequence[Theorem])
 
 @rule
 def negates(problem: Negated, known: Theorem) -> Made:
-    """If a unit's result turns when every a and c is negated, then f(a, b, c) = -f(-a, b, -c) as a value: a NaN twice,
-    two zeros, or numbers of opposite signs."""
+    """If a unit's result is negated when every a and c is negated (`Turns`), then f(a, b, c) = -f(-a, b, -c) as a
+    value: both are NaN, both are zero, or they are equal numbers."""
     goal: Turns = goal_of(known, Turns, "negates")
     if type(problem) is not Negated or problem.left != problem.right or problem.compare != "value":
         raise RuleError("negates: it is about the values of one model")
@@ -109,7 +109,7 @@ def negates(problem: Negated, known: Theorem) -> Made:
 @rule
 def does_not_fall(problem: Monotonic, known: Theorem) -> Made:
     """If a unit's result does not fall when an operand rises, the two sides of the problem do not differ, whichever
-    inputs are admitted; where only normal numbers are looked at, they alone must be."""
+    inputs are admitted; if this is known of normal numbers alone, the problem must admit no others."""
     goal: Rises = goal_of(known, Rises, "does_not_fall")
     if type(problem) is not Monotonic or problem.left != problem.right:
         raise RuleError("does_not_fall: it is about a product or the addend of one model")
@@ -123,7 +123,7 @@ def does_not_fall(problem: Monotonic, known: Theorem) -> Made:
 def _orders(
     model: Model, inputs: Inputs, compare: Compare, parts: Sequence[Theorem], name: str
 ) -> set[tuple[int, ...]]:
-    """The orders that are known to be without effect. Raises RuleError for a part about anything else."""
+    """The orders that are known to have no effect. Raises RuleError for a part about anything else."""
     orders = set()
     for part in parts:
         problem = goal_of(part, SidesAgree, name).problem
