@@ -129,7 +129,10 @@ class _OfMagnitudes:
 class RoundingLoses(_OfMagnitudes):
     """A magnitude y of f + 4 bits, at any place from below the smallest number of a format with f fraction bits up to
     its largest number, whose rounding is finite and below the largest number: it loses at most 2^-f |y|, or 2^(emin -
-    f) if |y| < 2^emin, half of that to nearest; rounded down it does not rise, rounded up it does not fall."""
+    f) if |y| < 2^emin, half of that to nearest; rounded down it does not rise, rounded up it does not fall.
+
+    Where the result is the largest number nothing needs a solver: there the loss is below one unit (at most half of one
+    to nearest) by what it means that a rounding does not overflow."""
 
     mode: Mode
 
