@@ -150,7 +150,8 @@ class _Evaluation:
 
     def _table(self, table: Sequence[tuple[str, ...]], signals: Sequence[Sequence[Name]]) -> None:
         """Draw the inputs and products in columns. The last two columns, which the pictures also show, are left out if
-        the sheet is too narrow; if it is narrower still, each line becomes a paragraph."""
+        the sheet is too narrow, but where models differ they stand below; if it is narrower still, each line becomes a
+        paragraph."""
         sheet = self.sheet
         marks = [words.is_marked(self.marked, names) for names in signals]
         widths = [max(len(line[column]) for line in table) + 2 for column in range(5)]
@@ -172,12 +173,16 @@ class _Evaluation:
                     if width and part:
                         sheet.text(x, part.rstrip(), "" if names else "mp-small")
                     x += width * LETTER
-            sheet.y += LINE + below
+                sheet.y += LINE + below
+                left_out = [part.strip() for part, width in zip(line, widths, strict=True) if part and not width]
+                if marked and left_out:
+                    sheet.paragraph(f"product: {', '.join(left_out)}", indent=24)
 
     def _folded(self, line: Sequence[str], marked: bool) -> None:
-        """A term as a paragraph: k: a times b."""
-        name, a, b, *_ = line
-        self.sheet.paragraph(f"{name}: {a}{f' times {b}' if b else ''}", marked=marked, indent=8)
+        """A term as a paragraph: k: a times b; where models differ, its product too."""
+        name, a, b, *rest = line
+        product = "".join(f", {part.strip()}" for part in rest if part and marked)
+        self.sheet.paragraph(f"{name}: {a}{f' times {b}' if b else ''}{product}", marked=marked, indent=8)
 
     # -- steps
 

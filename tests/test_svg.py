@@ -155,6 +155,16 @@ def test_the_row_that_parts_is_never_folded() -> None:
     assert rows[39] in fold(rows, Name("", Stage.TERM, "39"))[0]
 
 
+def test_the_product_that_differs_is_shown_on_a_narrow_sheet(tmp_path: Path) -> None:
+    vector = '{"a": ["000f", "3c00", "3c01"], "b": ["0c00", "0c00", "13ff"], "c": "38000001"}'
+    for width in ((), ("--width", "85")):
+        command = ["explain", VOLTA, vector, "--against", f"{VOLTA}@product=normalised", *width]
+        done = CliRunner().invoke(main, [*command, "--svg", str(tmp_path / "p.svg")])
+        assert done.exit_code in (0, 1), done.output
+        shown = " ".join(texts(ET.fromstring((tmp_path / "p.svg").read_text())))
+        assert all(exponent in shown for exponent in ("-26  +0.0000001111", "-33  +")), shown
+
+
 @pytest.mark.parametrize("reference", [NVFP4, *list(INSTRUCTIONS)[::23], "ieee/fma/f64@length=2"])
 def test_any_evaluation_is_a_readable_document(reference: str) -> None:
     model, rng = parse_reference(reference), np.random.default_rng(3)
