@@ -84,7 +84,7 @@ def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     if certificates := document.get("certificates"):
         section.facts.append(("certificate", ", ".join(one["folder"] for one in certificates)))
     if lemmas:
-        section.header = ("lemma", "cuts", "answer", "confirmed by")
+        section.header = ("lemma", "cut-points", "answer", "confirmed by")
         section.rows = [
             (x["name"], str(x["cuts"]), x["answer"], x["confirmed_by"] or "no second solver") for x in lemmas
         ]

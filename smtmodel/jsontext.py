@@ -16,7 +16,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        raise BrokenJsonError(f"not JSON: {error.msg} at column {error.colno}") from None
+        raise BrokenJsonError(f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
     except UnicodeDecodeError as error:
         raise BrokenJsonError(f"not JSON: {error.reason} at byte {error.start}") from None
     except RecursionError:

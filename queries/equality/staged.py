@@ -32,6 +32,7 @@ from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay, shrink
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
+from smtmodel.wording import counted
 
 RESULT = "result"
 SAMPLES = 4096  # random inputs by which signals are matched
@@ -179,7 +180,7 @@ class _Prover:
         UnprovedError."""
 
         def ask(what: str, query: Query, count: int) -> Answer:
-            answers = self.options.ask(query, limit, f"lemma {what}: {count} cuts")
+            answers = self.options.ask(query, limit, f"lemma {what}: {counted(count, 'cut-point')}")
             self.proof.tried += answers
             return answers[0]
 
