@@ -249,7 +249,7 @@ def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is settled at few leaves is validated as the whole unit."""
+    """What is decided at few leaves is validated as the whole unit."""
     for name in ("LONG", "WHOLE"):
         monkeypatch.setattr(f"queries.building.build.{name}", 2)
     asked, root = parse_signature("bf16,bf16,f32", 10), chain([*range(9, -1, -1)])
@@ -259,9 +259,9 @@ def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: 
         rows = np.array([[*v.operands.a, *v.operands.b, v.operands.c] for v in vectors], dtype=np.uint64)
         return [int(d) for d in evaluate_models([Model("x", truth)], rows)[0]]
 
-    settled = Builder([root], asked, ask, Options()).settled()
+    decided = Builder([root], asked, ask, Options()).by_stages()
     rows = Shapes(asked, 7).middle(100)
-    given, *found = evaluate_models([Model("x", truth), *(candidate.model for candidate in settled)], rows)
+    given, *found = evaluate_models([Model("x", truth), *(candidate.model for candidate in decided)], rows)
     assert any((given == d).all() for d in found)
 
 
@@ -371,7 +371,7 @@ def test_a_step_is_shown_by_one_leaf_below_each_of_its_branches() -> None:
 
 
 def test_leaves_that_show_a_step_meet_in_none_below() -> None:
-    """Steps are settled from the last one down: one below that adds something would not be known yet."""
+    """Steps are decided from the last one down: one below that adds something would not be known yet."""
     lanes: list[Node | Leaf] = [*range(16)]
     while len(lanes) > 1:
         half = len(lanes) // 2

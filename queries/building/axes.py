@@ -52,7 +52,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
     def own(choices: Choices) -> list[str]:
         return list(dict.fromkeys(["", *(step.how.format for step in choices.steps[:role])]))
 
-    def settled(choices: Choices) -> Iterator[Choices]:
+    def decided(choices: Choices) -> Iterator[Choices]:
         """As the steps above it."""
         for step in dict.fromkeys(choices.steps[:role]):
             if kind != "fused" or step.fraction_bits is not None:
@@ -142,7 +142,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             yield with_step(choices, role, Step(How(mode), bits, groups=groups, late=Late(bits, bits, align)))
 
     def likely(choices: Choices) -> Iterator[Choices]:
-        for tried in (*settled(choices), *rounded(choices)):
+        for tried in (*decided(choices), *rounded(choices)):
             for start in STARTS:
                 for how in (None, tried.steps[role].how):
                     yield replace(tried, start=start, products=how)
@@ -161,7 +161,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         return [likely, likely_fused, *(few or [roomier])]
     if kind == "fused":
         return [
-            settled,
+            decided,
             fused,
             fused_roomier,
             aligned,
@@ -171,7 +171,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             grouped,
             aligned_elsewhere,
         ]
-    exact: list[Tier] = [settled, rounded, leaving_nearest, elsewhere, leaving, guarded, shortened, stored]
+    exact: list[Tier] = [decided, rounded, leaving_nearest, elsewhere, leaving, guarded, shortened, stored]
     return exact if kind == "exact" else [*exact, lengthened, fused, aligned, unrounded]
 
 

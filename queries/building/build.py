@@ -1,6 +1,6 @@
 """The arithmetic of a device of which nothing is known: its order first, then what each step does, by questions.
 
-Steps are settled one role at a time, from the last one down: its inputs are sums that the steps below pass on as they
+Steps are decided one role at a time, from the last one down: its inputs are sums that the steps below pass on as they
 are. Then come products and what sums begin with, the smallest numbers and zeros, the largest, infinities and NaNs; each
 stage has inputs on which only its own choices can show. Candidates are drafted from the choices of a stage, tried
 against the answers so far, and the next question is the one that splits them best. The unit that is left answers
@@ -41,6 +41,7 @@ from queries.building.naming import SAME_FORM, name_of, of_known_form, same_sign
 from queries.building.roles import Part, adders_of, alike, apart, kinds_of, placements, uniform, words_of
 from queries.building.shapes import Kind, Shapes
 from queries.covering.cover import Change, Cover, Covering
+from queries.order.probe import AskAll
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from queries.search.distinguish import Options
 from queries.search.samples import Table
@@ -56,7 +57,6 @@ from smtmodel.unitfile import parse_unit, unit_text
 from smtmodel.vectors import Vector
 from smtmodel.wording import counted
 
-AskRows = Callable[[Sequence[Vector]], Sequence[int]]
 Verdict = Literal["built", "unexplained", "open"]
 Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
@@ -87,7 +87,7 @@ LIKELY = 5  # tiers of choices that most units have
 APART = 12  # steps that may each have a role of their own
 SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
 NAMED = 40  # of them, from which the nearest is named where none is found
-NEAR = 0.3  # of the answers, that a unit of which one stage is settled again may not give
+NEAR = 0.3  # of the answers, that a unit of which one stage is decided again may not give
 NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are checked against first
@@ -110,7 +110,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Stage:
-    """Choices to settle, in tiers: the next one where no candidate of those before fits. `counts`: the results by which
+    """Choices to decide, in tiers: the next one where no candidate of those before fits. `counts`: the results by which
     candidates are judged. `rank`: its inputs tell about stages from that on. `otherwise`: the stages that are tried
     one after another where no tier fits."""
 
@@ -123,7 +123,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Answered:
     """Questions and their answers."""
 
     rows: Table
@@ -240,7 +240,7 @@ class Builder:
         self,
         roots: Sequence[Node | Leaf],
         asked: Signature,
-        ask: AskRows,
+        ask: AskAll,
         options: Options,
         deadline: float | None = None,
     ) -> None:
@@ -252,12 +252,12 @@ class Builder:
         self.shapes = Shapes(asked)
         self.chance = random.Random(1)
         self.random = np.random.default_rng(1)
-        self.bank: list[Asked] = []
-        self.validated: list[Asked] = []
+        self.bank: list[Answered] = []
+        self.validated: list[Answered] = []
         self.sketch = Sketch([uniform(root) for root in roots], asked)
         self.roots = roots
         self.quick = False  # only what is likely is tried, as steps are still to be told apart
-        self.strict = False  # the last step to be settled must give every answer of ordinary numbers
+        self.strict = False  # the last step to be decided must give every answer of ordinary numbers
         self.farthest = -1, ""  # the last stage at which the search ended, by its number
         self.ended: tuple[int, Sequence[Choices]] | None = None  # where the last attempt ended, and with what
         self._noted: dict[Unit, Choices | None] = {}  # candidates that came near, and the choices of this sketch
@@ -336,9 +336,9 @@ class Builder:
         """The candidates that answer everything as the device does, found in at most `times` attempts."""
         for _ in range(times):
             before, ended = self.questions, self.ended
-            if alive := self._finished(self.settled()):
+            if alive := self._finished(self.by_stages()):
                 return alive
-            if self.farthest[0] >= len(self.stages) - 5 and (alive := self._finished(self._resettled())):
+            if self.farthest[0] >= len(self.stages) - 5 and (alive := self._finished(self._one_stage_again())):
                 return alive
             if self.farthest[0] >= len(self.stages) - 3 and (alive := self._finished(self._mended())):
                 return alive
@@ -393,8 +393,8 @@ class Builder:
         right = [unit for unit in found if not wrong_on(np.arange(len(rows)), [unit]).any()]
         return [Candidate(None, unit) for unit in right]
 
-    def _resettled(self) -> list[Candidate]:
-        """The units that give every answer, of those that differ from one that came near in what one stage settles: the
+    def _one_stage_again(self) -> list[Candidate]:
+        """The units that give every answer, of those that differ from one that came near in what one stage decides: the
         first tier that fits a stage's inputs need not be the right one."""
         near = [(unit, choices) for unit, choices in list(self._noted.items())[-NAMED:] if choices is not None]
         if not near:
@@ -424,7 +424,7 @@ class Builder:
         return candidate.unit if candidate.choices is None else self.sketch.unit(candidate.choices, kept)
 
     def _late(self) -> bool:
-        """Whether the last attempt ended where all numbers are ordinary, but every step was taken to be settled."""
+        """Whether the last attempt ended where all numbers are ordinary, but every step was taken to be decided."""
         return self.result.stage in (stage.name for stage in self.stages[-5:-3])
 
     def _ranked_anew(self, before: Sequence[Stage]) -> None:
@@ -555,8 +555,8 @@ class Builder:
         pools = [self._pool("small", place) for place in places[:PLACED] if any(leaf != "c" for leaf in place)]
         return pools if long else [replace(pool, kept=None) for pool in pools]
 
-    def settled(self) -> list[Candidate]:
-        """The units that are left when every stage has been settled once."""
+    def by_stages(self) -> list[Candidate]:
+        """The units that are left when every stage has been decided once."""
         alive = self.sketch.start()
         for number, stage in enumerate(self.stages):
             found = self._through(alive, stage)
@@ -762,7 +762,7 @@ class Builder:
         return np.concatenate(found) if found else np.zeros((0, len(table)), dtype=np.uint64)
 
     def _counted(self, patterns: Patterns, stage: Stage) -> Patterns:
-        """One pattern for all NaNs; where numbers are ordinary also for zeros, whose signs are settled later."""
+        """One pattern for all NaNs; where numbers are ordinary also for zeros, whose signs are decided later."""
         same = self._same(patterns)
         if stage.counts is not ordinary:
             return same
@@ -773,13 +773,13 @@ class Builder:
         """One pattern for all NaNs."""
         return np.where(nans(patterns, self.asked.d), np.uint64(self.asked.d.nan), patterns)
 
-    def _asked(self, rows: Table, rank: int, kept: Kept) -> Asked:
+    def _asked(self, rows: Table, rank: int, kept: Kept) -> Answered:
         answers = np.array(self.ask([self._vector(row) for row in rows]), dtype=np.uint64)
-        asked = Asked(rows, answers, rank, kept)
+        asked = Answered(rows, answers, rank, kept)
         self._keep(asked)
         return asked
 
-    def _keep(self, asked: Asked) -> None:
+    def _keep(self, asked: Answered) -> None:
         self.bank.append(asked)
         self.result.questions = self.questions
 
@@ -813,11 +813,11 @@ class Builder:
             here = places[(places >= start) & (places < start + len(asked.rows))] - start
             here = here[np.argsort((asked.rows[here] != 0).sum(axis=1), kind="stable")][:MANY]
             if len(here):
-                self._keep(Asked(asked.rows[here], asked.answers[here], asked.rank))
+                self._keep(Answered(asked.rows[here], asked.answers[here], asked.rank))
             start += len(asked.rows)
         return []
 
-    def _checked(self, rows: Table, rank: int) -> Asked:
+    def _checked(self, rows: Table, rank: int) -> Answered:
         """Vectors of validation, answered."""
         answers = np.zeros(len(rows), dtype=np.uint64)
         for start in range(0, len(rows), BATCH):
@@ -825,7 +825,7 @@ class Builder:
             self.progress(f"validation: {self.result.validated} vectors")
             answers[start : start + BATCH] = self.ask([self._vector(row) for row in part])
             self.result.validated += len(part)
-        asked = Asked(rows, answers, rank)
+        asked = Answered(rows, answers, rank)
         self.validated.append(asked)
         return asked
 
@@ -892,7 +892,7 @@ class Builder:
             wrong = self._same(asked.answers) != expected[here]
             for some, leaves in ((wrong & alone[here], kept), (wrong & ~alone[here], None)):
                 if some.any():
-                    self._keep(Asked(asked.rows[some], asked.answers[some], rank, leaves))
+                    self._keep(Answered(asked.rows[some], asked.answers[some], rank, leaves))
             if wrong.any():
                 self._note(found)
                 right = False
@@ -912,7 +912,7 @@ class Builder:
                         if any(leaf != "c" for leaf in place):
                             yield rank, replace(self._pool(kind, place), kept=place if few else None)
 
-    def _differences(self, model: Model, asked: Sequence[Asked]) -> NDArray[np.bool_]:
+    def _differences(self, model: Model, asked: Sequence[Answered]) -> NDArray[np.bool_]:
         """Where a model answers otherwise."""
         found = [self._same(evaluate_models([model], part.rows)[0]) != self._same(part.answers) for part in asked]
         return np.concatenate(found) if found else np.zeros(0, dtype=np.bool_)
