@@ -53,7 +53,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         return list(dict.fromkeys(["", *(step.how.format for step in choices.steps[:role])]))
 
     def decided(choices: Choices) -> Iterator[Choices]:
-        """As the steps above it."""
+        """The same as one of the steps above."""
         for step in dict.fromkeys(choices.steps[:role]):
             if kind != "fused" or step.fraction_bits is not None:
                 yield with_step(choices, role, step)
@@ -210,7 +210,7 @@ def carry_tiers(roles: Sequence[int]) -> list[Tier]:
 def converted(
     choices: Choices, role: int, step: Step, asked: Signature, modes: Sequence[Mode] = MODES
 ) -> Iterator[Choices]:
-    """The step; the last one of a unit with a conversion of its result, where that has another format."""
+    """The step itself; the last step of a unit with a conversion of its result where d has another format."""
     if role:
         yield with_step(choices, role, step)
         return
@@ -227,7 +227,7 @@ def with_step(choices: Choices, role: int, step: Step) -> Choices:
 
 
 def with_below(choices: Choices, role: int, step: Step) -> Choices:
-    """The steps of all roles below another one."""
+    """The choices with the steps of all roles below this one replaced by one step."""
     above = choices.steps[: role + 1]
     return replace(choices, steps=(*above, *(step,) * (len(choices.steps) - len(above))))
 
@@ -310,7 +310,7 @@ def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
 
 
 def all_tiny(choices: Choices, kind: Tiny, unbounded: bool, asked: Signature) -> Choices:
-    """Every rounding with the same way with tiny results."""
+    """The choices with one treatment of tiny results in every rounding."""
     return choices.with_hows({at: tiny(how, kind, unbounded, asked) for at, how in choices.hows().items()})
 
 
@@ -326,7 +326,7 @@ def read_as(choices: Choices, reads: tuple[Subnormals, Subnormals]) -> Choices:
 
 
 def of_ends(choices: Choices, like: Choices, asked: Signature) -> Choices:
-    """The choices, with tiny results, zeros and overflow treated as others do."""
+    """The choices with the treatment of tiny results, zeros and overflow taken from others."""
     ends, last = like.hows(), like.hows()[like.last]
 
     def ended(how: How, given: How) -> How:
@@ -363,7 +363,7 @@ def floors(choices: Choices, d: Format) -> Sequence[int | None]:
 
 
 def tiny_tiers(asked: Signature) -> list[Tier]:
-    """Subnormals read and written."""
+    """How subnormal numbers are read and written, in tiers."""
 
     def alike(choices: Choices, reads: Sequence[tuple[Subnormals, Subnormals]]) -> Iterator[Choices]:
         for chosen, (kind, unbounded) in product(reads, TINIES):
@@ -402,7 +402,7 @@ def tiny_tiers(asked: Signature) -> list[Tier]:
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
-    """Signs of zeros."""
+    """The signs of zeros, in tiers."""
     begins: Sequence[Start | None] = (None, "zero", "first") if {"binary", "fused"} & set(kinds) else (None,)
 
     def signs(choices: Choices) -> Iterator[Choices]:
@@ -440,7 +440,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
 
 
 def end_tiers(asked: Signature) -> list[Tier]:
-    """What lies beyond the largest numbers."""
+    """What results beyond the largest number become, in tiers."""
     limits = [asked.d.emax + 1, asked.d.emax + 2]
 
     def alike(choices: Choices) -> Iterator[Choices]:
@@ -532,7 +532,7 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
 
 
 def _other_leaving(step: Step, asked: Signature) -> Iterator[Step]:
-    """What leaves the steps of a role is converted, or no longer is."""
+    """The choices with the result of a role's steps converted where it was not, or not where it was."""
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return
@@ -560,7 +560,7 @@ def _other_hows(how: How, asked: Signature) -> Iterator[How]:
 
 
 def needless(choices: Choices, asked: Signature) -> bool:
-    """Whether other choices say the same."""
+    """Whether simpler choices describe the same arithmetic."""
     if choices.products is not None and _always_fits(choices.products, asked):
         return True  # every product is a number of the format
     least = _least(choices, asked)

@@ -134,7 +134,7 @@ class Answered:
 
 @dataclass
 class Built:
-    """What came of it: the unit, or the vectors that no candidate explains with the nearest candidate."""
+    """The outcome: the unit, or the vectors that no candidate explains and the nearest candidate."""
 
     verdict: Verdict = "open"
     unit: Unit | None = None
@@ -168,7 +168,7 @@ def finite(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
 
 
 def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers but zero."""
+    """Finite numbers other than zero."""
     found: NDArray[np.bool_] = (patterns & np.uint64((1 << fmt.field_width) - 1)) > 0
     return found & finite(patterns, fmt)
 
@@ -183,7 +183,7 @@ def every(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A unit, and the choices that it was drafted from; None of one that is known, or was mended."""
+    """A unit, and the choices from which it was drafted: None for a unit that ships, or one found by single changes."""
 
     choices: Choices | None
     unit: Unit
@@ -281,7 +281,7 @@ class Builder:
         return result
 
     def _by_steps(self) -> list[Candidate]:
-        """What is found step by step, in most of the time."""
+        """The candidates found step by step, which gets most of the time."""
         sketches, now = list(self._parts()), time.monotonic()
         self.limit = None if self.deadline is None else now + BY_STEPS * (self.deadline - now)
         try:
@@ -300,7 +300,7 @@ class Builder:
         return []
 
     def _by_changes(self) -> list[Candidate]:
-        """What is found beside what came near, in all of the time."""
+        """The candidates found by changing units that came near, in all of the time that is left."""
         self.limit = self.deadline
         for _ in range(AGAIN):
             if not (alive := self._mended()):
@@ -349,7 +349,7 @@ class Builder:
         return []
 
     def _finished(self, alive: list[Candidate]) -> list[Candidate]:
-        """Those that stand all of validation and every proof."""
+        """The candidates that pass all of validation and every proof."""
         if alive:
             self.farthest = len(self.stages), "validation"
             alive = self._validated(alive)
@@ -412,11 +412,11 @@ class Builder:
         return []
 
     def _ended(self, tier: Tier) -> Tier:
-        """A tier of choices with the ends of the range as they were."""
+        """A tier of choices whose treatment of overflow and tiny results is unchanged."""
         return lambda given: (of_ends(found, given, self.asked) for found in tier(given))
 
     def _wrong(self, unit: Unit) -> int:
-        """The answers that a unit does not give."""
+        """How many of the answers the unit does not give."""
         return int(self._differences(Model(BUILT, unit), [*self.bank, *self.validated]).sum())
 
     def _unit(self, candidate: Candidate, kept: Kept) -> Unit:
@@ -440,7 +440,7 @@ class Builder:
     # -- stages
 
     def _stages(self) -> list[Stage]:
-        """Every stage: the steps by role, from the last one down, then what goes for all."""
+        """Every stage: the steps by role, from the last one down, then the choices that all steps share."""
         kinds, asked = self.sketch.kinds, self.asked
         every_kind = sorted({kind for found in kinds for kind in found.values()})
         count, found = self.sketch.count, []
@@ -472,11 +472,11 @@ class Builder:
 
     @property
     def _everything(self) -> Stage:
-        """The last stage, every answer of which counts."""
+        """The last stage, in which every answer counts."""
         return replace(self.stages[-1], counts=every)
 
     def _ranks(self) -> list[int]:
-        """The ranks of the stages that rows of each kind tell about."""
+        """For each kind of rows, the ranks of the stages about which they give information."""
         products, carries, small, _, ends = (stage.rank for stage in self.stages[-5:])
         return [products, carries, small, ends, ends]
 
@@ -508,13 +508,13 @@ class Builder:
         return [Pool(place, rows(place, max(1, min(SHORT, self.asked.d.precision // 2)))) for place in places]
 
     def _pool(self, kind: Kind, place: Kept = None) -> Pool:
-        """Rows of a kind; at some leaves alone."""
+        """Rows of a kind, whose products are nonzero at some leaves only."""
         if place is None:
             return Pool(None, lambda count: self.shapes.rows(kind, count))
         return Pool(place, lambda count: self.shapes.at(kind, count, place))
 
     def _pools(self, kind: Kind) -> list[Pool]:
-        """Rows of any leaves; of long sums, of few."""
+        """Rows with products at any leaves, or in long sums at few leaves."""
         several = len(self.sketch.parts) > 1
         if self.asked.length <= WHOLE:
             return [self._pool(kind)]
@@ -583,7 +583,7 @@ class Builder:
         return found
 
     def _within(self, share: float, look: Callable[[], list[Candidate]]) -> list[Candidate]:
-        """What is found in a share of the time that is left; nothing, where that is too little."""
+        """The candidates found in a share of the time that is left; none if that share is too short."""
         whole, now = self.limit, time.monotonic()
         self.limit = None if whole is None else now + share * (whole - now)
         try:
@@ -603,7 +603,7 @@ class Builder:
             )
 
     def _drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[Candidate]:
-        """All combinations of what is alive with a tier's choices, each arithmetic once."""
+        """All combinations of the remaining candidates with a tier's choices, each arithmetic once."""
         seen: dict[Unit, Candidate] = {}
         for base in alive:
             for choices in tier(base):
@@ -618,7 +618,7 @@ class Builder:
         return list(seen.values())
 
     def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[Candidate]:
-        """The candidates that give every answer, when no input of the stage's tells them apart any more."""
+        """The candidates that give every answer, once no input of the stage distinguishes them any more."""
         choices: list[Choices] = [found for base in alive for found in tier(base) if not needless(found, self.asked)]
         for number, pool in enumerate(stage.pools):
             self._in_time()
@@ -693,7 +693,7 @@ class Builder:
         return [alive[place] for place in places]
 
     def _inexact(self, candidate: Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
-        """Some rows whose result hangs on how the candidate rounds."""
+        """Some rows whose result depends on how the candidate rounds."""
         unit = self._unit(candidate, kept)
         found = self._evaluated([in_mode(unit, mode) for mode in MODES], rows)
         kinds = [len(np.unique(column)) for column in found.T]
@@ -721,7 +721,7 @@ class Builder:
         return any(format_of(how, self.asked).emin > NARROW for how in choices.hows().values())
 
     def _agreeing(self, candidates: list[Candidate], stage: Stage) -> list[Candidate]:
-        """Those that give the answers so far, as far as these count: to inputs of this stage and of those before."""
+        """The candidates that give the answers so far to the inputs of this stage and of earlier ones."""
         alive, rank = candidates, stage.rank
         if self.strict and stage is self.stages[-6]:
             rank = self.stages[-4].rank
@@ -770,7 +770,7 @@ class Builder:
         return np.where(negative_zero, np.uint64(0), same)
 
     def _same(self, patterns: Patterns) -> Patterns:
-        """One pattern for all NaNs."""
+        """The results with one pattern for all NaNs."""
         return np.where(nans(patterns, self.asked.d), np.uint64(self.asked.d.nan), patterns)
 
     def _asked(self, rows: Table, rank: int, kept: Kept) -> Answered:
@@ -818,7 +818,7 @@ class Builder:
         return []
 
     def _checked(self, rows: Table, rank: int) -> Answered:
-        """Vectors of validation, answered."""
+        """Vectors of validation with the device's answers."""
         answers = np.zeros(len(rows), dtype=np.uint64)
         for start in range(0, len(rows), BATCH):
             part = rows[start : start + BATCH]
@@ -913,7 +913,7 @@ class Builder:
                             yield rank, replace(self._pool(kind, place), kept=place if few else None)
 
     def _differences(self, model: Model, asked: Sequence[Answered]) -> NDArray[np.bool_]:
-        """Where a model answers otherwise."""
+        """Where a model gives another answer than the device."""
         found = [self._same(evaluate_models([model], part.rows)[0]) != self._same(part.answers) for part in asked]
         return np.concatenate(found) if found else np.zeros(0, dtype=np.bool_)
 
@@ -957,7 +957,7 @@ class Builder:
         return found
 
     def _smallest(self, model: Model) -> Vector | None:
-        """The smallest input so far that a model answers otherwise."""
+        """The smallest input so far to which a model gives another answer than the device."""
         asked = [*self.bank, *self.validated]
         rows = np.concatenate([part.rows for part in asked])[self._differences(model, asked)]
         if not len(rows):

@@ -35,13 +35,13 @@ class Shapes:
         self._seed = seed
 
     def rows(self, kind: Kind, count: int) -> Table:
-        """Rows of a kind."""
+        """Rows of inputs of one kind."""
         make = {"middle": self.middle, "heavy": self.heavy, "small": self.small, "large": self.large,
                 "anything": self.anything}[kind]  # fmt: skip
         return self._scaled(make(count), kind)
 
     def _scaled(self, table: Table, kind: Kind = "middle") -> Table:
-        """With scale factors, where there are any: of one, near one, or any."""
+        """The rows with scale factors where the unit has them: all one, near one, or any."""
         fmt, width = self.asked.scale, 2 * self.asked.length + 1
         if fmt is None or table.shape[1] > width:
             return table
@@ -142,7 +142,7 @@ class Shapes:
         return [(len(share), terms) for share, terms in zip(shares, kinds, strict=True)]
 
     def _plain(self, table: Table) -> Table:
-        """Without an addend, where the device takes none."""
+        """The rows with c = 0 where the device takes no addend."""
         if not self.asked.addend:
             table[:, -1] = 0
         return table
