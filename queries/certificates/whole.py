@@ -1,8 +1,8 @@
 """One formula and one proof for a question that was proved by lemmas.
 
-The formula is the original question, without cuts or substitutions. A lemma's query is part of its clauses, so that
-what a SAT solver derives from it may be derived from the whole: the proofs of the lemmas follow one another, with the
-congruences that they cause in between.
+The formula is the original question, without cut-points or substitutions. The clauses of a lemma's query are among
+its clauses, so that every step of the lemma's proof is also a step from the whole formula. The whole proof is the
+proofs of the lemmas one after another; between them stand the equalities that follow from a lemma by congruence.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Whole:
             self._prove(lemmas, self.blaster.truth(goal))
 
     def _prove(self, lemmas: Sequence[WholeLemma], goal: int) -> None:
-        """The lemmas, each without cuts only briefly; the goal with all their cuts; what was left out, and the goal."""
+        """Prove the lemmas, then the goal. Returns the positions of the lemmas that were left out, and the goal."""
         for position, lemma in enumerate(lemmas):
             self.progress(Count(position, len(lemmas), "lemmas", " of the whole proof"))
             self._merge_maxima()

@@ -1,7 +1,9 @@
-"""Expressions written out: what a unit computes as numbers made of numbers, without loops, each made once.
+"""Expressions written out without loops: each intermediate number of a unit, made once from the numbers it is
+computed from.
 
-Two are one number if they are made alike of one number each: the terms of a sum have no order; a number of a format is
-not changed by a rounding to it that changes no subnormal, no zero and no NaN that there can be.
+Two numbers are the same if they are computed in the same way from the same numbers. The terms of a sum have no order. A
+number of a format is unchanged by a rounding to that format, if the rounding changes no subnormal number, zero or NaN
+that can occur.
 """
 
 from __future__ import annotations
