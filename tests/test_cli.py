@@ -24,6 +24,7 @@ from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.parameters import PARAMETERS
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
+from tests.test_devices import HEARS_CTRL_C
 
 ROOT = Path(__file__).parent.parent
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -380,7 +381,8 @@ def test_nothing_is_loaded_before_it_is_needed(kind: str, loaded: str, more: tup
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_interrupt_leaves_no_solver() -> None:
-    command = [sys.executable, "-m", "cli.main", "distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", *BITWUZLA]
+    words = ["distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", *BITWUZLA]
+    command = [sys.executable, "-c", f"{HEARS_CTRL_C}\nfrom cli.main import main\nmain({words!r})"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         deadline = time.monotonic() + 60
