@@ -380,8 +380,9 @@ def test_nothing_is_loaded_before_it_is_needed(kind: str, loaded: str, more: tup
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_interrupt_leaves_no_solver() -> None:
-    words = ["distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", *BITWUZLA]
+def test_interrupt_leaves_no_solver(tmp_path: Path) -> None:
+    store = ["--store", str(tmp_path / "store.sqlite")]
+    words = ["distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", *BITWUZLA, *store]
     command = [sys.executable, "-c", f"{HEARS_CTRL_C}\nfrom cli.main import main\nmain({words!r})"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
