@@ -30,11 +30,11 @@ from benchmarks.blind.third import THIRD
 from benchmarks.blind.units import Blind
 from benchmarks.invented_units import invented
 from benchmarks.plausible_units import plausible
-from queries.building.build import nans
 from queries.building.shapes import Kind, Shapes
 from smtmodel.batch import Patterns, evaluate_models
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.numbers import nans
 from smtmodel.reference import parse_reference
 from smtmodel.signature import Signature, parse_signature
 from smtmodel.unit import Unit

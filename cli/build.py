@@ -23,7 +23,7 @@ from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.building.build import Built
+    from queries.building.outcome import Built
     from queries.building.subtracted import Place
     from queries.compare.neighbours import Divergence
     from queries.search.distinguish import Options
@@ -61,7 +61,7 @@ def build(
     if found is not None:
         _show(found, unit, order, asked, seconds)
     if unit is not None and save is not None:
-        from queries.building.build import text_of
+        from queries.building.outcome import text_of
         from smtmodel.files import write_whole
 
         write_whole(save, text_of(unit))
@@ -148,7 +148,7 @@ def _order(device: Device, asked: Signature, deadline: float | None) -> Order:
 def _turned_back(found: Built, places: frozenset[Place], asked: Signature) -> Built:
     """The unit built for a device whose signs were inverted, converted to the device's own signs. It equals no
     instruction of the table."""
-    from queries.building.build import BUILT
+    from queries.building.answers import BUILT
     from queries.building.subtracted import turned, turned_back
 
     return replace(
@@ -187,7 +187,7 @@ def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, 
 
 def names_of(found: Built) -> list[str]:
     """The instructions and shipped units that are proved equal to the unit."""
-    from queries.building.build import BUILT
+    from queries.building.answers import BUILT
 
     names = [model.reference for model, _ in found.equal if model.reference != BUILT]
     return sorted(names, key=lambda name: not name.startswith("ieee/"))  # no vendor's, first
@@ -211,7 +211,7 @@ def _some(names: Sequence[str]) -> str:
 def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
     """The first intermediate result in which the unit (or, where none was found, the nearest candidate) and the nearest
     instruction diverge, on the smallest input that distinguishes them."""
-    from queries.building.build import BUILT
+    from queries.building.answers import BUILT
     from queries.compare.neighbours import divergence
     from smtmodel.dot import Model
 
@@ -223,7 +223,8 @@ def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
 
 def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature, seconds: float) -> None:
     from cli.show import show_operands
-    from queries.building.build import BUILT, text_of
+    from queries.building.answers import BUILT
+    from queries.building.outcome import text_of
     from smtmodel.display import number_text
     from smtmodel.vectors import to_hex
 
@@ -269,7 +270,8 @@ def _document(
     found: Built | None, unit: Unit | None, order: Order | None, failure: MmaprobeError | None, asked: Signature,
     device: dict[str, Any], seconds: float,
 ) -> dict[str, Any]:  # fmt: skip
-    from queries.building.build import BUILT, text_of
+    from queries.building.answers import BUILT
+    from queries.building.outcome import text_of
     from smtmodel.vectors import to_hex
 
     document: dict[str, Any] = {

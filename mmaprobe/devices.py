@@ -157,7 +157,8 @@ def identify(
 
 def _built(device: Devices, asked: Signature, timeout: float, device_timeout: float, solver: str) -> Identified:
     from cli.build import built, names_of
-    from queries.building.build import BUILT, text_of
+    from queries.building.answers import BUILT
+    from queries.building.outcome import text_of
     from smtmodel.dot import Model
 
     start = time.monotonic()

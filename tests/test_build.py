@@ -17,12 +17,14 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from queries.building.axes import needless, product_tiers, step_tiers
-from queries.building.build import KINDS, Builder, Candidate, Sketch, ordinary
+from queries.building.build import Builder
+from queries.building.candidates import Candidate, Sketch
 from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Reading, Start, Step, Store
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
 from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
+from queries.building.stages import KINDS, ordinary
 from queries.order.guess import orders
 from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of, nodes_of
 from queries.search.distinguish import Options
@@ -73,7 +75,7 @@ steps: STEPS
 @pytest.fixture(autouse=True)
 def brief_covering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Covering vectors have tests of their own (test_cover.py)."""
-    monkeypatch.setattr("queries.building.build.COVERING", 3.0)
+    monkeypatch.setattr("queries.building.validation.COVERING", 3.0)
 
 
 def run(*arguments: str) -> Result:
@@ -232,9 +234,9 @@ def test_a_known_unit_takes_few_questions() -> None:
 
 def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "queries.building.build.step_tiers", lambda kind, role, asked: step_tiers(kind, role, asked)[:2]
+        "queries.building.stages.step_tiers", lambda kind, role, asked: step_tiers(kind, role, asked)[:2]
     )
-    monkeypatch.setattr("queries.building.build.product_tiers", lambda *given: product_tiers(*given)[:1])
+    monkeypatch.setattr("queries.building.stages.product_tiers", lambda *given: product_tiers(*given)[:1])
     file = tmp_path / "odd.yaml"
     file.write_text(ODD)
     found = built(f"model:{file}", "bf16,bf16,f32,f32", 2, code=1)
@@ -251,7 +253,7 @@ def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.
 def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is decided at few leaves is validated as the whole unit."""
     for name in ("LONG", "WHOLE"):
-        monkeypatch.setattr(f"queries.building.build.{name}", 2)
+        monkeypatch.setattr(f"queries.building.stages.{name}", 2)
     asked, root = parse_signature("bf16,bf16,f32", 10), chain([*range(9, -1, -1)])
     truth = Sketch([alike(root)], asked).unit(Choices(steps=(Step(How("up")),)), None)
 
@@ -259,7 +261,7 @@ def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: 
         rows = np.array([[*v.operands.a, *v.operands.b, v.operands.c] for v in vectors], dtype=np.uint64)
         return [int(d) for d in evaluate_models([Model("x", truth)], rows)[0]]
 
-    decided = Builder([root], asked, ask, Options()).by_stages()
+    decided = Builder([root], asked, ask, Options()).search.by_stages()
     rows = Shapes(asked, 7).middle(100)
     given, *found = evaluate_models([Model("x", truth), *(candidate.model for candidate in decided)], rows)
     assert any((given == d).all() for d in found)
@@ -473,7 +475,7 @@ def test_orders_of_few_terms() -> None:
 
 def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more products than are looked at through all leaves: those that show a step tell it from what is beside it."""
-    monkeypatch.setattr("queries.building.build.POOL", 20)
+    monkeypatch.setattr("queries.building.validation.POOL", 20)
     asked = parse_signature("f32,f32,f32", 12)
     root = chain([*range(12)])
     unit = Sketch([alike(root)], asked).unit(Choices(start="zero"), None)
@@ -482,11 +484,10 @@ def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyP
         return evaluate_rows(Model("x", unit), [vector.operands for vector in vectors])
 
     builder = Builder([root], asked, ask, Options())
-    builder.sketch = Sketch([alike(root)], asked)
-    builder.stages = builder._stages()
-    assert builder._covered(Candidate(Choices(start="zero"), unit))
-    assert builder.result.validated > 20
-    assert not builder._covered(Candidate(Choices(start="zero", steps=(Step(How("up")),)), unit))
+    builder.turn_to([alike(root)])
+    assert builder.validation.covered(Candidate(Choices(start="zero"), unit))
+    assert builder.answers.checks > 20
+    assert not builder.validation.covered(Candidate(Choices(start="zero", steps=(Step(How("up")),)), unit))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,117 @@
+"""What a device was asked, what it answered, and how much time is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.building.clock import Clock, OutOfTimeError
+from queries.order.probe import AskAll
+from queries.order.tree import Leaf
+from queries.search.samples import Table
+from smtmodel.batch import Patterns, evaluate_models
+from smtmodel.dot import Model
+from smtmodel.numbers import nans
+from smtmodel.operands import layout_of
+from smtmodel.signature import Signature
+from smtmodel.unit import Unit
+from smtmodel.vectors import Vector
+from smtmodel.wording import counted
+
+Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
+BUILT = "built"  # the reference of what is drafted
+BATCH = 512  # vectors of validation at a time
+TOGETHER = 256  # units that are evaluated at a time
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Questions and their answers. `rank`: they tell about stages from that on."""
+
+    rows: Table
+    answers: Patterns
+    rank: int
+    kept: Kept = None
+
+
+class Answers:
+    """The answers so far of a device, `ask`. `bank`: to questions; `validated`: to vectors of validation; `at`: what is
+    under way."""
+
+    def __init__(self, asked: Signature, ask: AskAll, clock: Clock, progress: Callable[[str], None]) -> None:
+        self.asked, self.ask, self.clock, self.progress = asked, ask, clock, progress
+        self.layout = layout_of(asked)
+        self.bank: list[Answered] = []
+        self.validated: list[Answered] = []
+        self.at = ""
+
+    @property
+    def questions(self) -> int:
+        return sum(len(asked.rows) for asked in self.bank)
+
+    @property
+    def checks(self) -> int:
+        """How many vectors of validation were asked."""
+        return sum(len(asked.rows) for asked in self.validated)
+
+    def in_time(self) -> None:
+        """Raises OutOfTimeError where the time of what is under way is over."""
+        limit = self.clock.limit
+        if limit is not None and time.monotonic() > limit:
+            raise OutOfTimeError(
+                f"the time ran out after {counted(self.questions, 'question')} about the arithmetic, at {self.at}"
+            )
+
+    def put(self, rows: Table, rank: int, kept: Kept) -> Answered:
+        """Questions to the device. Raises what `ask` does."""
+        answers = np.array(self.ask([self.vector(row) for row in rows]), dtype=np.uint64)
+        asked = Answered(rows, answers, rank, kept)
+        self.bank.append(asked)
+        return asked
+
+    def checked(self, rows: Table, rank: int) -> Answered:
+        """Vectors of validation with the device's answers."""
+        answers = np.zeros(len(rows), dtype=np.uint64)
+        for start in range(0, len(rows), BATCH):
+            part = rows[start : start + BATCH]
+            self.progress(f"validation: {self.checks + start} vectors")
+            answers[start : start + BATCH] = self.ask([self.vector(row) for row in part])
+        asked = Answered(rows, answers, rank)
+        self.validated.append(asked)
+        return asked
+
+    def vector(self, row: Any) -> Vector:
+        return Vector(self.asked, self.layout.split([int(x) for x in row]), id=f"build-{self.questions}")
+
+    def same(self, patterns: Patterns) -> Patterns:
+        """The results with one pattern for all NaNs."""
+        return np.where(nans(patterns, self.asked.d), np.uint64(self.asked.d.nan), patterns)
+
+    def evaluated(self, units: Sequence[Unit], table: Table) -> Patterns:
+        """The results of some units, with one pattern for all NaNs, shape (units, rows)."""
+        found: list[Patterns] = []
+        for start in range(0, len(units), TOGETHER):
+            self.in_time()
+            models = [Model(BUILT, unit) for unit in units[start : start + TOGETHER]]
+            found.append(self.same(evaluate_models(models, table)))
+        return np.concatenate(found) if found else np.zeros((0, len(table)), dtype=np.uint64)
+
+    def differences(self, model: Model, asked: Sequence[Answered]) -> NDArray[np.bool_]:
+        """Where a model gives another answer than the device."""
+        found = [self.same(evaluate_models([model], part.rows)[0]) != self.same(part.answers) for part in asked]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.bool_)
+
+    def nan(self) -> int | None:
+        """The pattern of NaNs, where all are alike."""
+        answers = np.concatenate([asked.answers for asked in (*self.bank, *self.validated)])
+        seen = {int(d) for d in answers[nans(answers, self.asked.d)]}
+        return seen.pop() if len(seen) == 1 else None
+
+    def wrong(self, unit: Unit) -> int:
+        """How many of the answers the unit does not give."""
+        return int(self.differences(Model(BUILT, unit), [*self.bank, *self.validated]).sum())

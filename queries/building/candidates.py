@@ -1,0 +1,62 @@
+"""Units that are tried: drafted from choices for one of the trees that a device may have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from queries.building.answers import BUILT, Kept
+from queries.building.draft import Choices, Drafter, Step
+from queries.building.roles import Part, kinds_of
+from smtmodel.dot import Model
+from smtmodel.signature import Signature
+from smtmodel.unit import Unit
+
+REMEMBERED = 1 << 15  # units of choices
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A unit, and the choices from which it was drafted: None for a unit that ships, or one found by single changes."""
+
+    choices: Choices | None
+    unit: Unit
+
+    @property
+    def model(self) -> Model:
+        return Model(BUILT, self.unit)
+
+
+def choices_of(candidates: Sequence[Candidate]) -> list[Choices]:
+    return [candidate.choices for candidate in candidates if candidate.choices is not None]
+
+
+class Sketch:
+    """Trees that a device may have, and the roles of their steps."""
+
+    def __init__(self, parts: Sequence[Part], asked: Signature) -> None:
+        self.parts, self.asked = parts, asked
+        self.count = max(part.count for part in parts)
+        self.kinds = [kinds_of(part) for part in parts]
+        self._drafters: dict[tuple[int, Kept], Drafter] = {}
+        self._units: dict[tuple[Choices, Kept], Unit] = {}
+
+    def start(self) -> list[Choices]:
+        return [Choices(tree=tree, steps=(Step(),) * self.count) for tree in range(len(self.parts))]
+
+    def unit(self, choices: Choices, kept: Kept) -> Unit:
+        """The unit of some choices; `kept`: as far as its other leaves are zero. Raises ParameterError."""
+        if (choices, kept) not in self._units:
+            if len(self._units) >= REMEMBERED:
+                self._units.clear()
+            self._units[choices, kept] = self._drafted(choices, kept)
+        return self._units[choices, kept]
+
+    def _drafted(self, choices: Choices, kept: Kept) -> Unit:
+        key = choices.tree, kept
+        if key not in self._drafters:
+            whole = self.parts[choices.tree]
+            part = whole if kept is None else whole.of_few(kept)
+            assert part is not None
+            self._drafters[key] = Drafter(part, self.asked, kept is not None)
+        return self._drafters[key].unit(choices)

@@ -1,0 +1,35 @@
+"""The time for building, and shares of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from smtmodel.errors import IncompleteError
+
+T = TypeVar("T")
+
+
+class OutOfTimeError(IncompleteError):
+    """The time for the arithmetic ran out."""
+
+
+class Clock:
+    """The time that is left. `deadline`: of time.monotonic, for everything; `limit`: of what is under way."""
+
+    def __init__(self, deadline: float | None) -> None:
+        self.deadline = self.limit = deadline
+
+    def within(self, share: float, look: Callable[[], list[T]]) -> list[T]:
+        """The candidates found in a share of the time that is left; none if that share is too short."""
+        whole, now = self.limit, time.monotonic()
+        self.limit = None if whole is None else now + share * (whole - now)
+        try:
+            return look()
+        except OutOfTimeError:
+            if whole is not None and time.monotonic() > whole:
+                raise
+            return []
+        finally:
+            self.limit = whole

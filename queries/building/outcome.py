@@ -1,0 +1,42 @@
+"""What building ends with, and the text of a unit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from queries.building.draft import Choices
+from smtmodel.dot import Model
+from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit, unit_text
+from smtmodel.vectors import Vector
+
+Verdict = Literal["built", "unexplained", "open"]
+
+
+@dataclass
+class Built:
+    """The outcome: the unit, or the vectors that no candidate explains and the nearest candidate."""
+
+    verdict: Verdict = "open"
+    unit: Unit | None = None
+    choices: Choices | None = None
+    equal: list[tuple[Model, str]] = field(default_factory=list)  # proved equal to the unit, and how
+    open: list[Model] = field(default_factory=list)  # that answer alike as far as was asked, and nothing is proved
+    near: tuple[Model, int] | None = None  # the instruction of the table with the fewest different answers
+    near_vector: Vector | None = None  # the smallest input on which that one differs
+    questions: int = 0
+    validated: int = 0
+    refuted: int = 0  # units that differ from it in one choice, told from it by vectors that the device was asked
+    unseen: int = 0  # and those for which none was found
+    why: str = ""
+    stage: str = ""
+    nearest: Unit | None = None
+    unexplained: list[tuple[Vector, int, int]] = field(default_factory=list)  # vector, answer, the nearest one's
+
+
+def text_of(unit: Unit) -> str:
+    """The unit file of a unit; what it says is read again and compared. Raises AssertionError where it is another."""
+    text = unit_text(unit)
+    assert parse_unit(text, "built.yaml") == unit
+    return text

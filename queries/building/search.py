@@ -1,0 +1,246 @@
+"""The search through tiers of choices, and the questions that split what is left best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.building.answers import Answers, Kept
+from queries.building.axes import MODES, Tier, all_tiny, format_of, needless, neighbours
+from queries.building.candidates import Candidate, choices_of
+from queries.building.draft import Choices
+from queries.building.mending import in_mode
+from queries.building.stages import Pool, Stage, Stages, ordinary
+from queries.search.samples import Table
+from smtmodel.batch import Patterns
+from smtmodel.errors import ParameterError
+from smtmodel.numbers import nans
+from smtmodel.unit import Unit
+
+POOL = 240  # inputs from which the questions of a stage are chosen
+CONFIRMED = 600  # inputs from which those are chosen that confirm what a tier left
+FIRST = 40  # of them, for many candidates
+ROUNDS = 6  # such looks
+MANY = 60  # candidates for which a few inputs are looked at first
+KEPT = 120  # candidates for a step that go on to the next one
+ENDS = 120  # candidates that go on from one end of the range to the next
+TIER = 0.3  # of the time that is left, for one tier
+AT_ONCE = 6  # questions between two looks at what is left
+NARROW = -100  # the smallest exponent of formats above which sums within may be tiny though terms are not
+
+
+class Search:
+    """The search for the arithmetic of the trees of one sketch. `noted`: units that came near, with the choices of this
+    sketch, if they are drafted from any; `strict`: the last step to be decided must give every answer of ordinary
+    numbers; `farthest`: the last stage at which an attempt ended, by its number; `ended`: where the last one did, and
+    with what. `before`: a search over another sketch."""
+
+    def __init__(self, stages: Stages, answers: Answers, before: Search | None = None) -> None:
+        self.sketch, self.stages, self.answers = stages.sketch, stages, answers
+        self.asked = answers.asked
+        self.strict = False
+        self.noted: dict[Unit, Choices | None] = dict.fromkeys(before.noted) if before else {}
+        self.farthest = before.farthest if before else (-1, "")
+        self.ended: tuple[int, Sequence[Choices]] | None = before.ended if before else None
+
+    def by_stages(self) -> list[Candidate]:
+        """The units that are left when every stage has been decided once."""
+        alive = self.sketch.start()
+        for number, stage in enumerate(self.stages.all):
+            found = self.through(alive, stage)
+            if not found:
+                self.farthest = max(self.farthest, (number, self.answers.at), key=lambda reached: reached[0])
+                self.ended = number, alive
+                return []
+            alive = choices_of(found[: ENDS if stage in self.stages.all[-3:] else KEPT])
+        self.ended = None
+        return self.drafted(alive, lambda given: [given], None)  # so far they may be parts, of few leaves
+
+    def through(self, alive: Sequence[Choices], stage: Stage) -> list[Candidate]:
+        """The candidates of the first tier that fits."""
+        self.answers.at = stage.name
+        for tier in stage.tiers:
+            if found := self.answers.clock.within(TIER, partial(self._narrow, alive, tier, stage)):
+                return found
+        found = []
+        for other in stage.otherwise:
+            found = self.through(alive, other)
+            if not found:
+                break
+            alive = choices_of(found[:KEPT])
+        return found
+
+    def unit(self, candidate: Candidate, kept: Kept) -> Unit:
+        """The unit of a candidate, as far as leaves that are not kept are zero."""
+        return candidate.unit if candidate.choices is None else self.sketch.unit(candidate.choices, kept)
+
+    def drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[Candidate]:
+        """All combinations of the remaining candidates with a tier's choices, each arithmetic once."""
+        seen: dict[Unit, Candidate] = {}
+        for base in alive:
+            for choices in tier(base):
+                if needless(choices, self.asked):
+                    continue
+                try:
+                    unit = self.sketch.unit(choices, kept)
+                except ParameterError:
+                    continue
+                if unit not in seen:
+                    seen[unit] = Candidate(choices, unit)
+        return list(seen.values())
+
+    def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[Candidate]:
+        """The candidates that give every answer, once no input of the stage distinguishes them any more."""
+        choices: list[Choices] = [found for base in alive for found in tier(base) if not needless(found, self.asked)]
+        for number, pool in enumerate(stage.pools):
+            self.answers.in_time()
+            candidates = self.drafted(choices, lambda given: [given], pool.kept)
+            candidates = self.agreeing(candidates, stage)
+            if not candidates:
+                return []
+            for _ in range(ROUNDS):
+                self.answers.in_time()
+                if len(candidates) > MANY:
+                    candidates = self.split(candidates, stage, pool.kept, pool.rows(FIRST))
+            ordinary_only, first = stage.counts is ordinary, AT_ONCE if number == 0 else AT_ONCE // 2
+            several = number == 0 and len(candidates) > 1
+            for _ in range(2 if several else 1):
+                doubted = 0 if ordinary_only and number else first
+                candidates = self.split(candidates, stage, pool.kept, pool.rows(POOL), doubted)
+            if candidates and ordinary_only:
+                candidates = self._confirmed(candidates, stage, pool, first)
+            choices = choices_of(candidates)
+        return candidates
+
+    def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool, most: int) -> list[Candidate]:
+        """Those that stand some inputs, `most` at most, that tell one of them from the units that differ from it in one
+        choice: what splits a tier need not tell it from what is right in another one."""
+        [choices] = choices_of(alive[:1])
+        beside = self.drafted([choices], lambda given: neighbours(given, self.asked), pool.kept)
+        rows = pool.rows(CONFIRMED)
+        results = self._counted(self._results([alive[0], *beside], rows, pool.kept), stage)
+        usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))
+        tells, chosen = results[1:, usable] != results[0, usable], list[int]()
+        while len(chosen) < most and tells.any():
+            best = int(tells.sum(axis=0).argmax())
+            chosen.append(int(usable[best]))
+            tells = tells[~tells[:, best]]
+        if chosen:
+            self.answers.put(rows[chosen], stage.rank, pool.kept)
+        return self.agreeing(alive, stage)
+
+    def split(
+        self, alive: list[Candidate], stage: Stage, kept: Kept, pool: Table, first: int = AT_ONCE
+    ) -> list[Candidate]:
+        """Ask what splits the candidates best, until this pool tells nothing more. `first`: questions whether any
+        candidate is right, where the pool splits none."""
+        if not alive or not len(pool):
+            return alive
+        results, fresh = self._counted(self._results(alive, pool, kept), stage), True
+        usable = np.asarray(stage.counts(results, self.asked.d).all(axis=0))
+        if stage.counts is ordinary:
+            usable &= ~self._tiny_within(alive, results, pool, kept, stage).any(axis=0)
+        left, places = np.flatnonzero(usable), np.arange(len(alive))  # of the pool, and of the candidates
+        while len(places) and len(left):
+            now = results[np.ix_(places, left)]
+            kinds = np.array([len(np.unique(column)) for column in now.T]) if len(places) > 1 else np.ones(len(left))
+            order = np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
+            chosen = left[[place for place in order if kinds[place] > 1]]
+            if not len(chosen):
+                if not fresh or not first:
+                    break
+                # whether any candidate is right
+                chosen = left[self._inexact(alive[places[0]], pool[left], kept)[:first]]
+            asked = self.answers.put(pool[chosen], stage.rank, kept)
+            counts = stage.counts(asked.answers, self.asked.d)
+            agreed = results[np.ix_(places, chosen)] == self._counted(asked.answers, stage)
+            agreed |= ~counts
+            if not agreed.all(axis=1).any():
+                self.note(alive[places[int(agreed.sum(axis=1).argmax())]])
+            places, left = places[agreed.all(axis=1)], np.setdiff1d(left, chosen)
+            if fresh and (kinds <= 1).all():
+                break
+            fresh = False
+            self.answers.progress(f"{stage.name}: {len(places)} candidates, {self.answers.questions} questions")
+        return [alive[place] for place in places]
+
+    def _inexact(self, candidate: Candidate, rows: Table, kept: Kept) -> NDArray[np.int64]:
+        """Some rows whose result depends on how the candidate rounds."""
+        unit = self.unit(candidate, kept)
+        found = self.answers.evaluated([in_mode(unit, mode) for mode in MODES], rows)
+        kinds = [len(np.unique(column)) for column in found.T]
+        return np.argsort(kinds, kind="stable")[::-1][:AT_ONCE]
+
+    def _tiny_within(
+        self, alive: Sequence[Candidate], results: Patterns, rows: Table, kept: Kept, stage: Stage
+    ) -> NDArray[np.bool_]:
+        """Where it matters that a sum within, or the result, is tiny for a candidate, kept in a narrow range."""
+        found = np.zeros(results.shape, dtype=np.bool_)
+        narrow = [
+            (at, x.choices) for at, x in enumerate(alive) if x.choices is not None and self._narrow_within(x.choices)
+        ]
+        if narrow:
+            flushing = [
+                replace(alive[at], choices=all_tiny(choices, "flush_before", False, self.asked))
+                for at, choices in narrow
+            ]
+            places = [at for at, _ in narrow]
+            found[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
+        return found
+
+    def _narrow_within(self, choices: Choices) -> bool:
+        """Whether sums are kept in a format of a narrow range."""
+        return any(format_of(how, self.asked).emin > NARROW for how in choices.hows().values())
+
+    def agreeing(self, candidates: list[Candidate], stage: Stage) -> list[Candidate]:
+        """The candidates that give the answers so far to the inputs of this stage and of earlier ones."""
+        alive, rank = candidates, stage.rank
+        if self.strict and stage is self.stages.all[-6]:
+            rank = self.stages.all[-4].rank
+        for kept in dict.fromkeys(asked.kept for asked in self.answers.bank):
+            some = [asked for asked in self.answers.bank if asked.kept == kept and asked.rank <= rank]
+            if not some:
+                continue
+            answers, rows = np.concatenate([x.answers for x in some]), np.concatenate([x.rows for x in some])
+            ranks = np.concatenate([np.full(len(x.rows), x.rank) for x in some])
+            counts = np.flatnonzero(stage.counts(answers, self.asked.d))
+            counts = counts[np.argsort(ranks[counts], kind="stable")[::-1]]  # the newest first: they tell most
+            for part in (counts[:1], counts[1:AT_ONCE], counts[AT_ONCE : 8 * AT_ONCE], counts[8 * AT_ONCE :]):
+                if not len(part) or not alive:
+                    continue
+                results = self._counted(self._results(alive, rows[part], kept), stage)
+                agreed = results == self._counted(answers[part], stage)
+                if stage.counts is ordinary and not agreed.all():
+                    agreed |= self._tiny_within(alive, results, rows[part], kept, stage)
+                fitting = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
+                if not fitting:
+                    self.note(alive[int(agreed.sum(axis=1).argmax())])
+                alive = fitting
+        return alive
+
+    def _results(self, candidates: Sequence[Candidate], table: Table, kept: Kept) -> Patterns:
+        """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""
+        places: dict[Unit, int] = {}
+        which = [places.setdefault(self.unit(candidate, kept), len(places)) for candidate in candidates]
+        return self.answers.evaluated(list(places), table)[which]
+
+    def _counted(self, patterns: Patterns, stage: Stage) -> Patterns:
+        """One pattern for all NaNs; where numbers are ordinary also for zeros, whose signs are decided later."""
+        same = self.answers.same(patterns)
+        if stage.counts is not ordinary:
+            return same
+        negative_zero = (same == np.uint64(self.asked.d.sign_bit)) & ~nans(same, self.asked.d)
+        return np.where(negative_zero, np.uint64(0), same)
+
+    def note(self, candidate: Candidate) -> None:
+        """A candidate that came near; the nearest of the last ones is named where none is found."""
+        try:
+            unit = self.unit(candidate, None)
+        except ParameterError:  # of few leaves alone it was one
+            return
+        self.noted.pop(unit, None)
+        self.noted[unit] = candidate.choices

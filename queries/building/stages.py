@@ -1,0 +1,234 @@
+"""Stages of building: the choices that each decides, and the inputs on which those alone can show."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.building.answers import Kept
+from queries.building.axes import (
+    Tier,
+    carry_tiers,
+    end_tiers,
+    late_tiers,
+    product_tiers,
+    step_tiers,
+    tiny_tiers,
+    zero_tiers,
+)
+from queries.building.candidates import Sketch
+from queries.building.roles import adders_of, placements, words_of
+from queries.building.shapes import Kind, Shapes
+from queries.order.tree import Leaf, leaves_of
+from queries.search.samples import Table
+from smtmodel.batch import Patterns
+from smtmodel.formats import Format
+from smtmodel.numbers import nans
+
+Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
+KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
+WHOLE = 8  # products of a sum that is looked at through all of its leaves
+LONG = 64  # products of a sum that is not long
+LIKELY = 5  # tiers of choices that most units have
+SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
+PLACED = 4  # roles whose smallest numbers are looked at apart
+FEW = 3  # neighbours of one role that are looked at together
+PLACES = 3  # sets of leaves that show what a step does
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Where the inputs of a stage come from. `kept`: the leaves that are not zero."""
+
+    kept: Kept
+    rows: Callable[[int], Table]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Choices to decide, in tiers: the next one where no candidate of those before fits. `counts`: the results by which
+    candidates are judged. `rank`: its inputs tell about stages from that on. `otherwise`: the stages that are tried
+    one after another where no tier fits."""
+
+    name: str
+    rank: int
+    tiers: Sequence[Tier]
+    pools: Sequence[Pool]
+    counts: Counts
+    otherwise: tuple[Stage, ...] = ()
+
+
+def ordinary(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers that are not subnormal."""
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    normal = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
+    found: NDArray[np.bool_] = normal | (fields == 0) & ~nans(patterns, fmt)
+    return found
+
+
+def finite(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    found: NDArray[np.bool_] = (fields <= np.uint64(fmt.largest_field)) & ~nans(patterns, fmt)
+    return found
+
+
+def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers other than zero."""
+    found: NDArray[np.bool_] = (patterns & np.uint64((1 << fmt.field_width) - 1)) > 0
+    return found & finite(patterns, fmt)
+
+
+def not_zero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    return nonzero(patterns, fmt) | ~finite(patterns, fmt)
+
+
+def every(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    return np.ones(patterns.shape, dtype=np.bool_)
+
+
+class Stages:
+    """The stages for the trees of a sketch, in order. `quick`: only what is likely is tried, as steps are still to be
+    told apart. The last six: the last step, products, carries, the smallest numbers, zeros, the largest and specials.
+    `long`: sums are validated with fewer vectors, and their conditions are not looked at; `few`: they are looked at
+    through few leaves."""
+
+    def __init__(self, sketch: Sketch, shapes: Shapes, chance: random.Random, quick: bool = False) -> None:
+        self.sketch, self.shapes, self.chance, self.quick = sketch, shapes, chance, quick
+        self.asked = sketch.asked
+        self.long, self.few = self.asked.length > LONG, self.asked.length > WHOLE
+        self.all = self._stages()
+
+    @property
+    def everything(self) -> Stage:
+        """The last stage, in which every answer counts."""
+        return replace(self.all[-1], counts=every)
+
+    @property
+    def ranks(self) -> list[int]:
+        """For each kind of rows, the ranks of the stages about which they give information."""
+        products, carries, small, _, ends = (stage.rank for stage in self.all[-5:])
+        return [products, carries, small, ends, ends]
+
+    def _stages(self) -> list[Stage]:
+        """The steps by role, from the last one down, then the choices that all steps share."""
+        kinds, asked = self.sketch.kinds, self.asked
+        every_kind = sorted({kind for found in kinds for kind in found.values()})
+        count, found = self.sketch.count, []
+        if len(self.sketch.parts) > 1:
+            found = [
+                Stage("the order and the roundings", 0, step_tiers("any", 0, asked), self._pools("middle"), ordinary)
+            ]
+        elif isinstance(self.sketch.parts[0].root, int | str):
+            found = [Stage("the rounding", 0, step_tiers("exact", 0, asked), self._pools("middle"), ordinary)]
+        else:
+            for role in range(count):
+                found += self._of_role(role, kinds[0][role], 2 * len(found))
+        rank = 2 * len(found)
+        found.append(
+            Stage("products", rank, product_tiers(every_kind, asked, self._adding()), self._pools("middle"), ordinary)
+        )
+        found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
+        small = [*self._pools("small"), *self._small_by_role()]
+        return [
+            *found,
+            Stage("the smallest numbers", rank + 2, tiny_tiers(asked), small, nonzero),
+            Stage("zeros", rank + 2, zero_tiers(every_kind, asked), [self.pool("small")], finite),
+            Stage("overflow and specials", rank + 3, end_tiers(asked), *self._ends()),
+        ]  # fmt: skip
+
+    def _ends(self) -> tuple[list[Pool], Counts]:
+        """The largest numbers; of long sums at few leaves, where zeros that the others add have signs of their own."""
+        return ([self.pool("large")], every) if not self.long else (self._pools("large"), not_zero)
+
+    def _of_role(self, role: int, kind: str, rank: int) -> list[Stage]:
+        """How the steps of a role add, and for fused ones then how the rest joins their products."""
+        part, tiers = self.sketch.parts[0], step_tiers(kind, role, self.asked)
+        places = placements(part, role, self.chance, PLACES)
+        tiers = tiers[:LIKELY] if self.quick else tiers
+        name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
+        if kind != "fused":
+            return [Stage(name, rank, tiers, self._sums(places), ordinary)]
+        alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
+        alone = [place for place in alone if len(place) > 1]
+        if not alone or set(alone) == set(places):
+            return [Stage(name, rank, tiers, self._sums(places), ordinary)]
+        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone), ordinary)
+        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), ordinary)
+        return [Stage(name, rank + 1, tiers, self._sums(places), ordinary, (products, joins))]
+
+    def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
+        """The leaves that are products of a step of this role itself."""
+        own = {child for node in self.sketch.parts[0].steps(role) for child in node.children if isinstance(child, int)}
+        return (leaf for leaf in place if leaf in own)
+
+    def _sums(self, places: Sequence[frozenset[Leaf]]) -> list[Pool]:
+        def rows(place: frozenset[Leaf], bits: int) -> Callable[[int], Table]:
+            return lambda count: self.shapes.sums(count, place, bits)
+
+        return [Pool(place, rows(place, max(1, min(SHORT, self.asked.d.precision // 2)))) for place in places]
+
+    def pool(self, kind: Kind, place: Kept = None) -> Pool:
+        """Rows of a kind, whose products are nonzero at some leaves only."""
+        if place is None:
+            return Pool(None, lambda count: self.shapes.rows(kind, count))
+        return Pool(place, lambda count: self.shapes.at(kind, count, place))
+
+    def _pools(self, kind: Kind) -> list[Pool]:
+        """Rows with products at any leaves, or in long sums at few leaves."""
+        several = len(self.sketch.parts) > 1
+        if not self.few:
+            return [self.pool(kind)]
+        leaves = leaves_of(self.sketch.parts[0].root)
+        chosen = [
+            frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3), *self._of_each_role()]) & frozenset(leaves)
+            for _ in range(2)
+        ]
+        if several:  # neighbours, and what lies far apart
+            length = self.asked.length
+            near: list[list[int]] = [[0, 1, 2, 3], [0, 1, length // 2, length // 2 + 1]]
+            near += [[*range(0, length, length // 4)], [0, 1, 2, length - 1]]
+            chosen = [frozenset(leaf for leaf in leaves if leaf == "c" or leaf in places) for places in near]
+        return [self.pool(kind, place) for place in chosen]
+
+    def _adding(self) -> list[int]:
+        """The roles whose steps add products; none where the order is open."""
+        adders = adders_of(self.sketch.parts[0]) if len(self.sketch.parts) == 1 else {}
+        return sorted({role for leaf, role in adders.items() if leaf != "c"})
+
+    def _of_each_role(self) -> Iterator[Leaf]:
+        """Neighbours that steps of one role add, for each role."""
+        adding = self._adding()
+        if len(adding) < 2:
+            return
+        adders = adders_of(self.sketch.parts[0])
+        for role in adding[:PLACED]:
+            own = [leaf for leaf in leaves_of(self.sketch.parts[0].root) if leaf != "c" and adders[leaf] == role]
+            start = self.chance.randrange(max(1, len(own) - FEW + 1))
+            yield from own[start : start + FEW]
+
+    def _small_by_role(self) -> list[Pool]:
+        """Small numbers at leaves that show one role."""
+        part = self.sketch.parts[0]
+        if len(self.sketch.parts) > 1 or part.count < 2:
+            return []
+        places = [placements(part, role, self.chance, 1)[0] for role in range(part.count)]
+        pools = [self.pool("small", place) for place in places[:PLACED] if any(leaf != "c" for leaf in place)]
+        return pools if self.few else [replace(pool, kept=None) for pool in pools]
+
+    def beside(self, few: bool) -> Iterator[tuple[int, Pool]]:
+        """Rows of every kind, over all leaves and over those that show one role; `few`: as if there were no others."""
+        part = self.sketch.parts[0]
+        ranks = self.ranks
+        if not self.long:
+            for kind, rank in zip(KINDS, ranks, strict=True):
+                yield rank, self.pool(kind)
+        if len(self.sketch.parts) == 1:
+            for role in range(part.count):
+                for place in placements(part, role, self.chance, 2):
+                    for kind, rank in zip(KINDS, ranks, strict=True):
+                        if any(leaf != "c" for leaf in place):
+                            yield rank, replace(self.pool(kind, place), kept=place if few else None)

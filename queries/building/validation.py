@@ -1,0 +1,180 @@
+"""Validation of what was found: vectors over the whole range and such as reach every condition, then proofs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.building.answers import BUILT, Answered, Kept
+from queries.building.axes import neighbours
+from queries.building.candidates import Candidate
+from queries.building.mending import beside
+from queries.building.naming import SAME_FORM, name_of, of_known_form
+from queries.building.outcome import Built
+from queries.building.search import FIRST, MANY, POOL, Search
+from queries.building.stages import KINDS, LONG
+from queries.covering.cover import Change, Cover, Covering
+from queries.search.distinguish import Options
+from queries.search.samples import Table
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.vectors import Vector
+
+VALIDATION = 6000  # vectors over the whole range
+PROOFS = 40.0  # seconds for the proofs that candidates are equal
+COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
+BESIDE = 0.3  # of the time that is left, for rows of every role that tell a unit from those beside it
+COVERING = 12.0  # seconds for those that reach conditions
+COMPARED = 60  # units that proofs are sought for
+
+
+class Validation:
+    """Holds what a search found against the device, and fills `result` with what is told apart, proved or open.
+    `shipped`: the instructions and units of these formats and this length."""
+
+    def __init__(self, search: Search, shipped: Sequence[Model], options: Options, result: Built) -> None:
+        self.search, self.stages, self.answers, self.clock = search, search.stages, search.answers, search.answers.clock
+        self.asked, self.shipped, self.options, self.result = search.asked, shipped, options, result
+
+    def validated(self, alive: list[Candidate]) -> list[Candidate]:
+        """Those that give the answers to vectors over the whole range; some that none gives are kept as questions."""
+        self.answers.at = "validation"
+        rows, share = self.stages.shapes.rows, VALIDATION // 4
+        count = max(FIRST, share * LONG // self.asked.length) if self.stages.long else share
+        kinds = zip(KINDS, self.stages.ranks, strict=True)
+        new = [self.answers.checked(rows(kind, count), rank) for kind, rank in kinds]
+        wrong = np.array([self.answers.differences(candidate.model, new) for candidate in alive])
+        right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
+        if right:
+            return right
+        best = int(wrong.sum(axis=1).argmin())
+        self.search.note(alive[best])
+        places, start = np.flatnonzero(wrong[best]), 0
+        for asked in new:
+            here = places[(places >= start) & (places < start + len(asked.rows))] - start
+            here = here[np.argsort((asked.rows[here] != 0).sum(axis=1), kind="stable")][:MANY]
+            if len(here):
+                self.answers.bank.append(Answered(asked.rows[here], asked.answers[here], asked.rank))
+            start += len(asked.rows)
+        return []
+
+    def covered(self, found: Candidate) -> bool:
+        """Whether the device answers as the unit does on the covering vectors of the unit: on inputs that reach its
+        conditions, and on some that tell it from each unit that differs in a single choice. Others are kept as
+        questions."""
+        few = self.stages.few and found.choices is not None
+        self.answers.at = "validation"
+        deadline, now = self.clock.deadline, time.monotonic()
+        until = None if deadline is None else now + BESIDE * (deadline - now)
+        places: dict[Kept, list[tuple[int, Table]]] = {None: []}
+        for rank, pool in self.stages.beside(few):
+            places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
+        told: set[str] = set()
+        names: set[str] = set()
+        right = True
+        for kept, pools in places.items():
+            cases = kept is None and not self.stages.long and self.asked.addend
+            changes = [] if few and kept is None else list(self._changes(found, kept))
+            if not cases and not changes:
+                continue
+            model = Model(BUILT, self.search.unit(found, kept))
+            covering = Covering(model, False, changes, cases=cases, samples=COVERED)
+            ranks: list[int] = []
+            for number, (rank, rows) in enumerate(pools):
+                if number >= len(KINDS) and until is not None and time.monotonic() > until:
+                    break
+                covering.take(rows)
+                ranks += [rank] * (len(covering.found.rows) - len(ranks))
+            if cases:
+                covering.run(replace(self.options, timeout=COVERING), changes=False)
+                ranks += [self.stages.all[-1].rank] * (len(covering.found.rows) - len(ranks))
+            cover = covering.finished()
+            right &= self._agrees(cover, np.array(ranks), kept, found)
+            names |= {change.name for change in covering.changes if change not in cover.same}
+            told |= {change.name for change in covering.changes if cover.counts[change]}
+        self.result.refuted, self.result.unseen = len(told), len(names - told)
+        return right
+
+    def _changes(self, found: Candidate, kept: Kept) -> Iterator[Change]:
+        """The units that differ from one in a single choice."""
+        if found.choices is None:
+            yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(found.unit)))
+            return
+        for number, choices in enumerate(neighbours(found.choices, self.asked)):
+            if choices != found.choices:
+                try:
+                    yield Change(str(number), Model(BUILT, self.search.sketch.unit(choices, kept)))
+                except ParameterError:
+                    continue
+
+    def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: Candidate) -> bool:
+        """Whether the device answers covering vectors as the unit does; where not, they are kept as questions: of the
+        leaves alone, but where the signs of the other zeros count."""
+        if not cover.rows:
+            return True
+        rows = np.array(cover.rows, dtype=np.uint64)
+        [expected] = self.answers.evaluated([self.search.unit(found, None)], rows)
+        alone = self.answers.same(np.array(cover.results, dtype=np.uint64)) == expected
+        right = True
+        for rank in dict.fromkeys(ranks.tolist()):
+            here = np.flatnonzero(ranks == rank)
+            asked = self.answers.checked(rows[here], rank)
+            wrong = self.answers.same(asked.answers) != expected[here]
+            for some, leaves in ((wrong & alone[here], kept), (wrong & ~alone[here], None)):
+                if some.any():
+                    self.answers.bank.append(Answered(asked.rows[some], asked.answers[some], rank, leaves))
+            if wrong.any():
+                self.search.note(found)
+                right = False
+        return right
+
+    def decided(self, alive: list[Candidate]) -> list[Candidate]:
+        """Solvers prove what is left equal, to the instructions of the table that answer alike as well, or find vectors
+        that the device is asked; none is left where it answers otherwise than all of them."""
+        result, last = self.result, self.stages.everything
+        while alive:
+            known = self.known()
+            self.answers.at = "proof"
+            drafts: list[Model] = [candidate.model for candidate in alive]
+            self.answers.progress(f"proving {len(drafts) + len(known)} candidates equal")
+            own = of_known_form(drafts, known) or (known[0] if known else drafts[0])
+            others = [model for model in (*known, *drafts) if model is not own]
+            limit = time.monotonic() + PROOFS
+            limit = limit if self.clock.deadline is None else min(limit, self.clock.deadline)
+            found = name_of(own, others, self.options, limit, COMPARED)
+            if not found.witnesses:
+                break
+            self.answers.put(np.array(found.witnesses, dtype=np.uint64), last.rank, None)
+            alive = self.search.agreeing(alive, last)
+        else:
+            return []
+        own_name = [(own, SAME_FORM)] if own.reference != BUILT else []
+        result.unit, result.equal, result.open = own.unit, [*own_name, *found.equal], found.open
+        return alive
+
+    def known(self) -> list[Model]:
+        """The instructions and units that ship, of these formats and this length, that give every answer so far."""
+        found: list[Model] = []
+        wrong: list[tuple[int, Model]] = []
+        nan = self.answers.nan()
+        for model in self.shipped:
+            if None not in (nan, model.nan) and nan != model.nan:
+                continue
+            count = int(self.answers.differences(model, [*self.answers.bank, *self.answers.validated]).sum())
+            wrong.append((count, model))
+            found += [model] if not count else []
+        self.result.near = None if found or not wrong else min(wrong, key=lambda pair: pair[0])[::-1]
+        self.result.near_vector = None if self.result.near is None else self._smallest(self.result.near[0])
+        return found
+
+    def _smallest(self, model: Model) -> Vector | None:
+        """The smallest input so far to which a model gives another answer than the device."""
+        asked = [*self.answers.bank, *self.answers.validated]
+        rows = np.concatenate([part.rows for part in asked])[self.answers.differences(model, asked)]
+        if not len(rows):
+            return None
+        return self.answers.vector(rows[np.argmin((rows != 0).sum(axis=1))])
