@@ -1,8 +1,8 @@
 """Are units built rightly without a family? Instructions of the table, and units that nobody has built.
 
 `python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by
-exact rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first`, `second`,
-`third` and `fourth` the blind sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the
+exact rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first` to
+`fifth` the blind sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the
 units that ship, by `model:`. Each is a run of the command line of its own. A unit that was built is held against the
 truth on 20,000 vectors (5,000 for programs in exact numbers, fewer of long sums); "exact" where no vector differs,
 "wrong" otherwise. With -o a second run goes on from the rows that the output already has.
@@ -23,10 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.blind.first import FIRST
-from benchmarks.blind.fourth import FOURTH
-from benchmarks.blind.second import SECOND
-from benchmarks.blind.third import THIRD
+from benchmarks.blind.sets import SETS
 from benchmarks.blind.units import Blind
 from benchmarks.invented_units import invented
 from benchmarks.plausible_units import plausible
@@ -41,7 +38,6 @@ from smtmodel.unit import Unit
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit, unit_text
 
-BLIND = {"first": FIRST, "second": SECOND, "third": THIRD, "fourth": FOURTH}
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 ROWS = 4000  # of each kind
 EXACT_ROWS = 1000  # of each kind, answered by exact numbers
@@ -108,8 +104,8 @@ def cases(what: str, folder: Path) -> Iterator[Case]:
         yield from table_cases()
     elif what == "invented":
         yield from invented_cases(folder)
-    elif what in BLIND:
-        yield from blind_cases(BLIND[what].units.values())
+    elif what in SETS:
+        yield from blind_cases(SETS[what].units.values())
     else:
         yield from (_served(unit.reference, unit, folder) for unit in plausible())
 
@@ -171,7 +167,7 @@ def answers(unit: Blind, rows: Patterns) -> Patterns:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("table", "invented", "plausible", *BLIND))
+    parser.add_argument("what", choices=("table", "invented", "plausible", *SETS))
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each unit")
     parser.add_argument("-o", "--output", type=Path)

@@ -5,13 +5,8 @@ from __future__ import annotations
 import json
 import sys
 
-from benchmarks.blind.first import FIRST
-from benchmarks.blind.fourth import FOURTH
-from benchmarks.blind.second import SECOND
-from benchmarks.blind.third import THIRD
+from benchmarks.blind.sets import UNITS
 from tests.oracle import FORMATS
-
-UNITS = FIRST.units | SECOND.units | THIRD.units | FOURTH.units
 
 
 def main() -> None:

@@ -8,39 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.blind.numbers import (
-    ZERO,
-    N,
-    add,
-    aligned,
-    mul,
-    negated,
-    normal_only,
-    precise,
-    to,
-)
-from benchmarks.blind.units import (
-    B32,
-    BF16,
-    F16,
-    F32,
-    F64,
-    FLUSHED,
-    FLUSHED_BEFORE,
-    M16,
-    M32,
-    S32,
-    Row,
-    Set,
-    chain,
-    exact_products,
-    fma,
-    in_halves,
-    in_pairs,
-    in_turn,
-    lanes,
-    products,
-)
+from benchmarks.blind.numbers import *
+from benchmarks.blind.units import *
 
 FIRST = Set()
 unit = FIRST.unit

@@ -7,32 +7,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.blind.numbers import ZERO, N, add, aligned, mul, negated, normal_only, to
-from benchmarks.blind.units import (
-    B32,
-    BF16,
-    F16,
-    F32,
-    F64,
-    M16,
-    M32,
-    S32,
-    Row,
-    Set,
-    chain,
-    exact_products,
-    fma,
-    in_halves,
-    in_pairs,
-    in_turn,
-    lanes,
-    products,
-)
+from benchmarks.blind.numbers import *
+from benchmarks.blind.units import *
 
 FOURTH = Set()
 unit = FOURTH.unit
 BB, SUMS = "bf16,bf16,bf16,bf16", "bf16,bf16,f32,bf16"
-RTZ32, RUP32, RDN32, ODD32 = (partial(to, "f32", mode=mode) for mode in ("rtz", "rup", "rdn", "odd"))
 ODD16 = partial(to, "f16", mode="odd")
 
 

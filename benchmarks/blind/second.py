@@ -6,40 +6,13 @@ silent from what a designer might do.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
-from benchmarks.blind.numbers import ZERO, N, add, aligned, mul, negated, normal_only, precise, to, top
-from benchmarks.blind.units import (
-    B32,
-    BF16,
-    F16,
-    F32,
-    F64,
-    FLUSHED,
-    FLUSHED_BEFORE,
-    M16,
-    M32,
-    S32,
-    Row,
-    Set,
-    chain,
-    exact_products,
-    fma,
-    in_halves,
-    in_pairs,
-    in_turn,
-    lanes,
-    products,
-)
+from benchmarks.blind.numbers import *
+from benchmarks.blind.units import *
 
 SECOND = Set()
 unit = SECOND.unit
-
-
-def as_read(x: N) -> N:
-    """A converted number counts in an alignment with its own exponent, as one that is read."""
-    return x if x.kind or not x.m else replace(x, at=max(top(x), -126))
 
 
 # -- instructions of processors

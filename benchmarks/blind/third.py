@@ -8,37 +8,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from benchmarks.blind.numbers import ZERO, N, add, aligned, mul, negated, normal_only, to
-from benchmarks.blind.units import (
-    B32,
-    BF16,
-    F16,
-    F32,
-    F64,
-    FLUSHED,
-    FLUSHED_BEFORE,
-    M16,
-    M32,
-    S32,
-    Row,
-    Set,
-    chain,
-    exact_products,
-    fma,
-    in_halves,
-    in_pairs,
-    in_turn,
-    lanes,
-    products,
-)
+from benchmarks.blind.numbers import *
+from benchmarks.blind.units import *
 
 THIRD = Set()
 unit = THIRD.unit
-RTZ32, RUP32, RDN32, ODD32 = (partial(to, "f32", mode=mode) for mode in ("rtz", "rup", "rdn", "odd"))
-
-
-def read_flushed(name: str, side: Row) -> list[N]:
-    return [normal_only(name, x) for x in side]
 
 
 # -- sums of several precisions

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
-from benchmarks.blind.numbers import ZERO, N, add, mul, pattern, read, to
+from benchmarks.blind.numbers import ZERO, N, add, mul, normal_only, pattern, read, to, top
 
 Row = Sequence[N]
 Compute = Callable[[Row, Row, N], N]
@@ -52,8 +52,19 @@ F64, F32, F16, BF16 = (partial(to, name) for name in ("f64", "f32", "f16", "bf16
 #: formats of units
 M32, M16 = "f16,f16,f32,f32", "f16,f16,f16,f16"
 B32, S32 = "bf16,bf16,f32,f32", "f32,f32,f32,f32"
+RTZ32, RUP32, RDN32, ODD32 = (partial(to, "f32", mode=mode) for mode in ("rtz", "rup", "rdn", "odd"))
 FLUSHED = partial(to, "f32", tiny="after")  # x86 with FTZ
 FLUSHED_BEFORE = partial(to, "f32", tiny="before")  # Arm with FZ
+
+
+def read_flushed(name: str, side: Row) -> list[N]:
+    """Subnormal inputs are read as zero."""
+    return [normal_only(name, x) for x in side]
+
+
+def as_read(x: N) -> N:
+    """A converted number counts in an alignment with its own exponent, as one that is read."""
+    return x if x.kind or not x.m else replace(x, at=max(top(x), -126))
 
 
 def fma(r: Round, x: N, y: N, z: N) -> N:

@@ -1,0 +1,12 @@
+"""Every blind set, by its name."""
+
+from __future__ import annotations
+
+from benchmarks.blind.fifth import FIFTH
+from benchmarks.blind.first import FIRST
+from benchmarks.blind.fourth import FOURTH
+from benchmarks.blind.second import SECOND
+from benchmarks.blind.third import THIRD
+
+SETS = {"first": FIRST, "second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH}
+UNITS = {name: unit for some in SETS.values() for name, unit in some.units.items()}
