@@ -51,7 +51,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import FaultError, MmaprobeError, ParameterError
 from smtmodel.families.member import FUNCTIONS, nvidia_nan
 from smtmodel.formats import FORMATS, Format, format_named
-from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, Node, Product, Repeat, Round, Running, Sum
+from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, Literal, Node, Product, Repeat, Round, Running, Sum
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.parameters import FAMILY
@@ -404,6 +404,8 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
                 return np.where(np.abs(own) < 2.0**fmt.emin, 0, own) if flushed else own
             case Constant():
                 return np.zeros(1)
+            case Literal():
+                return values_of(node.format)[[node.pattern]]
             case Running():
                 return running[node.level]
             case Product():

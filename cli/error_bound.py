@@ -73,6 +73,7 @@ def _prove_of_plan(
 
 def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> None:
     from queries.plans.bound_report import lengths_text
+    from queries.proof.wording import up_decimal
 
     if found.verdict == "unknown":
         say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {found.reason}")
@@ -88,7 +89,7 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
     for row in document["sizes"]:
         say(f"  for K = {row['length']}: {row['bound']}")
         top = row["window"]["max"]
-        say(f"    for operands with exponents of at most {top}: |d - exact| <= {row['window']['bound']:.6g}")
+        say(f"    for operands with exponents of at most {top}: |d - exact| <= {up_decimal(row['window']['bound'], 6)}")
         if (near := row["nearest"]) is not None:
             tried = f"nearest input of {row['tried']}"
             say(f"    {tried}: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
@@ -104,6 +105,7 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
 
 def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
     from cli.show import show_operands
+    from queries.proof.wording import up_decimal
     from smtmodel.operands import layout_of
 
     if result.shown is None:
@@ -119,7 +121,7 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
     say(f"  {document['formula']}")
     say(f"  where {', '.join(_conditions(result, document))}")
     top = document["window"]["max"]
-    say(f"  for operands with exponents of at most {top}: |d - exact| <= {document['window']['bound']:.6g}")
+    say(f"  for operands with exponents of at most {top}: |d - exact| <= {up_decimal(document['window']['bound'], 6)}")
     if result.near is None:
         say("  none of the inputs tried is one that the bound is about")
     else:

@@ -282,7 +282,7 @@ GLOSSARY = tuple(Word(*row) for row in (
      "An input that shows a difference or a counterexample, replayed before it is printed.",
      _command(f"distinguish {V} {V}@carry_bits=2")),
     ("zero padding",
-     "Products of zero added to fill a tile; harmless only if the unit's result does not change.",
+     "Products of +0 added to fill a tile; harmless only if the unit's result does not change.",
      _command(f"prove --property zero-padding {V}")),
 ))  # fmt: skip
 

@@ -16,6 +16,6 @@ STATEMENTS: Mapping[str, str] = {
     "monotonic": "the result does not fall when c rises, or one product",
     "monotonic-addend": "the result does not fall when c rises",
     "monotonic-product": "the result does not fall when one product rises",
-    "zero-padding": "a shorter dot product is the whole one with zeros in the products beyond",
+    "zero-padding": "a shorter dot product is the whole one with +0 in the products beyond",
     "exact": "the result is the exact sum, rounded once as the unit rounds",
 }

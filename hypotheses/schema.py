@@ -100,6 +100,11 @@ def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
     for index in inputs.zero_terms:
         if index > length:
             raise ParameterError("zero_terms", f"{index}: there are {length} products and an addend")
+    free = set(range(length + 1)) - set(inputs.zero_terms)
+    used = ([model.a, model.b] if free - {length} else []) + ([model.c] if length in free else [])
+    if inputs.special and not any(fmt.has_nan or fmt.has_infinity for fmt in used):
+        names = ", ".join(dict.fromkeys(fmt.name for fmt in used)) or "zero"
+        raise ParameterError("special", f"no input is admitted: there is no infinity and no NaN in {names}")
 
 
 def check_file_inputs(file: YamlFile, inputs: Inputs, model: Model, length: int) -> None:

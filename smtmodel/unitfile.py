@@ -428,7 +428,10 @@ class ExpressionReader:
     def _rounding_text(self, tree: ast.expr) -> Rounding:
         if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "round"):
             raise MistakeError(tree, "a rounding is written round(FORMAT, MODE, ...)")
-        return self._rounding(tree, tree.args)
+        try:
+            return self._rounding(tree, tree.args)
+        except ParameterError as error:
+            raise MistakeError(tree, str(error)) from None
 
     def _rounding(self, tree: ast.Call, args: list[ast.expr]) -> Rounding:
         options = self._given(tree)
@@ -527,7 +530,10 @@ class _Reader(ExpressionReader):
 
 
 def _is_positive(node: Node) -> bool:
-    return isinstance(node, Literal) and not node.pattern & node.format.sign_bit
+    """Whether a node is a number above zero."""
+    if not isinstance(node, Literal):
+        return False
+    return int(node.format.subnormals) <= node.pattern <= node.format.largest
 
 
 def _is_none(tree: ast.expr) -> bool:

@@ -210,9 +210,11 @@ def rounded(value: Value, how: Rounding) -> Value:
     elif not value.exact or (how.subnormals == "flush_before" and abs(value.exact) < power(FORMATS[name].emin)):
         bits = zero(value, how)
     else:
-        bits = encode(name, value.exact < 0, abs(value.exact), how.mode, how.overflow, how.nan)
+        bits = encode(name, value.exact < 0, abs(value.exact), how.mode, how.overflow)
         x = decode(name, bits)
-        if x.kind == "finite" and (not x.significand or (how.subnormals == "flush_after" and x.significand < 1)):
+        if x.kind == "nan":  # where there is no infinity
+            bits = nan_pattern(how)
+        elif x.kind == "finite" and (not x.significand or (how.subnormals == "flush_after" and x.significand < 1)):
             bits = zero(value, how)
     has_nan = FORMATS[name].specials != "none"
     if has_nan and decode(name, bits).kind == "nan":  # else it is the number that stands for it

@@ -90,6 +90,9 @@ FORMATS: dict[str, Format] = {
     "e2m1_ieee": Format(2, 1, 0, "ieee"),
     "e1m1_none": Format(1, 1, 1, "none"),
     "e2m1_all_ones": Format(2, 1, 0, "all_ones"),
+    "e1m1_all_ones": Format(1, 1, 1, "all_ones"),
+    "e2m0_all_ones": Format(2, 0, 0, "all_ones"),
+    "binary3p1se": Format(2, 0, -1, "p3109"),
 }
 for p in range(1, 8):  # IEEE P3109, interim report: the exponent bias is half the number of exponent fields
     FORMATS[f"binary8p{p}se"] = Format(8 - p, p - 1, 1 - 2 ** (7 - p), "p3109")

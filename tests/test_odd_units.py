@@ -4,12 +4,13 @@ which holds the other. Truth by all inputs; nothing proves them, with no example
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.statements import Statement, blind, columns_of, grid_of, judged, problems_about, results
+from benchmarks.statements import Statement, beyond, blind, columns_of, grid_of, judged, problems_about, results
 from hypotheses.schema import Compare, Inputs
 from queries.certificates.document import Document, nan_as
 from queries.certificates.magnitudes import FaultError
@@ -18,19 +19,23 @@ from queries.certificates.together import one_unit
 from queries.proof.kernel import RuleError
 from queries.proof.normalising import Normaliser, normal_form
 from queries.proof.settling import Settled
+from queries.proof.wording import up_decimal, up_float
 from queries.properties.asked import plain
+from queries.properties.bound import bound_of, error_of
 from queries.properties.forms import by_expression
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.signs import symmetry_of
 from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
-from queries.search.problem import _holding
+from queries.search.problem import Problem, _holding
+from queries.search.samples import sample_rows
+from queries.search.witness import confirmed, replay
 from smtmodel import ieee
 from smtmodel.algebra import constant
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
+from smtmodel.errors import InputError, ParameterError
 from smtmodel.formats import format_named
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
@@ -52,6 +57,13 @@ roundings: {r: "round(e5m2, nearest_even)", z: "round(e2m3, nearest_even)"}
 steps:
   sum: r(exact(a[0] * b[0], c))
   d: z(sum)
+"""
+SCALED = """unit: scaled
+formats: {{{formats}}}
+length: 1
+scale_block: 1
+steps:
+  d: round(exact(scale(a[0] * b[0], scale_a[0], {factor}), c), e4m3)
 """
 NEAR = "nearest_even"
 SUM = "exact(a[0] * b[0], c)"
@@ -186,7 +198,76 @@ def test_a_sum_of_one_term_is_that_term(step: str, zero: str) -> None:
         assert found.tolist() == results(other, table).tolist()
 
 
-@pytest.mark.parametrize("given", [{"a": "ue1m1_none"}, {"c": "ue2m1_all_ones"}, {"d": "ue3m2_all_ones"}])
+def test_nothing_is_rounded_to_a_format_without_a_sign() -> None:
+    """What -3 would be there is not defined: no statement about it is true."""
+    with pytest.raises(InputError, match="ue3m2_all_ones has no sign"):
+        unit(f"r({SUM})", d="ue3m2_all_ones")
+
+
+@pytest.mark.parametrize(
+    ("formats", "message"),
+    [
+        ("a: ue8m0, b: e2m1, c: e4m3, d: e4m3", "ue8m0 has no zero"),
+        ("a: e2m1, b: e2m1, c: ue8m0, d: e4m3", "ue8m0 has no zero"),
+        ("a: e2m1, b: e2m1, c: e4m3, d: e4m3, scale: binary8p3ue", "binary8p3ue has an infinity"),
+    ],
+)
+def test_operands_that_no_sum_can_take(formats: str, message: str) -> None:
+    """Pattern 0 is not zero there, which +0 and missing products are; an infinite factor would count as a number."""
+    with pytest.raises(InputError, match=message):
+        parse_unit(SCALED.format(formats=formats, factor="scale_b[0]"), "odd.yaml")
+
+
+@pytest.mark.parametrize("pattern", ["0x7fc", "0x7fd", "0"])
+def test_a_fixed_scale_factor_is_a_positive_number(pattern: str) -> None:
+    formats = "a: e2m1, b: e2m1, c: e4m3, d: e4m3, scale: ue8m0"
+    with pytest.raises(InputError, match="or a positive number"):
+        parse_unit(SCALED.format(formats=formats, factor=f"number({pattern}, e9m2_ieee)"), "odd.yaml")
+
+
+def test_restrictions_that_admit_nothing_prove_nothing() -> None:
+    """None of these formats has an infinity or a NaN, and all statements about no input would hold."""
+    model = unit(f"r({SUM})", c="e2m3")
+    for inputs in (Inputs(special=True), Inputs(special=True, zero_terms=(0,))):
+        with pytest.raises(ParameterError, match="no input is admitted"):
+            problems_of("exact", model, inputs)
+    assert problems_of("exact", unit(f"r({SUM})"), Inputs(special=True))  # c may be NaN
+    with pytest.raises(ParameterError, match="no input is admitted"):
+        problems_of("exact", unit(f"r({SUM})"), Inputs(special=True, zero_terms=(1,)))
+
+
+@pytest.mark.parametrize("digits", [3, 6])
+def test_a_bound_in_decimals_is_rounded_up(digits: int) -> None:
+    for value in (
+        Fraction(0),
+        Fraction(1),
+        Fraction(1, 3),
+        Fraction(1, 1 << 24),
+        Fraction(2) ** 200,
+        Fraction(99999999, 10),
+    ):
+        assert value <= Fraction(up_decimal(value, digits)) <= value * (1 + Fraction(10) ** (1 - digits))
+        assert value <= Fraction(up_float(value)) <= value * (1 + Fraction(1, 1 << 52))
+
+
+@pytest.mark.parametrize(
+    "name", ["e2m1_ieee", "e1m1_none", "binary3p2se", "binary3p1se", "e2m0_all_ones", "e1m1_all_ones"]
+)
+@pytest.mark.parametrize("mode", [NEAR, "toward_zero", "up", "to_odd"])
+def test_formats_of_two_exponents_have_bounds(name: str, mode: str) -> None:
+    """A lemma about a format whose largest exponent is the least one, or next to it; every input is below its bound."""
+    statement = Statement(0, "error-bound", (unit(f"r({SUM})", mode, d=name, c="e2m1"),))
+    bound = error_of(bound_of(statement.models[0].unit, Settled(BLIND, False)))
+    assert beyond(statement, bound)[0] == 0
+
+
+def test_a_sum_with_one_exponent_shows_what_it_exercises() -> None:
+    problem = Problem(unit("r(fused(exact(a[0] * b[0], c), F=[0]))"), unit(f"r({SUM})"))
+    row = next(row for row in sample_rows(problem.layout, 256).tolist() if replay(problem, [row]).differs[0])
+    assert confirmed(problem, row) is not None
+
+
+@pytest.mark.parametrize("given", [{"a": "ue1m1_none"}, {"c": "ue2m1_all_ones"}])
 def test_what_has_no_sign_is_not_negated(given: dict[str, str]) -> None:
     with pytest.raises(ParameterError, match="has no sign"):
         problems_of("sign-symmetric", unit(f"r({SUM})", **given), Inputs())

@@ -43,7 +43,7 @@ def property_text(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> str:
         "monotonic-addend": "d does not fall when c rises",
         "monotonic-product": "d does not fall when a product rises",
         "monotonic": "d does not fall when c or a product rises",
-        "zero-padding": f"{_lengths(parts)} products, and zeros beyond them, give what the unit of that length gives",
+        "zero-padding": f"{_lengths(parts)} products, and +0 beyond them, give what the unit of that length gives",
         "exact": "d is the exact sum, rounded once",
     }[stated["property"]]
     limits = {name: value for name, value in stated["inputs"].items() if value not in (False, None, [])}

@@ -7,6 +7,7 @@ written out, or by a part of the certificate.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,8 +15,9 @@ from dataclasses import asdict, fields
 from functools import cache
 
 from hypotheses.schema import Inputs
+from queries.certificates.document import nan_as
 from queries.certificates.magnitudes import FaultError, need
-from queries.certificates.writing_out import Numbers, Plain
+from queries.certificates.writing_out import Made, Numbers, Plain
 from queries.properties.asked import plain
 from queries.search.problem import Problem
 from smtmodel.dot import Model
@@ -104,6 +106,8 @@ class _Compared:
         if one == other and converts[0] == converts[1]:
             return 1
         around = _around(one, other)
+        if isinstance(one, Whole) and one.head is not None and converts[0] != converts[1]:
+            around = None  # the head takes products of any K
         if around is not None:
             with suppress(FaultError):
                 return around(self._stages(one.parts[0], other.parts[0]))
@@ -255,13 +259,19 @@ class _Written(Engine[int]):
         tiny, positive = how["subnormals"], how["positive_zeros"]
         if kind == "element":
             return self.numbers.element(parts[0], parts[1], how)
-        flushed = kind == "round" and parts[1][2] != "keep"
+        flushed = kind == "round" and parts[1][2] != "keep" and _no_number_for_nan(parts[1])
         if kind == "zero" or not (positive or (tiny != "keep" and not flushed)):
             return number
         need(positive or tiny == "zero", "it is not known what a unit reads")
         rounding = Rounding(fmt, subnormals="keep" if tiny == "keep" else "flush_after",
                             zero="positive" if positive else "ieee")  # fmt: skip
         return self.rounded([number], rounding)
+
+
+def _no_number_for_nan(rounding: Made) -> bool:
+    """Whether what a rounding, as a number has it, writes for a NaN is none but +0."""
+    fmt, nan, *_ = rounding
+    return nan_as({"nan": nan}, json.loads(fmt)) != "number"
 
 
 @cache

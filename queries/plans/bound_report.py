@@ -19,7 +19,7 @@ from queries.proof.forms import EXACT, Form, Monomial
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import AlignmentLoses, RoundingLoses
 from queries.proof.steps import PlanAt
-from queries.proof.wording import sum_text, up_text
+from queries.proof.wording import sum_text, up_float, up_text
 from queries.properties.bound import Settle, error_of
 from queries.properties.bound_report import WINDOW, premises_of
 from queries.properties.bound_samples import largest_of
@@ -184,7 +184,7 @@ def lengths_text(formula: Mapping[str, Any]) -> str:
 def _size_json(found: PlanBound, size: AtLength) -> dict[str, Any]:
     row: dict[str, Any] = {
         "length": size.length, "bound": f"|d - exact| <= {sum_text(size.form)}",
-        "window": {"min": found.window.min, "max": found.window.max, "bound": float(size.number)},
+        "window": {"min": found.window.min, "max": found.window.max, "bound": up_float(size.number)},
         "tried": size.tried, "nearest": None,
     }  # fmt: skip
     if size.near is not None:

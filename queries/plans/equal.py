@@ -298,12 +298,17 @@ class _Prover:
     def _stages(self, one: Stage, other: Stage) -> Ground | None:
         """Why two stages are equal from any start and for all products, for every K that is one of the ground's
         multiples; None if no rule shows it."""
-        if one == other and _conversions(self.left) == _conversions(self.right):
+        if one == other and self._alike_read:
             return Ground("the same stage", 1)
         found = self._congruent(one, other) or self._by_induction(one, other)
         if found is None:
             self._note("rules for every K: none compares the stages that differ")
         return found
+
+    @property
+    def _alike_read(self) -> bool:
+        """Whether both plans convert their inputs alike, so that one stage is the same in both."""
+        return _conversions(self.left) == _conversions(self.right)
 
     def _congruent(self, one: Stage, other: Stage) -> Ground | None:
         match one, other:
@@ -340,7 +345,7 @@ class _Prover:
                 return self._in_parts(one, other, one.every, "sums of {} products, each one equal")
             case Turns(), Turns() if one.every == other.every:
                 return self._in_parts(one, other, one.every, "turns of {} products, each one equal")
-            case Whole(), Whole() if replace(one, body=other.body) == other:
+            case Whole(), Whole() if replace(one, body=other.body) == other and (one.head is None or self._alike_read):
                 return self._in_parts(one, other, one.number, "multiples of {} products, equal")
             case Halves(), Halves() if (one.most, one.rounding, one.grain) == (other.most, other.rounding, other.grain):
                 return self._in_parts(one, other, one.grain, "halves of multiples of {}, each one equal")

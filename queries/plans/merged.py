@@ -146,7 +146,7 @@ class _Merger:
             case Product():
                 left, right = self._grid(node.left), self._grid(node.right)
                 return None if left is None or right is None else left + right
-            case Round():
+            case Round() if node.rounding.nan_or_zero:  # else the number written for a NaN may be any multiple
                 fmt = node.rounding.format
                 grids = [self._grid(term) for term in _terms(node)]
                 inner = min(_least(fmt) if grid is None else grid for grid in grids)

@@ -98,7 +98,7 @@ class _OfMagnitudes:
     @property
     def places(self) -> int:
         """Bits of that exponent, counted from `low`, up to the largest number."""
-        return (self.format.emax - self.width + 1 - self.low).bit_length()
+        return max(1, self.format.emax - self.width + 1 - self.low).bit_length()
 
     def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
         return symbol("sign", 1), symbol("magnitude", self.width), symbol("place", self.places)

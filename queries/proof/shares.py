@@ -24,6 +24,7 @@ from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
 from queries.proof.table9 import factors_of
 from queries.proof.undecided import NoInputDecides, ZerosGiveZero
+from queries.proof.wording import up_decimal
 from queries.search.scene import lanes_of
 from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms import fixed
@@ -162,7 +163,7 @@ class Near:
         return max(self.weight, *self.weights) + self.off
 
     def statement(self) -> str:
-        return f"after {len(self.products)} sums of products the error is at most {float(self.distance):.3g} M"
+        return f"after {len(self.products)} sums of products the error is at most {up_decimal(self.distance, 3)} M"
 
 
 @rule
@@ -414,7 +415,7 @@ class Within:
 
     def statement(self) -> str:
         what = "the error is" if len(self.values) == 1 else "two results are apart by"
-        return f"{what} at most {float(self.share):.6g} M"
+        return f"{what} at most {up_decimal(self.share, 6)} M"
 
 
 @rule
@@ -442,7 +443,7 @@ def near_each_other(nears: Sequence[Theorem], words: Sequence[Theorem], share: F
 def _within(nears: Sequence[Theorem], found: Fraction, share: Fraction, more: Sequence[Theorem]) -> Made:
     goals: list[Near] = [goal_of(near, Near, "within") for near in nears]
     if found > share:
-        raise RuleError(f"within: only {float(found):.6g} M is known")
+        raise RuleError(f"within: only {up_decimal(found, 6)} M is known")
     values = tuple(goal.value for goal in goals)
     return Made(Within(goals[0].space, values, share, max(goal.size for goal in goals)), (*nears, *more))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from queries.proof.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
@@ -28,6 +30,19 @@ def up_text(value: Fraction) -> str:
     if up == 2 * DIGITS:
         up, place = DIGITS, place + 1
     return _times(f"{float(up) / DIGITS:.4f}", place)
+
+
+def up_decimal(value: Fraction | float, digits: int) -> str:
+    """A nonnegative number in decimals, rounded up to so many digits: what is at most the number is at most this."""
+    exact, context = Fraction(value), Context(prec=digits, rounding=ROUND_CEILING)
+    found = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{float(found):.{digits}g}"
+
+
+def up_float(value: Fraction) -> float:
+    """The smallest f64 that is not below a number."""
+    found = float(value)
+    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
 
 
 def _times(number: str, place: int) -> str:

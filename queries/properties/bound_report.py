@@ -15,7 +15,7 @@ from queries.proof.forms import Form
 from queries.proof.induction import Chained, carried, closed, step_text
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import LEMMAS
-from queries.proof.wording import form_text
+from queries.proof.wording import form_text, up_float
 from queries.properties.bound import Settle, bound_of, chain_of, error_of
 from queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
 from smtmodel.dot import Model
@@ -126,7 +126,7 @@ def document_of(result: BoundResult) -> dict[str, Any]:
         return out
     out["formula"] = f"|d - exact| <= {form_text(error_of(result.shown))}"
     out["terms"] = terms_json(error_of(result.theorem))
-    out["window"] = {"min": result.window.min, "max": result.window.max, "bound": float(result.number)}
+    out["window"] = {"min": result.window.min, "max": result.window.max, "bound": up_float(result.number)}
     if result.chain is not None and isinstance(result.chain.goal, Chained):
         step = result.chain.goal.step
         out["chain"] = {"step": step_text(step), "growth": str(step.growth), "part": str(step.part)}

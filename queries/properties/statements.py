@@ -237,8 +237,8 @@ def paddings(model: Model) -> list[Problem]:
 
 
 def exactness(model: Model) -> list[Problem]:
-    """The result is the exact sum, rounded once as the model rounds its results. Raises ParameterError for models with
-    scales."""
+    """The result is the exact sum, rounded once as the model rounds its results: a sum that is NaN becomes what the
+    last rounding makes of a NaN, also where that is a number. Raises ParameterError for models with scales."""
     if model.scale is not None:
         raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
     return [Exact(model, _exact_sum(model), compare="value")]

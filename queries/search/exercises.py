@@ -67,7 +67,7 @@ def _cut(source: Signal, aligned: Signal) -> Bit:
 def _difference(above: Exponent, below: Exponent) -> Bits:
     """above - below if positive, else 0."""
     low = min(above.low, below.low)
-    width = (max(above.high, below.high) - low).bit_length()
+    width = max(1, (max(above.high, below.high) - low).bit_length())
     x, y = above.rebased(low, width), below.rebased(low, width)
     return select(x.ult(y), constant(x.carrier, 0, width), x - y)
 

@@ -45,10 +45,11 @@ class Rounding:
     nan: int | None = None
 
     def __post_init__(self) -> None:
+        name = self.format.name
+        if not self.format.signed:
+            raise ParameterError("round", f"{name} has no sign: no number below zero can be rounded to it")
         if self.nan is not None and self.nan >> self.format.width:
-            raise ParameterError(
-                "nan", f"{self.nan:x} is wider than the {self.format.width} bits of {self.format.name}"
-            )
+            raise ParameterError("nan", f"{self.nan:x} is wider than the {self.format.width} bits of {name}")
 
     @property
     def nan_pattern(self) -> int:

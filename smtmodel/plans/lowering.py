@@ -162,11 +162,16 @@ def _divided(span: Span, model: Model) -> Index:
 
 def _reads_as_it_gives(addend: Element, model: Model) -> bool:
     """Whether a unit that reads subnormal addends as zero gives none, and takes every zero as it gives it."""
-    return addend.subnormals == "zero" and not addend.positive_zeros and model.unit.rounding.subnormals != "keep"
+    return addend.subnormals == "zero" and not addend.positive_zeros and _no_subnormals(model.unit.rounding)
 
 
 def _flushes(node: Node) -> bool:
-    return isinstance(node, Round) and node.rounding.subnormals != "keep"
+    return isinstance(node, Round) and _no_subnormals(node.rounding)
+
+
+def _no_subnormals(how: Rounding) -> bool:
+    """Whether no result of a rounding is subnormal: the number written for a NaN may be."""
+    return how.subnormals != "keep" and how.nan_or_zero
 
 
 def _padded(node: Node, count: int, block: int) -> Node:

@@ -1,0 +1,114 @@
+"""False statements about plans that are odd where formats end: numbers written for a NaN, heads that take products of
+every K, conversions that a part of a plan alone can tell."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from queries.checking.plans import plans_fault
+from queries.plans import equal as plans_equal
+from queries.plans.merged import merged
+from queries.search.distinguish import Options
+from queries.search.problem import Problem
+from smtmodel.batch import evaluate_batch
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError
+from smtmodel.gemm import simulate
+from smtmodel.plans import Plan
+from smtmodel.plans.loop import unit_of_step
+from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.unitfile import parse_unit
+
+UNIT = """unit: odd
+formats: {{a: {a}, b: e2m1, c: {c}, d: {c}}}
+length: 1
+inputs: {{{reads}}}
+roundings: {{r: "round({c}, {how})"}}
+steps:
+  d: r(exact(a[0] * b[0], c))
+"""
+PLAN = """plan: odd
+formats: {{a: {a}, b: e2m1, c: {c}, d: e4m3}}
+units: {{{units}}}
+roundings: {{r: "round(e4m3, nearest_even)", s: "round(e4m3, nearest_even, subnormals=flush_after)"}}
+convert: {{{convert}}}
+steps:
+  d: {step}
+"""
+SIDE = 64
+NEAR = "nearest_even"
+
+
+def unit(a: str, c: str = "e4m3", how: str = NEAR, reads: str = "") -> Model:
+    return Model(f"{how} {reads}", parse_unit(UNIT.format(a=a, c=c, how=how, reads=reads), "odd.yaml"))
+
+
+def plan(step: str, units: dict[str, Model], a: str, c: str = "e4m3", convert: str = "") -> Plan:
+    names = ", ".join(f"{name}: {name}" for name in units)
+    return parse_plan(PLAN.format(step=step, units=names, a=a, c=c, convert=convert), "odd.yaml", units.__getitem__)
+
+
+def differ(left: Plan, right: Plan, length: int) -> bool:
+    found = [simulate(*inputs(left, length), side, engine="numpy") for side in (left, right)]
+    return bool(np.any(found[0] != found[1]))
+
+
+def inputs(side: Plan, length: int) -> list[np.ndarray]:
+    draw = np.random.default_rng(length)
+    shapes = (SIDE, length), (length, SIDE), (SIDE, SIDE)
+    return [draw.integers(0, 1 << fmt.width, shape).astype(np.uint64)
+            for shape, fmt in zip(shapes, (side.a, side.b, side.c), strict=True)]  # fmt: skip
+
+
+def prover(left: Plan, right: Plan, length: int | None) -> plans_equal._Prover:
+    return plans_equal._Prover(left, right, length, Options(timeout=30.0), False)
+
+
+TINY = unit("e2m1_ieee", "e5m2", f"{NEAR}, nan=0x81")  # below the least number of e4m3
+
+
+def test_a_number_for_nan_may_round_to_zero() -> None:
+    """-2^-16 becomes -0, though all sums are multiples of 2^-9 and +0 is among them."""
+    sides = [plan(step, {"tiny": TINY}, "e2m1_ieee", "e5m2") for step in (
+        "r(exact(r(exact(sum(tiny, +0), +0)), -0))", "r(exact(r(sum(tiny, +0)), -0, +0))")]  # fmt: skip
+    assert differ(sides[0], sides[1], 1)
+    units = [unit_of_plan(side, 1) for side in sides]
+    assert merged(units[0]) != merged(units[1])
+    assert plans_equal._alike("", 0, *units) is None
+    assert prover(*sides, 1)._for_all() is None
+    assert plans_fault({"schema": 1, "length": 1, "multiples": 0}, *sides, [])
+
+
+def test_a_head_is_taken_by_every_length() -> None:
+    """Of the two conversions the unit can tell none, and the head can."""
+    units = {"zero": unit("e4m3", reads="a: zero"), "keep": unit("e4m3")}
+    for name, equal in (("head", False), ("tail", True)):
+        sides = [plan(f"sum(whole(4, zero, {name}=keep), c)", units, "e4m3", convert=f"a: {how}") for how in "rs"]
+        assert differ(sides[0], sides[1], 4) != equal
+        ground = prover(*sides, None)._for_all()
+        assert (ground is not None) == equal
+        whole = sides[0].sums[0].stage
+        steps = [unit_of_step(side, whole.parts[0], side.c, 1) for side in sides]
+        part = Problem(*(Model(f"step {place}", step) for place, step in enumerate(steps)))
+        assert bool(plans_fault({"schema": 1, "length": None, "multiples": 4}, *sides, [part])) != equal
+
+
+@pytest.mark.parametrize("nan", ["", ", nan=0x1", ", nan=0x81", ", nan=0x80"])
+@pytest.mark.parametrize("reads", ["c: zero", "c: positive_zero", "c: zero, zeros: positive", "zeros: positive"])
+@pytest.mark.parametrize("tiny", ["flush_after", "flush_before"])
+def test_what_is_written_for_nan_is_read_as_any_result(nan: str, reads: str, tiny: str) -> None:
+    """The plan at a K, as an expression, against one use of the unit after another."""
+    side = plan(
+        "sum(one, c)", {"one": unit("e2m1_ieee", how=f"{NEAR}, subnormals={tiny}{nan}", reads=reads)}, "e2m1_ieee"
+    )
+    for length in (1, 2, 3):
+        try:
+            model = Model("expression", unit_of_plan(side, length))
+        except MmaprobeError:
+            assert "positive_zero" in reads  # which no rounding of a result says
+            continue
+        a, b, c = inputs(side, length)
+        rows = np.repeat(a, SIDE, axis=0), np.tile(b.T, (SIDE, 1)), c.ravel()
+        assert np.array_equal(simulate(a, b, c, side, engine="numpy").ravel(), evaluate_batch(model, *rows))
