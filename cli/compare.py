@@ -106,7 +106,7 @@ def compare(
     proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference is certain.
     """
     if len(names) != 2 and not (gemm and not names):
-        raise click.UsageError("give two devices (or none, with --gemm)")
+        raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2")
     if not gemm and any(value is not None for value in matrices.values()):
         raise click.UsageError("--c, --convert, --scale-a and --scale-b go with --gemm")
     if gemm and vectors is not None:

@@ -53,7 +53,9 @@ def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
     with open_text(Path(path)) as stream:
         try:
             text = stream.read().removeprefix("\ufeff")
-        except (OSError, EOFError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError:
+            raise InputError("JSON that a command wrote is needed, not a binary file", path) from None
+        except (OSError, EOFError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
     try:
         found = [(1, parse_json(text))]
