@@ -195,16 +195,21 @@ def names_of(found: Built) -> list[str]:
 
 def say_names(names: Sequence[str], why: str) -> None:
     """Print the names of the unit, the reason, and the GPUs that have it."""
+    also = f" (also: {some_of(names[1:])})" if names[1:] else ""
+    say(f"this is {names[0]}{also}: {why}")
+    say_gpus(names)
+
+
+def say_gpus(names: Sequence[str]) -> None:
+    """Print the GPUs that have these units, a line for each architecture."""
     from smtmodel.gpus import gpus_of
 
-    also = f" (also: {_some(names[1:])})" if names[1:] else ""
-    say(f"this is {names[0]}{also}: {why}")
     for arch in dict.fromkeys(name.partition("/")[0] for name in names):
         if gpus := gpus_of(arch):
-            say(f"  {arch}: {_some(gpus)}")
+            say(f"  {arch}: {some_of(gpus)}")
 
 
-def _some(names: Sequence[str]) -> str:
+def some_of(names: Sequence[str]) -> str:
     return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"
 
 

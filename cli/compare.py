@@ -106,7 +106,7 @@ def compare(
     proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference is certain.
     """
     if len(names) != 2 and not (gemm and not names):
-        raise click.UsageError("give two devices (or none, with --gemm)")
+        raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2")
     if not gemm and any(value is not None for value in matrices.values()):
         raise click.UsageError("--c, --convert, --scale-a and --scale-b go with --gemm")
     if gemm and vectors is not None:
@@ -149,7 +149,11 @@ class _Run:
         from smtmodel.reference import parse_reference
 
         asked = None if self.reference is None else parse_reference(self.reference)
-        devices = [stack.enter_context(open_device(name, timeout, asked)) for name in names]
+        opened: dict[int, Device] = {}
+        for place in sorted(range(len(names)), key=lambda place: names[place].startswith("recorded:")):
+            known = (model for device in opened.values() if (model := getattr(device, "model", None)))
+            opened[place] = stack.enter_context(open_device(names[place], timeout, asked or next(known, None)))
+        devices = [opened[place] for place in range(len(names))]
         self.report.devices = devices
         self.recordings = [device for device in devices if isinstance(device, RecordedDevice)]
         lead = asked or next((model for device in devices if (model := getattr(device, "model", None))), None)

@@ -36,10 +36,13 @@ def formats_of(files: Sequence[Path], addend: Path | None) -> Signature:
     for name, path in zip(("a", "b", "d", "d2", "c"), (*files, addend or files[2]), strict=True):
         kind = load_matrix(path, mapped=True).dtype
         if (fmt := format_of(kind)) is None:
-            raise InputError(f"--model: numbers of type {kind} say no format: give a model", str(path))
+            raise InputError(f"numbers of type {kind} say no format: --model does", str(path))
         found[name] = fmt
     if found["d"] != found["d2"]:
-        raise InputError(f"--model: results are {found['d'].name} and {found['d2'].name}: give a model", str(files[3]))
+        first, second = found["d"].name, found["d2"].name
+        raise InputError(
+            f"its numbers are {second}, those of {files[2]} {first}: --model says which is right", str(files[3])
+        )
     return Signature(found["a"], found["b"], found["c"], found["d"], 1, addend is not None)
 
 

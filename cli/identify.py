@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -217,6 +218,7 @@ def identify(
     fits, 2 bad input (also: ANSWERS are of another device), 3 cut short or undecided, or the device contradicts itself.
     """
     from runner.devices import open_device
+    from runner.recorded import RecordedDevice
 
     if family is None:
         if gemm and formats is not None and device_name.startswith(RECORDED):
@@ -243,24 +245,28 @@ def identify(
             "FAMILY sets the formats and the length: leave out --formats, --length, --scale and --save"
         )
     start = time.monotonic()
+    asked_here = _asked(family, model)
     with _answers(output, device_name) as answers:
         if answers is not None and answers.earlier:
             say(f"{counted(answers.earlier, 'answer')} of an earlier run")
-            with open_device(device_name, device_timeout) as device:
+            with open_device(device_name, device_timeout, asked_here) as device:
                 answers.recheck(device, lambda vector: str(vector.id).startswith("question"))
-        with open_device(device_name, device_timeout) as device:
+        with open_device(device_name, device_timeout, asked_here) as device:
             recorded = list(getattr(device, "vectors", ()))
             base = model or _reference_of(device, device_name, recorded)
             chosen = _family(family, base)
-            recorded = [vector for vector in recorded if _same_signature(vector, chosen.base)]
+            recorded = [vector for vector in recorded if _same_instruction(vector, base)]
+            if not recorded and isinstance(device, RecordedDevice):
+                raise InputError(f"{device.name}: no row is an input of {base}")
             session = _Session(device, device_name, answers, options.timeout and start + options.timeout)
             found, failure = session.identify(chosen, options, recorded)
     progress("")
     named = _units(found, options, session.deadline)
+    consistent = _consistent(found, recorded)
     progress("")
-    _show(chosen, found, named, session, failure)
+    _show(chosen, found, named, consistent, session, failure)
     if as_json:
-        print_json(_document(chosen, found, named[0], session, failure))
+        print_json(_document(chosen, found, named[0], consistent, session, failure))
     if failure is not None:
         raise failure
     sys.exit({"identified": 0, "no candidate": 1, "open": 3}[found.verdict])
@@ -282,6 +288,18 @@ def _family(name: str, model: str | None) -> Family:
     return family if asked is None else family.retargeted(asked)
 
 
+def _asked(family: str, model: str | None) -> Model | None:
+    """What recorded rows that name no instruction are inputs of: that of --model, else of the family; a GPU has
+    several."""
+    from hypotheses.family import family_named
+    from smtmodel.gpus import gpu_named
+    from smtmodel.reference import parse_reference
+
+    if model is not None:
+        return parse_reference(model)
+    return None if gpu_named(family) else family_named(family).base
+
+
 def _reference_of(device: Device, name: str, recorded: Sequence[Vector]) -> str | None:
     """The instruction of a device, or of the rows of its recording."""
     from runner.batches import BatchDevice
@@ -296,8 +314,8 @@ def _reference_of(device: Device, name: str, recorded: Sequence[Vector]) -> str 
     return references.pop() if references else None
 
 
-def _same_signature(vector: Vector, base: Model) -> bool:
-    return vector.model.reference.partition("@")[0] == base.reference.partition("@")[0]
+def _same_instruction(vector: Vector, reference: str | None) -> bool:
+    return vector.model.reference.partition("@")[0] == (reference or "").partition("@")[0]
 
 
 def _answers(output: str | None, device: str) -> AbstractContextManager[AnswersFile | None]:
@@ -424,10 +442,31 @@ def _units(found: Identification, options: Options, deadline: float | None) -> N
     return [model.reference for model, _ in equal], equal[0][1] if equal else ""
 
 
+def _consistent(found: Identification, recorded: Sequence[Vector]) -> list[str]:
+    """Where several candidates are left: the instructions and shipped units that give every answer, also those of fewer
+    products than the family that take every input."""
+    from queries.building.naming import same_signature
+    from queries.compare.observed import agrees
+    from smtmodel.batch import evaluate_rows
+    from smtmodel.operands import unpadded
+
+    if found.verdict != "open" or not found.survivors:
+        return []
+    answered = list(recorded) or [replace(question.vector, d=question.answer) for question in found.questions]
+    rows = [unpadded(vector.operands) for vector in answered]
+    longest = max((len(row.a) for row in rows), default=0)
+    return [
+        model.reference
+        for model in same_signature(found.survivors[0], max(longest, 1))
+        if all(map(partial(agrees, model), evaluate_rows(model, rows), answered))
+    ]
+
+
 def _show(
-    family: Family, found: Identification, named: Named, session: _Session, failure: MmaprobeError | None
-) -> None:
-    from cli.build import say_names
+    family: Family, found: Identification, named: Named, consistent: Sequence[str], session: _Session,
+    failure: MmaprobeError | None,
+) -> None:  # fmt: skip
+    from cli.build import say_gpus, say_names, some_of
     from cli.show import show_operands
     from smtmodel.display import value_text
     from smtmodel.vectors import to_hex
@@ -456,6 +495,11 @@ def _show(
             say(f"  {line}")
     elif found.survivors:
         identified = found.verdict == "identified"
+        if consistent:
+            say(f"consistent with every answer: {some_of(consistent)}")
+            say_gpus(consistent)
+        elif not identified:
+            say("no instruction of the table is consistent with every answer")
         say("identified:" if identified else "decided:")
         for name, value in decided.items():
             if name in family.values:
@@ -497,8 +541,9 @@ def _text(value: Any) -> str:
 
 
 def _document(
-    family: Family, found: Identification, units: list[str], session: _Session, failure: MmaprobeError | None
-) -> dict[str, Any]:
+    family: Family, found: Identification, units: list[str], consistent: list[str], session: _Session,
+    failure: MmaprobeError | None,
+) -> dict[str, Any]:  # fmt: skip
     from smtmodel.parameters import format_parameter
     from smtmodel.vectors import to_hex
 
@@ -516,6 +561,7 @@ def _document(
         "candidates": found.candidates,
         "impossible": _impossible(family),
         "units": units,
+        "consistent": consistent,
         "decided": {name: plain(value) for name, value in decided.items() if name in family.values},
         "assumed": {
             name: plain(value)

@@ -16,6 +16,11 @@ KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithm
          "plans", "gpus", "words")  # fmt: skip
 
 
+#: patterns of what people say for formats
+SPOKEN = {"fp64": "f64", "fp32": r"(?<!t)f32", "fp16": r"(?<!b)f16", "half": r"(?<!b)f16", "fp8": "(?:fp8|e4m3|e5m2)",
+          "fp6": "(?:fp6|e3m2|e2m3)", "fp4": "(?:fp4|e2m1)"}  # fmt: skip
+
+
 class KindOrGpu(Choice):
     """A kind of thing to list, or the name of a GPU or an architecture, whose models are listed."""
 
@@ -28,7 +33,9 @@ class KindOrGpu(Choice):
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             gpu = "a GPU of `mmaprobe list gpus` (in quotes if its name has a space)"
-            self.fail(f"{error.message} Nor is it an architecture, or {gpu}.")
+            found = any(_has(row, pattern) for row in _models() for pattern in _meant((str(value),)))
+            hint = f" `mmaprobe list models {value}` lists the instructions with it." if found else ""
+            self.fail(f"{error.message} Nor is it an architecture, or {gpu}.{hint}")
 
 
 @click.command("list", cls=Command)
@@ -82,7 +89,9 @@ def _meant(words: tuple[str, ...]) -> list[str]:
     from smtmodel.gpus import architecture_of
 
     found = ((architecture_of(word), word) for word in words)
-    return [rf"{re.escape(arch)}(?![.\d])" if arch else re.escape(word) for arch, word in found]
+    return [
+        rf"{re.escape(arch)}(?![.\d])" if arch else SPOKEN.get(word.lower(), re.escape(word)) for arch, word in found
+    ]
 
 
 def _has(row: dict[str, Any], pattern: str) -> bool:

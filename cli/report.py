@@ -23,8 +23,9 @@ from smtmodel.wording import counted
 def report(results: tuple[str, ...], output: Path, title: str) -> None:
     """Make one self-contained HTML page from results: verdicts, vectors, pictures, and how to repeat them.
 
-    RESULTS are files of JSON documents, as --json of run, identify, separate, prove, verify, distinguish, evaluate
-    and study prints them, and files of vectors. The page loads nothing from the network and needs no scripts.
+    RESULTS are files of JSON documents, as --json of run, compare, identify, separate, prove, verify, distinguish,
+    evaluate, explain and study prints them, and files of vectors. The page loads nothing from the network and needs
+    no scripts.
 
     \b
     mmaprobe distinguish carry-bits-ampere --json > carry.json

@@ -72,7 +72,7 @@ def simulate(
     if len(files) not in (2, 3):
         raise click.UsageError("two or three matrix files are needed: A B [C]")
     if (model is None) == (plan is None):
-        raise click.UsageError("either --model or --plan says how to multiply")
+        raise click.UsageError("give --model (a unit) or --plan (how a library divides K), one of the two")
     how = parse_reference(model) if model is not None else _map_or_plan(plan or "")
     tables = [_load(Path(name)) for name in files]
     scales = [None if path is None else _load(path) for path in (scale_a, scale_b)]

@@ -13,6 +13,7 @@ from mmaprobe.units import Model, Plan, model_of, plan_of
 from smtmodel.errors import ParameterError
 from smtmodel.gemm import simulate
 from smtmodel.numbers import to_numbers
+from smtmodel.reference import LENGTH, PLAN
 
 Units = Model | str | os.PathLike[str]
 Plans = Plan | str | os.PathLike[str]
@@ -99,7 +100,7 @@ def number_of(given: Any) -> Any:
 
 def _how(unit: Units | None, plan: Plans | None) -> Model | Plan:
     if (unit is None) == (plan is None):
-        raise ParameterError(
-            "unit, plan", f"one of the two says how to multiply; {'none' if unit is None else 'both'} given"
-        )
+        raise ParameterError("unit, plan", f"give one of the two, not {'none' if unit is None else 'both'}")
+    if isinstance(unit, str) and unit.startswith(PLAN) and LENGTH not in unit:
+        raise ParameterError("unit", f"{unit} is a plan: give it as plan={unit!r}")
     return model_of("unit", unit) if plan is None else plan_of("plan", plan)

@@ -197,7 +197,10 @@ def prove(
         raise ParameterError("length", "it is for two plans, or two units that take K in tiles")
     restrictions, model = parse_inputs(text_of("inputs", inputs)), model_of("left", left)
     if (property == "equal") == (right is None):
-        raise ParameterError("right", "two sides are wanted for equality, one for another property")
+        wanted = (
+            "give a second unit, or a property of one" if right is None else f"{property} is a property of one unit"
+        )
+        raise ParameterError("right", wanted)
     if right is None:
         problems = problems_of(property, model, restrictions, compare)
     else:

@@ -41,9 +41,9 @@ def seconds_of(name: str, given: object) -> float:
 
 
 def text_of(name: str, given: object) -> str:
-    """A text. Raises MmaprobeError."""
+    """A string. Raises MmaprobeError."""
     if not isinstance(given, str):
-        raise WantedError(name, given, "a text")
+        raise WantedError(name, given, "a string")
     return given
 
 

@@ -1,11 +1,22 @@
-"""Sections of a report from results of devices and models: run, identify, evaluate and study, and files of vectors."""
+"""Sections of a report from results of devices and models: run, compare, identify, evaluate, explain and study, and
+files of vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reports.views import MOST_VECTORS, DeviceQuestion, Pictures, Section, Tone, operands_of, vector_view
+from reports.views import (
+    MOST_VECTORS,
+    DeviceQuestion,
+    Outcome,
+    Pictures,
+    Section,
+    Tone,
+    VectorView,
+    operands_of,
+    vector_view,
+)
 from smtmodel.display import value_text
 from smtmodel.dot import Model
 from smtmodel.parameters import format_parameter
@@ -91,6 +102,74 @@ def evaluated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     for one in document["first_mismatches"][:MOST_VECTORS]:
         where = f"line {one['line']}"
         section.facts.append((where, f"{one['model']}: observed {one['observed']}, the model gives {one['predicted']}"))
+    return [section]
+
+
+def compared(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    """Where two devices differ, each vector under the models that the devices are."""
+    devices, verdict = document["devices"], document["verdict"]
+    names = [device["name"] for device in devices] or ["D1", "D2"]
+    tones: dict[str, Tone] = {"different": "yes", "no difference": "no"}
+    section = Section("compare", f"Where do {' and '.join(names)} differ?", verdict, tones.get(verdict, "open"))
+    if document["reason"]:
+        section.facts.append(("reason", document["reason"]))
+    section.facts += [(which, name) for which, name in zip(("first", "second"), names, strict=True)]
+    if devices:
+        both = f"{counted(document['compared'], 'vector')}, {document['different']} with different answers"
+        section.facts.append(("answered by both", both))
+    for question in document["questions"]:
+        held = (f"the {side} with {one['hypothesis']!r} in {one['agree']} of {counted(one['answers'], 'answer')}"
+                for side in ("first", "second") for one in question[side])  # fmt: skip
+        section.facts.append((question["id"], f"{question['question']} Agrees: {', '.join(held)}"))
+    for side, changes in document["common_changes"].items():
+        agree = (f"{one['change']} ({one['agree']} of {counted(one['answers'], 'answer')})" for one in changes)
+        if changes:
+            section.facts.append((f"changes of the {side} that give every difference", ", ".join(agree)))
+    if gemm := document.get("gemm"):
+        section.facts.append(("elements", f"{gemm['differing']} of {gemm['elements']} differ"))
+        section.facts += [("why", sentence.removeprefix("why: ")) for sentence in gemm.get("plans", {}).get("why", ())]
+    if document["error"]:
+        section.facts.append(("error", document["error"]))
+    shown = [one for one in document["differences"] if one["vector"] is not None]
+    for number, one in enumerate(shown[:MOST_VECTORS], 1):
+        section.vectors.append(_difference(f"difference {number}", one, devices, pictures))
+    if rest := len(document["differences"]) - len(section.vectors):
+        section.more = f"{counted(rest, 'more difference')} in the results."
+    return [section]
+
+
+def _difference(title: str, one: dict[str, Any], devices: Sequence[dict[str, Any]], pictures: Pictures) -> VectorView:
+    vector = vector_of(one["vector"])
+    sides = [(which, one["results"][which], device) for which, device in zip(one["results"], devices, strict=True)]
+    models = [(which, parse_reference(device["description"]["model"]), bits) for which, bits, device in sides
+              if "model" in device["description"]]  # fmt: skip
+    view = vector_view(title, vector, models or [("model of the inputs", vector.model, None)], pictures)
+    for which, bits, device in sides:
+        if "model" not in device["description"]:
+            outcome = Outcome(
+                which, device["name"], bits, value_text(int(bits, 16), vector.model.d), "the device's answer"
+            )
+            view.outcomes.append(outcome)
+    return view
+
+
+def explained(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+    """One input under one model or two, with the first signal in which they differ."""
+    evaluations = document["evaluations"]
+    models = [(one["model"], parse_reference(one["model"]), one["d"]) for one in evaluations]
+    values = {given["name"]: given["value"] for given in evaluations[0]["inputs"]}
+    row: dict[str, Any] = {"model": evaluations[0]["model"], "c": values["c"]}
+    for side in ("a", "b", "scale_a", "scale_b"):
+        if given := [values[name] for name in values if name.rstrip("0123456789") == side]:
+            row[side] = given
+    if evaluations[0]["observed"] is not None:
+        row["d"] = evaluations[0]["observed"]
+    alike = len({one["d"] for one in evaluations}) == 1
+    verdict = evaluations[0]["real"] if alike else " and ".join(one["real"] for one in evaluations)
+    section = Section("explain", f"What does {' or '.join(name for name, _, _ in models)} give?", verdict, "open")
+    if (difference := document["difference"]) is not None:
+        section.facts.append(("first divergence", f"{difference['stage']}: {difference['signal']}"))
+    section.vectors.append(vector_view("the input", vector_of(row), models, pictures))
     return [section]
 
 

@@ -94,9 +94,9 @@ def stage_words(stage: Stage) -> Iterator[str]:
             yield f"multiples of {counted(stage.number, 'product')}{first}"
         case Rounded():
             yield f"the sum of what follows, rounded to {rounding_words(stage.rounding)}"
-    over = stage.parts[-1] if len(stage.parts) > 1 or (isinstance(stage, Chain) and stage.parts) else None
-    for part in stage.parts:
-        yield from (f"left over: {text}" if part is over else text for text in stage_words(part))
+    over = len(stage.parts) - 1 if len(stage.parts) > 1 or isinstance(stage, Chain) else None
+    for number, part in enumerate(stage.parts):  # the stage of what is left over may be that of the rest
+        yield from (f"left over: {text}" if number == over else text for text in stage_words(part))
 
 
 def _bounds(bound: dict[str, Any]) -> Iterator[Line]:

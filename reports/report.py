@@ -29,16 +29,11 @@ BUILDERS: tuple[tuple[frozenset[str], Callable[[dict[str, Any], Pictures], list[
     (frozenset({"device", "answered", "questions"}), measured.ran),
     (frozenset({"rows", "mismatches", "models"}), measured.evaluated),
     (frozenset({"study", "files"}), measured.studied),
+    (frozenset({"devices", "differences"}), measured.compared),
+    (frozenset({"evaluations", "difference"}), measured.explained),
     (frozenset({"questions"}), solved.distinguished),
 )
-COMMANDS = "run, identify, separate, prove, verify, distinguish, evaluate or study"
-
-
-#: keys of documents of other commands -> the files to give instead
-ELSEWHERE = {
-    frozenset({"devices", "differences"}): "compare: give the vectors that it writes (-o FILE)",
-    frozenset({"evaluations", "difference"}): "explain: give the file of the vector",
-}
+COMMANDS = "run, compare, identify, separate, prove, verify, distinguish, evaluate, explain or study"
 
 
 def documents(path: str) -> list[dict[str, Any]]:
@@ -53,7 +48,9 @@ def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
     with open_text(Path(path)) as stream:
         try:
             text = stream.read().removeprefix("\ufeff")
-        except (OSError, EOFError, UnicodeDecodeError) as error:
+        except UnicodeDecodeError:
+            raise InputError("JSON that a command wrote is needed, not a binary file", path) from None
+        except (OSError, EOFError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
     try:
         found = [(1, parse_json(text))]
@@ -100,10 +97,9 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     fields."""
     if document.get("schema", 1) != 1:
         raise ValueError(f"schema: {document['schema']!r} is not known; this version reads schema 1")
-    advice = next((f"; this is of {text}" for keys, text in ELSEWHERE.items() if keys <= document.keys()), "")
     build = next((build for keys, build in BUILDERS if keys <= document.keys()), None)
-    if advice or build is None:
-        raise ValueError(f"no results of {COMMANDS} (with --json){advice}")
+    if build is None:
+        raise ValueError(f"no results of {COMMANDS} (with --json)")
     made = build(document, pictures)
     produced = document.get("produced") or {}
     for section in made:

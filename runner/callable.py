@@ -160,6 +160,8 @@ def open_callable(text: str) -> CallableDevice:
     finally:
         sys.dont_write_bytecode = before
     functions = [key for key, value in vars(module).items() if callable(value)]
+    if not functions:
+        raise InputError("defines no function", file)
     if name not in functions:
         raise UnknownNameError(f"function of {file}", name, functions)
     return CallableDevice(getattr(module, name), f"python:{text}")

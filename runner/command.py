@@ -93,7 +93,7 @@ class CommandDevice(Device):
                         return self._pattern(document, line, question)
             if process.ended:
                 process.wait(CLOSING)
-                raise self._failure(process.ending(), question)
+                raise self._failure(f"{process.ending()}, without an answer", question)
             left = since + self.timeout - time.monotonic()
             if left <= 0:
                 hint = "; does it flush each answer?" if question.number == 1 else ""

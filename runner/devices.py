@@ -11,7 +11,9 @@ from runner.model_device import ModelDevice
 from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, UnansweredError
 from runner.recorded import RecordedDevice
 from smtmodel.dot import Model
-from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.errors import InputError, MmaprobeError, UnknownNameError
+from smtmodel.gpus import gpu_named
+from smtmodel.reference import parse_reference
 
 __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailableError", "UnansweredError",
            "open_device", "open_servable"]  # fmt: skip
@@ -30,10 +32,7 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
     """
     kind, colon, rest = text.partition(":")
     if not colon or not rest.strip():
-        unit = text.endswith((".yaml", ".yml"))
-        hint = f"; {'of a unit file: model' if unit else 'of answers in a file: recorded'}:{text}"
-        hint = hint if Path(text).is_file() else ""
-        raise InputError(f"device {text!r}: a device is written {FORMS}{hint}")
+        raise InputError(f"device {text!r}: {_meant(text)}a device is written {FORMS}")
     kinds: dict[str, Callable[[], Device]] = {
         "model": lambda: ModelDevice(rest),
         "command": lambda: CommandDevice(rest, timeout),
@@ -45,6 +44,19 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
     if kind not in kinds:
         raise UnknownNameError("kind of device", kind, kinds, hint=f" ({FORMS})")
     return kinds[kind]()
+
+
+def _meant(text: str) -> str:
+    """What a name without a kind of device is likely to mean, as the beginning of a message."""
+    if Path(text).is_file():
+        unit = text.endswith((".yaml", ".yml"))
+        return f"of {'a unit file' if unit else 'answers in a file'} it is {'model' if unit else 'recorded'}:{text}; "
+    if gpu := gpu_named(text):
+        return f'`mmaprobe list "{gpu[0]}"` shows the instructions, model:REFERENCE is a model of one, cuda:... a GPU; '
+    try:
+        return f"of a model it is model:{parse_reference(text).reference}; "
+    except MmaprobeError:
+        return ""
 
 
 def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:

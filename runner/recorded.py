@@ -8,6 +8,7 @@ from pathlib import Path
 from runner.protocol import Device
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
+from smtmodel.operands import unpadded
 from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
 
 
@@ -59,10 +60,7 @@ def _where(vector: Vector) -> str:
 
 def _key(vector: Vector) -> Hashable:
     """Equal for the same input of the same instruction: zero products at the end do not count."""
-    model, parts = vector.model, vector.operands
-    length = len(parts.a)
-    while length and not parts.a[length - 1] and not parts.b[length - 1]:
-        length -= 1
+    model, parts = vector.model, unpadded(vector.operands)
     formats = tuple(fmt.name if fmt else None for fmt in (model.a, model.b, model.c, model.d, model.scale))
     instruction = model.reference.partition("@")[0]
-    return instruction, formats, parts.a[:length], parts.b[:length], parts.c, parts.scale_a, parts.scale_b
+    return instruction, formats, parts.a, parts.b, parts.c, parts.scale_a, parts.scale_b

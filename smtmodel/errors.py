@@ -35,11 +35,12 @@ class NotModelledError(MmaprobeError):
 
 
 class ParameterError(MmaprobeError):
-    """A parameter with an impossible value, alone or together with others. `parameter` is its name."""
+    """A parameter with an impossible value, alone or together with others. `parameter` is its name; without one the
+    message stands alone, for the caller to say which argument it is about."""
 
     def __init__(self, parameter: str, message: str) -> None:
         self.parameter = parameter
-        super().__init__(f"{parameter}: {message}")
+        super().__init__(f"{parameter}: {message}" if parameter else message)
 
 
 class InputError(MmaprobeError):

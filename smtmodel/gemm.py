@@ -43,6 +43,9 @@ def simulate(
     factors. `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit.
     """
     plan = Plan.chained(model) if isinstance(model, Model) else model
+    if not isinstance(plan, Plan):
+        how = "smtmodel.reference has parse_reference and parse_plan_path; mmaprobe.matmul takes names"
+        raise ParameterError("model", f"a Model or a Plan is wanted, not {type(model).__name__}: {how}")
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
         raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")
     c = addend(np.zeros((1, 1), dtype=kind_of(plan.c)) if c is None else c, (a.shape[0], b.shape[1]))

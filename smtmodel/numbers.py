@@ -19,6 +19,7 @@ from smtmodel.rounding import Rounding, Target
 from smtmodel.tiles import Matrix, kind_of
 
 _CARRIER = ArrayCarrier()
+RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # in files, NumPy's names for ml_dtypes' 8-bit types, and for bf16
 #: formats whose numbers are those of a shorter or unsigned encoding, and whose arrays hold the longer one
 _TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
 
@@ -37,6 +38,7 @@ def _alike(fmt: Format, other: Format) -> bool:
 
 def format_of(kind: np.dtype[Any]) -> Format | None:
     """The format of the numbers that arrays of a type hold; None for what is not such a type."""
+    kind = np.dtype(ml_dtypes.bfloat16) if kind == RAW_PAIR else kind
     return _FORMATS.get(kind.newbyteorder("="))
 
 
@@ -52,17 +54,24 @@ def array_from(given: Any) -> NDArray[Any]:
     return np.from_dlpack(given)
 
 
+def loaded(matrix: Matrix) -> Matrix:
+    """The numbers of bf16, of which NumPy's files keep the two bytes alone; other arrays as they are."""
+    return matrix.view(ml_dtypes.bfloat16) if matrix.dtype == RAW_PAIR else matrix
+
+
 def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -> Matrix:
-    """Bit patterns of a matrix. Unsigned integers (and raw 1- or 2-byte records) are patterns already; floating-point
-    numbers must be exact in the format unless `convert` says how to round them. Raises ParameterError."""
-    if matrix.dtype.type is np.void and matrix.dtype.itemsize in (1, 2):
-        return _checked(matrix.view(f"u{matrix.dtype.itemsize}"), fmt)
+    """Bit patterns of a matrix. Unsigned integers are patterns already; floating-point numbers must be exact in the
+    format unless `convert` says how to round them. Of numbers whose type NumPy lacks, .npy files keep the bytes alone:
+    two are bf16, one is a pattern. Raises ParameterError."""
+    matrix = loaded(matrix)
+    if matrix.dtype == RAW_BYTE:
+        return _checked(matrix.view("u1"), fmt)
     if matrix.dtype.kind == "u":
         return _checked(matrix, fmt)
     source = format_of(matrix.dtype)
     if source is None:
         known = "f16, f32, f64, a type of ml_dtypes, or bit patterns as unsigned integers"
-        raise ParameterError("dtype", f"{matrix.dtype} is none of {known}")
+        raise ParameterError("", f"{matrix.dtype} is none of {known}")
     patterns = matrix.astype(matrix.dtype.newbyteorder("=")).view(f"u{matrix.dtype.itemsize}")
     if _alike(source, fmt):
         return patterns.astype(kind_of(fmt))
@@ -75,9 +84,9 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
         rounded = ieee.convert(lanes, source, Target(fmt, convert or "nearest_even"))
         nan = np.asarray(unpack(lanes, source).is_nan.node)
         if not fmt.has_nan and np.any(nan):
-            raise ParameterError("dtype", f"{fmt.name} has no NaN")
+            raise ParameterError("", f"{fmt.name} has no NaN")
         if not fmt.signed and np.any(unpack(lanes, source).sign.node):
-            raise ParameterError("dtype", f"{fmt.name} has no negative numbers")
+            raise ParameterError("", f"{fmt.name} has no negative numbers")
         if convert is None:
             exact = np.asarray(ieee.convert(rounded, fmt, Target(source, "nearest_even")).eq(lanes).node)
             _check_exact(matrix, np.broadcast_to(exact | nan, matrix.shape), fmt)
@@ -98,7 +107,7 @@ def _checked(patterns: Matrix, fmt: Format) -> Matrix:
     wanted = kind_of(fmt)
     if patterns.dtype.itemsize < np.dtype(wanted).itemsize:
         raise ParameterError(
-            "dtype", f"{patterns.dtype} is too narrow for patterns of {fmt.name}: {np.dtype(wanted)} is wanted"
+            "", f"{patterns.dtype} is too narrow for patterns of {fmt.name}: {np.dtype(wanted)} is wanted"
         )
     return patterns
 
@@ -109,7 +118,7 @@ def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
         place = np.argwhere(~exact)[0]
         where = f" at [{', '.join(map(str, place))}]" if place.size else ""
         text = f"{matrix[tuple(place)]}{where} is not exact in {fmt.name}: say how to round (convert)"
-        raise ParameterError("dtype", text)
+        raise ParameterError("", text)
 
 
 def _powers(matrix: Matrix, fmt: Format) -> Matrix:
@@ -117,7 +126,7 @@ def _powers(matrix: Matrix, fmt: Format) -> Matrix:
     with np.errstate(invalid="ignore"):
         scales = matrix.astype(type_of(fmt))
         if not np.all((scales.astype(np.float64) == matrix.astype(np.float64)) | np.isnan(matrix)):
-            raise ParameterError("dtype", f"{fmt.name} has powers of two alone, 2^{fmt.emin} to 2^{fmt.emax}")
+            raise ParameterError("", f"{fmt.name} has powers of two alone, 2^{fmt.emin} to 2^{fmt.emax}")
     return scales.view(kind_of(fmt))
 
 

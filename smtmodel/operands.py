@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from smtmodel.dot import Model
@@ -30,6 +30,14 @@ class Operands(Generic[Value]):
     def every(self) -> tuple[Value, ...]:
         """All of them in the order of a row: a, b, c, scale_a, scale_b, changed."""
         return (*self.a, *self.b, self.c, *self.scale_a, *self.scale_b, *self.changed)
+
+
+def unpadded(operands: Operands[int]) -> Operands[int]:
+    """The same input without the zero products (of two zero patterns) at its end."""
+    length = len(operands.a)
+    while length and not operands.a[length - 1] and not operands.b[length - 1]:
+        length -= 1
+    return replace(operands, a=operands.a[:length], b=operands.b[:length])
 
 
 @dataclass(frozen=True)

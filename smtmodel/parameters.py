@@ -100,6 +100,12 @@ PARAMETERS: dict[str, Parameter] = {
 }
 
 
+def letter_hint(name: str) -> str:
+    """The parameter that a letter of the papers (F, L) stands for, as the end of a message; nothing for other names."""
+    meant = next((known for known, row in PARAMETERS.items() if row.meaning.startswith(f"{name}: ")), None)
+    return f" ({name} is {meant})" if meant else ""
+
+
 def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> None:
     """Raises ParameterError for a value that the parameter, a row of `table`, never takes."""
     row = table[name]

@@ -170,6 +170,8 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
     missing = [key for key in ("arch", "unit", "instruction") if key not in row]
     if len(missing) == 3 and model_of is not None:
         return model_of()
+    if len(missing) == 3:
+        raise ValueError("model: this field is missing: name the instruction in the row, or for all rows by --model")
     if missing:
         raise ValueError(f"{missing[0]}: this field is missing (or give `model`, a model reference)")
     return parse_reference(normalised_name(row["arch"], row["unit"], row["instruction"]))

@@ -137,7 +137,7 @@ def test_vectors_without_a_model(tmp_path):
     assert CliRunner().invoke(main, ["explain", V, str(path)]).exit_code == 0
     sides = f"model:{V}", f"model:{V}@fraction_bits=20"
     assert CliRunner().invoke(main, ["compare", *sides, "--vectors", str(path), "--samples", "10"]).exit_code == 0
-    run("evaluate", str(path), code=2, said=f"{path}:1: arch: this field is missing (or give `model`")
+    run("evaluate", str(path), code=2, said=f"{path}:1: model: this field is missing: name the instruction")
     device = "command:cat"
     run("run", str(path), "--device", device, code=2, said=f"{path}:1: model: this field is missing, and {device}")
 

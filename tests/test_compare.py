@@ -151,9 +151,11 @@ def test_recordings_that_name_no_instruction_take_the_one_asked_for(tmp_path: Pa
         path = tmp_path / f"{name}.jsonl"
         path.write_text(json.dumps({"a": ["3c00", "3c00"], "b": ["3c00", "0003"], "c": "00000000", "d": d}))
         names.append(f"recorded:{path}")
-    assert "one.jsonl:1: arch: this field is missing" in run("compare", *names, code=2).stderr
+    assert "one.jsonl:1: model: this field is missing" in run("compare", *names, code=2).stderr
     document = compared(*names, "--model", HOPPER, code=0)
     assert (document["compared"], document["different"]) == (1, 1)
+    document = compared(names[0], f"model:{HOPPER}", code=1)  # that of the other device
+    assert (document["compared"], document["different"]) == (1, 0)
 
 
 def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tmp_path: Path) -> None:
@@ -448,7 +450,7 @@ def test_matrices_that_do_not_fit(files: dict[str, str], recorded: str) -> None:
     assert "not that of the product" in run("compare", *both, *words[:4], files["b"], *words[5:], code=2).stderr
     assert "a recording cannot recompute" in run("compare", recorded, both[0], *words, code=2).stderr
     np.save(files["a"], np.load(files["a"]).view(np.uint16))
-    assert "say no format: give a model" in run("compare", *words, code=2).stderr
+    assert "say no format: --model does" in run("compare", *words, code=2).stderr
     run("compare", *both, "--c", files["c"], code=2)
     run("compare", *both, *words, "--vectors", "x", code=2)
 

@@ -16,12 +16,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import mmaprobe
+from cli.main import main
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS
 from smtmodel.gemm import simulate
-from smtmodel.numbers import from_numbers, to_numbers, type_of
+from smtmodel.numbers import format_of, from_numbers, to_numbers, type_of
 from smtmodel.reference import normalised_name, parse_plan_path, parse_reference
 from smtmodel.tiles import kind_of
 from tests.oracle import NAN, decode
@@ -217,22 +219,59 @@ def test_the_bits_of_a_tensor_whose_type_numpy_lacks(name: str, unit: str, monke
         mmaprobe.matmul(*tensors, unit=unit)
 
 
+def test_a_file_of_bf16_holds_its_numbers(tmp_path: Path) -> None:
+    """NumPy's files have no name for the type: what comes back are pairs of bytes, which are never read as f16."""
+    kept = A.astype(ml_dtypes.bfloat16), B.astype(ml_dtypes.bfloat16)
+    for name, side in zip("ab", kept, strict=True):
+        np.save(tmp_path / f"{name}.npy", side)
+    a, b = (np.load(tmp_path / f"{name}.npy") for name in "ab")
+    assert a.dtype == np.dtype("V2")
+    for unit in ("hopper/mma/m16n8k16.f32.bf16.bf16.f32", HOPPER):
+        wanted = mmaprobe.matmul(*kept, unit=unit, convert="nearest_even")
+        assert np.array_equal(mmaprobe.matmul(a, b, unit=unit, convert="nearest_even"), wanted)
+        files = [str(tmp_path / f"{name}.npy") for name in "abd"]
+        command = ["simulate", *files[:2], "-o", files[2], "--model", unit, "--convert", "nearest_even"]
+        assert CliRunner().invoke(main, command).exit_code == 0
+        assert np.array_equal(np.load(files[2]), wanted)
+    assert format_of(a.dtype) is FORMATS["bf16"]
+
+
+def test_tensors_of_pytorch() -> None:
+    """However they lie in memory; what has no numbers here is an error of PyTorch that says what to do."""
+    torch = pytest.importorskip("torch")
+    units = {"float16": HOPPER, "bfloat16": "hopper/mma/m16n8k16.f32.bf16.bf16.f32", "float8_e4m3fn": FP8}
+    for kind, unit in units.items():
+        a, b = (torch.from_numpy(side.astype(np.float32)).to(getattr(torch, kind)) for side in (A, B))
+        turned = (side.t().contiguous().t() for side in (a, b))
+        wanted = mmaprobe.matmul(a.float().numpy(), b.float().numpy(), unit=unit)
+        assert np.array_equal(mmaprobe.matmul(a, b, unit=unit), wanted)
+        assert np.array_equal(mmaprobe.matmul(*turned, unit=unit), wanted)
+    half = torch.from_numpy(A)
+    for tensor, advice in ((half.clone().requires_grad_(), "detach"), (half.to_sparse(), "to_dense")):
+        with pytest.raises(mmaprobe.MmaprobeError, match=f"a: NumPy cannot read this Tensor: .*{advice}"):
+            mmaprobe.matmul(tensor, B, unit=HOPPER)
+    found = mmaprobe.order(lambda x, y: torch.from_numpy(x) @ torch.from_numpy(y), "f32,f32,f32", 4)
+    assert found == mmaprobe.order(lambda x, y: (torch.from_numpy(x) @ torch.from_numpy(y)).numpy(), "f32,f32,f32", 4)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"a": [[1.0]]}, "a: an array of floating-point numbers .* is wanted, not list"),
         ({"a": A.view(np.uint16)}, "not one of uint16; bit patterns become numbers by a view"),
         ({"a": A.astype(int)}, "not one of int64$"),
+        ({"a": A.astype(ml_dtypes.float8_e5m2).view("V1")}, r"x.view\(ml_dtypes.float8_e4m3fn\)"),
+        ({"unit": "plan:cublas/plain"}, "unit: plan:cublas/plain is a plan: give it as plan="),
         ({"a": A.astype(object)}, "not one of object$"),
         ({"a": A > 0}, "not one of bool$"),
         ({"a": np.ma.masked_less(A, 0)}, "a: some elements are masked"),
         ({"a": A + 1j}, "not one of complex"),
         ({"a": WithArray(None)}, "NumPy cannot read this WithArray: it lies on another machine"),
-        ({"a": A[0]}, r"a: an array with 2 axes is wanted, not one of the shape \(40,\)"),
+        ({"a": A[0]}, r"a: an array of 2 dimensions is wanted, not an array of the shape \(40,\)"),
         ({"b": B[:39]}, "cannot be multiplied"),
         ({"c": A}, "C: shape"),
-        ({"unit": None}, "one of the two says how"),
-        ({"plan": "cublas/plain"}, "one of the two says how"),
+        ({"unit": None}, "give one of the two"),
+        ({"plan": "cublas/plain"}, "give one of the two"),
         ({"unit": 3}, r"a unit \(mmaprobe.unit\) or the name of one is wanted, not int"),
         ({"unit": "hopper/mma/m16n8k16.f32.f16.f16.f23"}, "did you mean"),
         ({"unit": None, "plan": "cublas/plane"}, "did you mean 'cublas/plain'"),
@@ -401,14 +440,14 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
     ("call", "said"),
     [
         (lambda: mmaprobe.distinguish(HOPPER, HOPPER, count="3"), "count: a whole number is wanted, not str"),  # type: ignore[arg-type]
-        (lambda: mmaprobe.distinguish(HOPPER, HOPPER, inputs=None), "inputs: a text is wanted"),  # type: ignore[arg-type]
+        (lambda: mmaprobe.distinguish(HOPPER, HOPPER, inputs=None), "inputs: a string is wanted"),  # type: ignore[arg-type]
         (lambda: mmaprobe.distinguish(HOPPER, HOPPER, timeout=float("nan")), "timeout: nan is impossible"),
         (lambda: mmaprobe.prove(HOPPER, HOPPER, length=0), "length: 0 is impossible"),
         (lambda: mmaprobe.prove(HOPPER, HOPPER, length=1.5), "length: a whole number is wanted"),  # type: ignore[arg-type]
         (lambda: mmaprobe.order(chain, "f16,f16,f32,f32", "8"), "length: a whole number is wanted"),  # type: ignore[arg-type]
         (lambda: mmaprobe.order(chain, "f16,f32", 8), "^formats: .*give a,b,c,d"),
         (lambda: mmaprobe.prove(HOPPER, HOPPER, inputs="exponents=5..3"), "^inputs: "),
-        (lambda: mmaprobe.order(chain, ["f16"] * 4, 8), "formats: a text is wanted"),  # type: ignore[arg-type]
+        (lambda: mmaprobe.order(chain, ["f16"] * 4, 8), "formats: a string is wanted"),  # type: ignore[arg-type]
         (lambda: mmaprobe.verify("ootomo-not-worse-f16", timeout=-1), "timeout: -1 is impossible"),
         (lambda: mmaprobe.dot(A[0], B[:, 0], 2**53 + 1, unit=HOPPER), "not exact in f64"),
         (lambda: mmaprobe.dot(A[0], B[:, 0], 10**400, unit=HOPPER), "not exact in f64"),

@@ -25,7 +25,7 @@ from queries.proof.normalising import Normaliser, normal_form, rules_of
 from queries.proof.rewriting import REWRITES
 from queries.search.distinguish import Options
 from queries.search.problem import Candidates
-from queries.search.samples import Table
+from queries.search.samples import Table, sample_rows
 from smtmodel.batch import evaluate_models, evaluate_row, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, InputError, ParameterError, UnknownNameError
@@ -257,11 +257,65 @@ def test_a_recording_is_not_decided_beyond_what_it_holds() -> None:
     true = candidates[5]
     layout = layout_of(true)
     rows = pool_rows(layout, 40)[-6:]
-    vectors = [Vector(true, layout.split([int(x) for x in row])) for row in rows]
+    asked = [Vector(true, layout.split([int(x) for x in row])) for row in rows]
+    vectors = [replace(vector, d=evaluate_row(true, vector.operands)) for vector in asked]
     found = identify(candidates, answers_of(true.reference), ASK, recorded=vectors)
     assert true.member in [model.member for model in found.survivors]
     assert found.verdict == "open"
     assert found.would_decide
+
+
+def recording(path: Path, reference: str, wrong: int = -1, count: int = 40) -> str:
+    """A recording that names no instruction: results of a model, that of one row changed."""
+    model = parse_reference(reference)
+    layout = layout_of(model)
+    lines = []
+    for number, row in enumerate(sample_rows(layout, count, 7)):
+        vector = Vector(model, layout.split([int(x) for x in row]))
+        d = evaluate_row(model, vector.operands) ^ (number == wrong)
+        lines.append(json.dumps({k: v for k, v in replace(vector, d=d).to_json().items() if k in "abcd"}))
+    path.write_text("\n".join(lines) + "\n")
+    return f"recorded:{path}"
+
+
+@pytest.mark.parametrize("wrong", [0, 17, 39])
+def test_every_result_of_a_recording_counts(tmp_path: Path, wrong: int) -> None:
+    """Also where there is one candidate, so that no row is needed to choose among several."""
+    hopper = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+    command = ["identify", "H100", "--model", hopper, "--device"]
+    right = CliRunner().invoke(main, [*command, recording(tmp_path / "right.jsonl", hopper)])
+    assert right.exit_code == 0, right.stderr
+    assert f"this is {hopper}" in right.stderr
+    said = CliRunner().invoke(main, [*command, recording(tmp_path / "wrong.jsonl", hopper, wrong), "--json"])
+    assert said.exit_code == 1, said.stderr
+    document = json.loads(said.stdout)
+    assert (document["verdict"], document["units"]) == ("no candidate", [])
+
+
+def test_a_recording_without_an_instruction(tmp_path: Path) -> None:
+    """The family says what its rows are inputs of; what of the table gives every result is named, also of fewer
+    products."""
+    path, volta = tmp_path / "small.yaml", "volta/mma/m8n8k4.f32.f16.f16.f32"
+    path.write_text(SMALL.replace("length: 4", "length: 8"))
+    recorded = recording(tmp_path / "rows.jsonl", volta)
+    command = ["identify", str(path), "--device", recorded, "--json"]
+    found = CliRunner().invoke(main, command)
+    assert found.exit_code == 3, found.stderr
+    document = json.loads(found.stdout)
+    assert volta in document["consistent"]
+    assert document["validated"] == 40
+    assert not any(name.startswith(("ampere", "hopper")) for name in document["consistent"])
+    assert f"consistent with every answer: {volta}" in found.stderr
+    assert "V100" in found.stderr
+    unnamed = CliRunner().invoke(main, ["identify", "V100", "--device", recorded])
+    assert unnamed.exit_code == 2
+    assert "rows.jsonl:1: model: this field is missing" in unnamed.stderr
+    other = CliRunner().invoke(main, ["identify", "RTX 4090", "--device", recorded, "--model", volta])
+    assert other.exit_code == 2
+    hopper = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+    ada = recording(tmp_path / "hopper.jsonl", hopper)
+    other = CliRunner().invoke(main, ["identify", "RTX 4090", "--device", ada, "--model", hopper])
+    assert (other.exit_code, "no candidate fits" in other.stderr) == (1, True)
 
 
 def test_commands(tmp_path: Path) -> None:

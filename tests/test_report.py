@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from reports.report import documents
+from reports.report import documents, sections
+from reports.views import Pictures
 from smtmodel.errors import InputError
 from tests.browser import check_page
 from tests.colours import contrast, schemes
@@ -134,6 +135,10 @@ def test_the_page_is_whole(page: Path, results: dict[str, Path]) -> None:
         assert f"From {path}." in read.text
 
 
+#: 1 and a product of 2^-23, which 20 bits below the largest exponent do not hold
+VECTOR_THAT_DIFFERS = '{"a": ["3c00", "1000"], "b": ["3c00", "0c00"], "c": "00000000"}'
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -175,8 +180,8 @@ def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[st
         ('{"schema": 2, "questions": []}', "1: schema: 2 is not known"),
         ('{"property": 1, "proofs": 2}', "1: "),
         ('{"questions": [{}]}', "1: hypotheses: this key is missing"),
-        ('{"evaluations": [], "difference": null}', "1: no results of run"),
-        ('{"questions": [], "devices": [], "differences": []}', "1: no results of run"),
+        ('{"evaluations": [], "difference": null}', "1: not as a command wrote it"),
+        ('{"questions": [], "devices": [], "differences": []}', "1: verdict: this key is missing"),
         ("\n" + json.dumps(ROW) + "\n" + json.dumps({**ROW, "a": ["zz", "0"]}), "3: a[0]: 'zz' is not hexadecimal"),
         (json.dumps(ROW) + "\n" + json.dumps({**ROW, "model": "volta"}), "2: "),
     ],
@@ -191,15 +196,32 @@ def test_bad_results_are_refused(text: str, message: str, tmp_path: Path) -> Non
     assert not (tmp_path / "x.html").exists()
 
 
-def test_results_that_the_page_does_not_take_name_what_it_takes(tmp_path: Path) -> None:
-    other, path = "hopper/mma/m16n8k16.f32.f16.f16.f32", tmp_path / "result.json"
-    commands = {
-        "explain": ("explain", VOLTA, json.dumps(ROW)),
-        "compare": ("compare", f"model:{VOLTA}", f"model:{other}", "-n", "1", "--samples", "10"),
-    }
-    for name, command in commands.items():
-        path.write_text(run(*command, "--json").stdout)
-        assert f"this is of {name}: give " in run("report", str(path), "-o", str(tmp_path / "x.html"), code=2).stderr
+def test_comparisons_and_explanations_are_sections(tmp_path: Path) -> None:
+    """The reason and both results of a comparison; the result and the first divergence of an explanation."""
+    other, path = f"{VOLTA}@fraction_bits=20", tmp_path / "result.json"
+    row = json.loads(VECTOR_THAT_DIFFERS)
+    path.write_text(run("explain", VOLTA, json.dumps(row), "--against", other, "--json").stdout)
+    (section,) = sections(str(path), Pictures())
+    (view,) = section.vectors
+    assert (section.kind, dict(section.facts)["first divergence"]) == ("explain", "alignment: aligned[1]")
+    assert [one.bits for one in view.outcomes] == ["3f800001", "3f800000"]
+    assert len(view.pictures) == 2
+    device = tmp_path / "device.py"
+    device.write_text("import numpy as np\ndef matmul(a, b, c): return np.zeros_like(c)\n")
+    for name, bits in ((f"model:{other}", None), (f"python:{device}:matmul", "00000000")):
+        command = ["compare", f"model:{VOLTA}", name, "-n", "1", "--samples", "10", "--json"]
+        document = json.loads(text := run(*command).stdout)
+        path.write_text(text)
+        (section,) = sections(str(path), Pictures())
+        facts, results = dict(section.facts), document["differences"][0]["results"]
+        assert (section.kind, section.verdict, facts["second"]) == ("compare", "different", name)
+        assert facts.get("reason") == document["reason"]
+        shown = {one.name: one.bits for one in section.vectors[0].outcomes}
+        assert shown == results
+        assert bits in (None, results["second"])
+    page = tmp_path / "x.html"
+    run("report", str(path), "-o", str(page))
+    assert "the device&#39;s answer" in page.read_text()
 
 
 def test_one_document_or_one_a_line(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_the_widest_pattern_of_each_format(name: str) -> None:
         ({"a": ["0"] * 3}, "b: 2 elements, but a has 3"),
         ({"b": ["0"]}, "b: 1 elements, but a has 2"),
         ({"a": ["0"] * 5, "b": ["0"] * 5}, "a: 5 elements, but"),
-        ({"model": REMOVED}, "arch: "),
+        ({"model": REMOVED}, "model: "),
         ({"model": REMOVED, "arch": "volta", "unit": "mma"}, "instruction: "),
         ({"model": REMOVED, "arch": "volta", "instruction": "m8n8k4.f32.f16.f16.f32"}, "unit: "),
         ({"model": VOLTA.replace("volta", "vlta")}, "unknown model"),

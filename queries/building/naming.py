@@ -106,20 +106,25 @@ def why_of(equality: Equality) -> str:
     return equality.why + (f", confirmed by {' and '.join(equality.confirmed)}" if equality.confirmed else "")
 
 
-def same_signature(asked: Model) -> list[Model]:
+def same_signature(asked: Model, shortest: int | None = None) -> list[Model]:
     """The instructions of the table, the shipped units and (for one product) IEEE's fused multiply-adds with the
-    formats, length and scale factors of a model."""
+    formats, length and scale factors of a model. `shortest`: without scale factors, also those of fewer products, down
+    to this number."""
     formats = asked.a.name, asked.b.name, asked.c.name
+    least = asked.length if shortest is None or asked.scale is not None else shortest
     found = [
-        name for name, row in INSTRUCTIONS.items() if (row.a, row.b, row.c) == formats and row.length == asked.length
+        name
+        for name, row in INSTRUCTIONS.items()
+        if (row.a, row.b, row.c) == formats and least <= row.length <= asked.length
     ]
     models = [parse_reference(name) for name in [*found, *units()]]
-    if asked.length == 1:
+    if least == 1:
         models += [parse_reference(f"ieee/fma/{name}") for name in ("f64", "f32", "f16")]
     return [
         model
         for model in models
         if (model.a, model.b, model.c, model.d.width) == (asked.a, asked.b, asked.c, asked.d.width)
-        and (model.length, model.scale) == (asked.length, asked.scale)
+        and least <= model.length <= asked.length
+        and model.scale == asked.scale
         and (asked.scale is None or model.scale_block == asked.scale_block)
     ]

@@ -125,6 +125,7 @@ class Identifier:
         self.asked: set[int] = set()
         self.checked: list[Answered] = []  # what the last validation asked
         self.recorded = list(recorded)
+        self.known: dict[Row, int] = {}  # the recorded results, by input
 
     def run(self) -> Identification:
         """Raises what `ask` raises; the result so far stays in `result`."""
@@ -146,8 +147,8 @@ class Identifier:
         return self.result
 
     def _recorded_table(self) -> Table:
-        rows = [self._padded(vector.operands) for vector in self.recorded]
-        return np.array(list(dict.fromkeys(rows)), dtype=np.uint64)
+        self.known = {self._padded(vector.operands): vector.d for vector in self.recorded if vector.d is not None}
+        return np.array(list(self.known), dtype=np.uint64)
 
     def _padded(self, operands: Operands[int]) -> Row:
         k, s = self.layout.length, self.layout.scales
@@ -159,7 +160,7 @@ class Identifier:
         while True:
             if not self._split():
                 return
-            if not self.recorded and not self._validate():
+            if not (self._agree() if self.recorded else self._validate()):
                 return
             if self._decide():
                 return
@@ -218,6 +219,8 @@ class Identifier:
 
     def _answer(self, vector: Vector) -> int | None:
         [answer] = self.ask([vector])
+        if answer is None:
+            answer = self.known.get(vector.operands.every)
         if answer is None:
             return None
         return int(without_payload(np.array([answer], dtype=np.uint64), vector.model.d)[0])
@@ -280,6 +283,15 @@ class Identifier:
         row = rows[next(iter(doubted.values()))]
         self.outcomes.extend(row[None, :], self.alive)
         return self._take(len(self.outcomes.table) - 1)
+
+    def _agree(self) -> bool:
+        """Check the survivors, which agree on all recorded inputs, against every recorded result; False if one differs
+        from theirs."""
+        expected = self.outcomes.results[self.alive[0]]
+        found = without_payload(np.array(list(self.known.values()), dtype=np.uint64), self.models[0].d)
+        self.result.validated = len(found)
+        wrong = np.flatnonzero(found != expected)
+        return not len(wrong) or self._take(int(wrong[0]))
 
     def _decide(self) -> bool:
         """Prove the survivors equal; False if a solver found a vector that tells two apart, which is then asked."""

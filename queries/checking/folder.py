@@ -71,7 +71,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
             _ = str(piece["name"]), list(piece["words"]), dict(piece["sha256"])
         _ = dict(found["sha256"]), list(found["parts"])
     except OSError as error:
-        raise InputError(f"no certificate: {error.strerror}", str(folder / MANIFEST)) from None
+        raise InputError(f"not a folder that --certificate wrote: {MANIFEST}: {error.strerror}", str(folder)) from None
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"no manifest of a certificate: {error!r}", str(folder / MANIFEST)) from None
     return found

@@ -112,6 +112,8 @@ class Identify(Document):
     """combinations that were left out of it"""
     units: list[str]
     """instructions of the table with the arithmetic of the one class that is left; empty otherwise"""
+    consistent: list[str]
+    """if several classes are left: instructions of the table that give every answer, none of them proved"""
     decided: dict[str, Any]
     """parameter of the family: its value in every candidate left"""
     assumed: dict[str, Any]

@@ -24,6 +24,7 @@ from smtmodel.parameters import (
     PARAMETERS,
     check_parameter,
     format_parameter,
+    letter_hint,
     parse_parameter,
 )
 from smtmodel.unit import Unit
@@ -94,7 +95,7 @@ class FamilyFunction:
         """Raises ParameterError for a parameter of others, UnknownNameError for one that there is not."""
         if name not in self.defaults:
             if name not in PARAMETERS and name not in FORMER:
-                raise UnknownNameError("parameter", name, self.takes)
+                raise UnknownNameError("parameter", name, self.takes, letter_hint(name))
             raise ParameterError(name, self.refusal(name))
 
     def refusal(self, name: str) -> str:
