@@ -23,6 +23,7 @@ from smtmodel.wording import counted
 if TYPE_CHECKING:
     from queries.compare.neighbours import Divergence, Neighbour
     from queries.compare.observed import ObservedVector
+    from reports.sheet import Drawing
     from smtmodel.dot import Model
     from smtmodel.explanation import Explanation
     from smtmodel.facts import Fact
@@ -73,8 +74,6 @@ def explain(
     ^ marks the bits kept, h the half bit and s the sticky bits.
     """
     from cli.element import explain_element
-    from queries.compare.neighbours import first_difference
-    from reports.evaluation_drawing import evaluation_drawing
     from smtmodel.explaining import check_same_inputs
     from smtmodel.explaining import explain as explained
     from smtmodel.reference import parse_reference
@@ -94,18 +93,28 @@ def explain(
     explanations = [explained(one, _operands(one, row, place)) for one in models]
     difference = None
     if len(explanations) == 2:
+        from queries.compare.neighbours import first_difference
+
         left, right = explanations
         difference = first_difference(left.facts, left.model, right.facts, right.model)
     observed = [_observed(one, row, place) for one in models]
     if len(names) > len(models):
         raise click.UsageError(f"--name is given {len(names)} times for {counted(len(models), 'model')}")
-    pictures.write(lambda width: evaluation_drawing(explanations, difference, width=width, names=names))
+    pictures.write(lambda width: _drawing(explanations, difference, width, names))
     if as_json:
         documents = [_document(one, seen) for one, seen in zip(explanations, observed, strict=True)]
         diverged = None if difference is None else divergence_json(difference)
         print_json({"schema": 1, "evaluations": documents, "difference": diverged})
     elif not pictures:
         _show(explanations, observed, difference)
+
+
+def _drawing(
+    explanations: list[Explanation], difference: Divergence | None, width: float | None, names: tuple[str, ...]
+) -> Drawing:
+    from reports.evaluation_drawing import evaluation_drawing
+
+    return evaluation_drawing(explanations, difference, width=width, names=names)
 
 
 def _show(explanations: list[Explanation], observed: list[int | None], difference: Divergence | None) -> None:
@@ -140,10 +149,10 @@ def terminal(stream: Any) -> tuple[int, bool]:
 
 def _row(text: str) -> tuple[dict[str, Any], str]:
     """The row that VECTOR names, and its place for messages. Raises InputError."""
-    from hypotheses.library import is_file
-
     if text.lstrip().startswith("{"):
         return _parsed(text, "VECTOR", None), "VECTOR"
+    from hypotheses.library import is_file
+
     file, line = text, None
     head, _, tail = text.rpartition(":")
     if head and tail.isdigit() and not is_file(text):

@@ -21,7 +21,8 @@ from smtmodel.parameters import format_parameter
 from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units_of
-from smtmodel.unitfile import parse_unit, step_texts
+from smtmodel.unitfile import parse_unit
+from smtmodel.unittext import step_texts
 from smtmodel.vectors import to_hex
 
 #: property of `prove` -> what the sheet calls it

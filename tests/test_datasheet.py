@@ -31,7 +31,7 @@ from smtmodel.nodes.node import walk
 from smtmodel.progress import Pieces
 from smtmodel.recordings import RECORDED
 from smtmodel.reference import parse_reference
-from smtmodel.unitfile import unit_text
+from smtmodel.unittext import unit_text
 from tests.browser import check_page
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run
 from tests.test_svg import operands_of
