@@ -12,6 +12,7 @@ from smtmodel.nodes import (
     Each,
     Element,
     FusedSum,
+    Gate,
     GridSum,
     Node,
     Product,
@@ -138,6 +139,8 @@ def _kind(term: Node) -> str:
             return f"{_kind(term.body)}s"
         case Product():
             return "product"
+        case Gate():
+            return f"product ({term.sentence().removeprefix('the product, but ')})"
         case Scale():
             return f"scaled {_kind(term.term)}"
         case Element():
@@ -213,7 +216,7 @@ def _is_c(term: Node) -> bool:
 
 def _joins(node: Sum) -> str:
     others = [item for item in node.items if not _comes_in(item)]
-    with_products = any(isinstance(item, (Each, Product, Scale)) for item in others)
+    with_products = any(isinstance(item, (Each, Gate, Product, Scale)) for item in others)
     if node.bits_of_terms:
         return "aligned with the products" if with_products else "aligned with the finished sum of the products"
     return "in the exact sum with the products" if with_products else "added to the finished sum of the products"

@@ -17,7 +17,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Special, Step
 from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, GridSum, Node, Product, Round, Scale, Sum
+from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Gate, GridSum, Node, Product, Round, Scale, Sum
 from smtmodel.nodes.node import walk
 from smtmodel.operands import Operands, layout_of
 from smtmodel.trace import Name, Part, Stage, Visit
@@ -334,7 +334,7 @@ class _Explainer:
                 return [*self._causes_below(node), *self._causes_of_scales(node, item)]
             case Sum() if visit.prefix in self.entered:
                 return list(self._causes_of_terms(visit.prefix))
-            case ExactSum() | Cut():
+            case ExactSum() | Cut() | Gate():
                 return self._causes_below(node)
         return [Cause("", "nan" if item.is_nan else "infinite")]
 

@@ -3,6 +3,7 @@
 A step is one expression in Python's syntax, read by Python's own parser and never executed:
 
     a[k] * b[k], a[k:k+16] * b[k:k+16]    products, one or one for each place; product(x, y, normalised=..., limit=...)
+    gate(a[k] * b[k], -0)                 the product, but this zero where a factor is zero
     c, +0, -0, acc                        the addend, zeros, the result of a repetition so far
     number(0x40000000, f32)               a number of a format by its pattern
     exact(x, ...)                         the exact sum
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, get_args
 
 from pydantic import Field
@@ -34,6 +35,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     GridSum,
     Index,
     Literal,
@@ -53,7 +55,7 @@ from smtmodel.unittext import VARIABLES
 from smtmodel.yamlfile import Strict, YamlFile, read_yaml, validate
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
-CALLS = ("number", "product", "exact", "fused", "grid", "cut", "round", "scale", "repeat", "each")
+CALLS = ("number", "product", "gate", "exact", "fused", "grid", "cut", "round", "scale", "repeat", "each")
 
 
 class _Format(Strict):
@@ -377,6 +379,16 @@ class ExpressionReader:
         if "limit" in options:
             given["limit"] = self._number(options["limit"])
         return self._times(tree, self._item(left, scope), self._item(right, scope), given)
+
+    def _call_gate(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ())
+        term, zero = self._arguments(tree, 2)
+        product, constant = self._item(term, scope), self._node(zero, scope)
+        if not isinstance(constant, Constant):
+            raise MistakeError(zero, "the zero of a gate is +0 or -0")
+        if isinstance(product, Each):
+            return replace(product, body=Gate(product.body, constant.negative))
+        return Gate(product, constant.negative)
 
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)

@@ -15,6 +15,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     GridSum,
     Index,
     Literal,
@@ -120,6 +121,8 @@ class _Writer:
                 left, right = self._node(node.left), self._node(node.right)
                 changed = _changed(node, ("normalised", "limit"))
                 return f"product({', '.join([left, right, *changed])})" if changed else f"{left} * {right}"
+            case Gate():
+                return f"gate({self._node(node.term)}, {'-' if node.negative else '+'}0)"
             case ExactSum():
                 return f"exact({', '.join(map(self._node, node.items))})"
             case FusedSum():

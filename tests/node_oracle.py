@@ -15,6 +15,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     GridSum,
     Literal,
     Product,
@@ -283,6 +284,8 @@ class Evaluation:
             return number(node.format.name, node.pattern)
         if isinstance(node, Product):
             return self.product(node, loops)
+        if isinstance(node, Gate):
+            return self.gate(node, loops)
         if isinstance(node, Scale):
             return times([self.value(x, loops) for x in (node.term, node.left, node.right)])
         if isinstance(node, ExactSum):
@@ -310,6 +313,12 @@ class Evaluation:
         if node.limit is not None and abs(p.exact) >= power(node.limit):
             return infinite(p.negative)
         return replace(p, exponent=floor_log2(abs(p.exact))) if node.normalised else p
+
+    def gate(self, node: Gate, loops: Loops) -> Value:
+        factors = [self.value(x, loops) for x in node.term.operands]
+        if any(x.kind == "finite" and not x.exact for x in factors):
+            return Value("finite", mpq(0), is_zero=True, signs=frozenset({node.negative}))
+        return self.value(node.term, loops)
 
     def repeat(self, node: Repeat, loops: Loops) -> Value:
         so_far = self.value(node.start, loops)

@@ -526,6 +526,7 @@ def test_what_is_subtracted_is_found(terms: str, said: str, tmp_path: Path) -> N
         ("{d: 'r(exact(c, r(number(0xbf800000, f32) * r(exact(a[0] * b[0], a[1] * b[1])))))'}", "up"),
         ("{d: 'r(number(0xbf800000, f32) * r(exact(c, a[0] * b[0], a[1] * b[1])))'}", "nearest_even"),
         ("{s: 'r(exact(a[0] * b[0], a[1] * b[1]))', d: 'r(number(0xbf800000, f32) * r(exact(c, s)))'}", "down"),
+        ("{d: 'r(exact(c, r(number(0xbf800000, f32) * r(fused(a[0] * b[0], a[1] * b[1], F=20)))))'}", "toward_zero"),
     ],
 )
 def test_sums_that_are_negated(steps: str, mode: str, tmp_path: Path) -> None:
@@ -541,6 +542,27 @@ def test_sums_that_are_negated(steps: str, mode: str, tmp_path: Path) -> None:
     rows[:, 4] <<= np.uint64(16)
     for table in (rows, Shapes(parse_signature("bf16,bf16,f32,f32", 2), 9).rows("anything", 4000)):
         left, right = evaluate_models(models, table)
+        assert ((left == right) | (nans(left, FORMATS["f32"]) & nans(right, FORMATS["f32"]))).all()
+
+
+SKIPPED = """unit: skipped
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 2
+roundings: {r: "round(f32, nearest_even)"}
+steps: {d: "repeat(i in range(2), c, r(exact(acc, gate(a[i] * b[i], ZERO))))"}
+"""
+
+
+@pytest.mark.parametrize("zero", ["-0", "+0"])
+def test_products_with_a_zero_factor_that_are_left_out(zero: str, tmp_path: Path) -> None:
+    """Zero times infinity is nothing, or +0."""
+    true, mine = tmp_path / "true.yaml", tmp_path / "mine.yaml"
+    true.write_text(SKIPPED.replace("ZERO", zero))
+    found = built(f"model:{true}", "f16,f16,f32,f32", 2, "--save", str(mine))
+    assert found["questions"] <= 400
+    models = [parse_reference(str(file)) for file in (true, mine)]
+    for kind in KINDS:
+        left, right = evaluate_models(models, Shapes(parse_signature("f16,f16,f32,f32", 2), 9).rows(kind, 4000))
         assert ((left == right) | (nans(left, FORMATS["f32"]) & nans(right, FORMATS["f32"]))).all()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -19,7 +20,7 @@ from smtmodel.nodes.normal import normal
 from smtmodel.nodes.rewriting import rebuilt, replaced
 from smtmodel.trace import Silent, Trace
 from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
+from smtmodel.unitfile import parse_unit, unit_text
 from tests import node_oracle
 from tests.node_units import Patterns, random_unit, vectors
 from tests.oracle import FORMATS, decode
@@ -164,3 +165,28 @@ def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.
         assert results[1][1] == 200, "all signals of all rounds are kept"
         found.append(results[0][1])
     assert max(found) < 100
+
+
+@pytest.mark.parametrize("steps", [
+    "{d: 'r(exact(c, gate(a[0] * b[0], -0), gate(a[1] * b[1], +0)))'}",
+    "{d: 'r(fused(gate(a[0:2] * b[0:2], -0), c, F=6, zeros=-9))'}",
+    "{d: 'repeat(i in range(2), c, r(exact(acc, gate(a[i] * b[i], -0))))'}",
+])  # fmt: skip
+@pytest.mark.parametrize("mode", ["nearest_even", "down"])
+def test_gated_products(steps: str, mode: str) -> None:
+    """A product with a zero factor is one zero, whatever the other factor is, on arrays and as terms."""
+    text = (
+        "unit: gated\nformats: {a: e5m2, b: e5m2, c: f16, d: f16}\nlength: 2\n"
+        f"roundings: {{r: 'round(f16, {mode})'}}\nsteps: {steps}\n"
+    )
+    unit = parse_unit(text, "gated.yaml")
+    assert parse_unit(unit_text(unit), "gated.yaml") == unit
+    rng = np.random.default_rng(3)
+    some = np.array([0, 0x80, 0x3C, 0xBC, 0x7C, 0xFC, 0x7F, 1, 0x4B], dtype=np.uint64)
+    sides = [rng.choice(some, (300, 2)) for _ in range(2)]
+    table = (*sides, rng.choice(np.array([0, 0x8000, 0x3C00, 0xFC00, 0x7E00, 1], dtype=np.uint64), 300))
+    wanted = oracle(unit, table)
+    assert compare(unit, table, on_arrays(unit, table), wanted)
+    assert compare(unit, table, as_terms(unit, table), wanted)
+    plain = parse_unit(re.sub(r"gate\((.*?), [+-]0\)", r"\1", text), "plain.yaml")
+    assert on_arrays(plain, table) != on_arrays(unit, table)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import combinations, product
 
-from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Reading, Start, Step, Store
+from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Reading, Start, Step, Store, Zeros
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
 from smtmodel.nodes.round import Tiny, Zero
@@ -38,6 +38,7 @@ TINIES: tuple[tuple[Tiny, bool], ...] = (
     ("keep", False), ("flush_after", False), ("flush_before", False), ("flush_before", True), ("keep", True),
 )  # fmt: skip
 OVERFLOW: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
+GATED: tuple[Zeros, ...] = ("-0", "+0")  # of products with a zero factor
 SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
 
 
@@ -156,9 +157,17 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         for mode, bits in product(MODES[:3], range(asked.d.precision - 4, asked.d.precision + 9)):
             yield with_step(choices, role, Step(How(mode), bits))
 
+    def roomier_fused(choices: Choices) -> Iterator[Choices]:
+        """Blocks added in a longer format, of which the last sum is converted."""
+        name = others[0]
+        precision = FORMATS[name].precision
+        for mode, bits in product(MODES[:3], range(precision - 4, precision + 9)):
+            yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
+
     if kind == "any":
         few = [elsewhere, fused, aligned] if asked.length <= SMALL else []
-        return [likely, likely_fused, *(few or [roomier])]
+        short = [roomier_fused] if asked.d.precision < FORMATS[others[0]].precision else []
+        return [likely, likely_fused, *(few or [roomier]), *short]
     if kind == "fused":
         return [
             decided,
@@ -436,7 +445,12 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
         for zeros, tried in product(floors(choices, asked.d), list(signs(choices))):
             yield with_floor(tried, zeros)
 
-    return [signs, positive, last, negated, floored, everything]
+    def gated(choices: Choices) -> Iterator[Choices]:
+        """Products with a zero factor are left out, or +0."""
+        for tried, zeros in product(signs(choices), GATED):
+            yield replace(tried, zeros=zeros)
+
+    return [signs, positive, last, negated, gated, floored, everything]
 
 
 def end_tiers(asked: Signature) -> list[Tier]:
@@ -458,7 +472,12 @@ def end_tiers(asked: Signature) -> list[Tier]:
             apart = {place: replace(how, overflow=one if place == choices.last else other) for place, how in hows}
             yield choices.with_hows(apart)
 
-    return [alike, last, limited]
+    def gated(choices: Choices) -> Iterator[Choices]:
+        """Zero times infinity is zero, or nothing."""
+        for tried, zeros in product(list(last(choices)), GATED):
+            yield replace(tried, zeros=zeros)
+
+    return [alike, last, limited, gated]
 
 
 # -- what lies beside
@@ -476,6 +495,8 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
             yield choices.with_hows({place: changed})
     yield replace(choices, positive_zeros=not choices.positive_zeros)
     yield replace(choices, normalised=not choices.normalised)
+    for zeros in ("", *GATED):
+        yield replace(choices, zeros=zeros)
     yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
     for start in (*STARTS, *SWAPPED):
         yield replace(choices, start=start)
@@ -506,8 +527,8 @@ def _other_readings(reading: Reading | None) -> Iterator[Reading]:
 
 def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
     bits = step.fraction_bits
+    yield replace(step, negated=not step.negated)
     if bits is None:
-        yield replace(step, negated=not step.negated)
         for more in FEWER:
             yield replace(step, fraction_bits=format_of(step.how, asked).precision + more)
         return

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,14 @@ NOTED = 6  # candidates that came near, which are looked at again
 MENDS = 4  # of these and of what is known, those that changes are made to
 MENDED = 160  # answers that changed units are checked against first
 TRIED = 20  # orders of which each is looked at by itself, where no uniform arithmetic fits any
+
+
+class Attempt(NamedTuple):
+    """Trees whose units are looked for. `quick`: only what is likely is tried; `share`: of the time that is left."""
+
+    parts: Sequence[Part]
+    quick: bool
+    share: float = 1.0
 
 
 class Builder:
@@ -106,14 +115,14 @@ class Builder:
 
     def _by_steps(self) -> list[Candidate]:
         """The candidates found step by step, which gets most of the time."""
-        sketches, clock, now = list(self._parts()), self.answers.clock, time.monotonic()
+        clock, now = self.answers.clock, time.monotonic()
         clock.limit = None if clock.deadline is None else now + BY_STEPS * (clock.deadline - now)
         try:
-            for number, parts in enumerate(sketches):
-                before, quick = self.search.stages, number < len(sketches) - 1
+            for parts, quick, share in self._attempts():
+                before = self.search.stages
                 self.turn_to(parts, quick)
-                self._ranked_anew(before)
-                share = ORDERS if quick and len(self.roots) > 1 else 1.0
+                if parts is not before.sketch.parts:
+                    self._ranked_anew(before)
                 if alive := clock.within(share, partial(self._sought, AGAIN_ALIKE if quick else AGAIN)):
                     return alive
         except OutOfTimeError as error:
@@ -136,21 +145,24 @@ class Builder:
         assert result.unit is not None
         result.unit = with_nan(result.unit, self.answers.nan())
 
-    def _parts(self) -> Iterator[list[Part]]:
+    def _attempts(self) -> Iterator[Attempt]:
         """Steps that look alike are taken to do the same; then, if there are few, any of them may differ. Of several
         orders those of one step come first."""
         if len(self.roots) > 1:
             at_once = [x for x in self.roots if isinstance(x, Node) and len(x.children) == len(leaves_of(x)) > 2]
-            yield from ([uniform(root)] for root in at_once)
-            yield [uniform(root) for root in self.roots]
-            yield from ([uniform(root)] for root in at_once)  # if it is the last one, with all that such a step may do
-            for root in self.roots if len(self.roots) <= TRIED else []:
-                yield [apart(root)]
+            yield from (Attempt([uniform(root)], True, ORDERS) for root in at_once)
+            yield Attempt([uniform(root) for root in self.roots], True, ORDERS)
+            yield from (Attempt([uniform(root)], False, ORDERS) for root in at_once)
+            yield from (Attempt([apart(root)], True, ORDERS) for root in self.roots if len(self.roots) <= TRIED)
             return
         [root] = self.roots
-        yield [alike(root)]
-        if len(nodes_of(root)) <= APART and (each := apart(root)).count > alike(root).count:
-            yield [each]
+        same, each = [alike(root)], apart(root)
+        differ = len(nodes_of(root)) <= APART and each.count > same[0].count
+        yield Attempt(same, differ)
+        if differ and self.search.at_a_step:
+            yield Attempt(same, False, ORDERS)
+        if differ:
+            yield Attempt([each], False)
 
     def _sought(self, times: int) -> list[Candidate]:
         """The candidates that answer everything as the device does, found in at most `times` attempts."""

@@ -21,6 +21,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     Index,
     Node,
     Product,
@@ -39,6 +40,7 @@ from smtmodel.unit import Unit
 Start = Literal["pair", "first", "zero", "second", "zero_second"]
 STARTS: tuple[Start, ...] = ("pair", "first", "zero")
 SWAPPED: tuple[Start, ...] = ("second", "zero_second")
+Zeros = Literal["", "+0", "-0"]
 Groups = Literal["", "even_odd", "pairs", "quads"]
 REPEATED = 3  # repetitions from which on steps are written as a loop
 PERIODS = (1, 2, 3, 4, 8)  # of repetitions that are searched for in the steps of a chain
@@ -132,9 +134,10 @@ class Choices:
     first is rounded before the second is added; "zero": the first is added to +0, and a fused sum of products alone
     includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `products`: how products
     are rounded before they are added (None: they are exact); `unrounded`: the roles of steps whose products are exact
-    all the same. `limit`: a product of magnitude 2^limit or more is infinite. `convert`: a further rounding of the last
-    step's result, to the format of d. `a`, `c`: how subnormals of a and b, and of c, are read. `read_a`, `read_b`:
-    None: all bits are read.
+    all the same. `zeros`: of a product with a zero factor, whatever the other one is ("": as IEEE 754 has it; "-0" in a
+    sum is as if it were left out). `limit`: a product of magnitude 2^limit or more is infinite. `convert`: a further
+    rounding of the last step's result, to the format of d. `a`, `c`: how subnormals of a and b, and of c, are read.
+    `read_a`, `read_b`: None: all bits are read.
     """
 
     tree: int = 0
@@ -143,6 +146,7 @@ class Choices:
     products: How | None = None
     unrounded: frozenset[int] = frozenset()
     normalised: bool = False
+    zeros: Zeros = ""
     limit: int | None = None
     convert: How | None = None
     a: Subnormals = "keep"
@@ -408,6 +412,8 @@ class _Draft:
             for side, reading in zip(SIDES, (choices.read_a, choices.read_b), strict=True)
         )
         product: Node = Product(left, right, choices.normalised, choices.limit)
+        if choices.zeros:
+            product = Gate(product, choices.zeros == "-0")
         if choices.products is not None and self.drafter.adder.get(leaf) not in choices.unrounded:
             product = self.made(product, choices.products)
         if self.drafter.asked.scale is None:
@@ -442,11 +448,16 @@ class _Draft:
 
     def negated(self, does: Step, terms: Sequence[Node]) -> Node:
         """The sum of the terms with their signs changed, rounded in the mirrored mode, and its sign changed back."""
-        if does.fraction_bits is not None or not does.rounded:
-            raise ParameterError("negated", "only sums that are exact, and rounded then, are drafted so")
-        how, fmt = replace(does.how, mode=MIRRORED.get(does.how.mode, does.how.mode)), self._format(does.how)
-        total = self.made(ExactSum(tuple(self.opposite(term, fmt) for term in terms)), how)
-        return Round(minus(total, fmt), Rounding(fmt))
+        if not does.rounded:
+            raise ParameterError("negated", "only sums that are rounded are drafted so")
+        first, fmt = does.how.first, self._format(does.how)
+        how = replace(does.how, mode=mirrored(does.how.mode), first=None if first is None else mirrored(first))
+        inverted = tuple(self.opposite(term, fmt) for term in terms)
+        if does.fraction_bits is None:
+            total: Node = ExactSum(inverted)
+        else:
+            total = self.fused(replace(does, align=mirrored(does.align)), inverted)
+        return Round(minus(self.made(total, how), fmt), Rounding(fmt))
 
     def opposite(self, term: Node, fmt: Format) -> Node:
         """A term of a sum with its sign changed."""
@@ -454,6 +465,8 @@ class _Draft:
             return replace(term, body=self.opposite(term.body, fmt))
         if isinstance(term, Scale):
             return replace(term, term=self.opposite(term.term, fmt))
+        if isinstance(term, Gate):
+            return Gate(self.opposite(term.term, fmt), not term.negative)
         if isinstance(term, Product):
             own = self.drafter.asked.a
             return replace(term, left=Round(minus(term.left, own), Rounding(own)))
@@ -490,6 +503,13 @@ class _Shifted(_Draft):
 
 
 MIRRORED: Mapping[Mode, Mode] = {"up": "down", "down": "up"}
+
+
+def mirrored(mode: Mode) -> Mode:
+    """The mode that rounds -x to the negative of what `mode` rounds x to."""
+    return MIRRORED.get(mode, mode)
+
+
 SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 GROUPED: Mapping[Groups, Callable[[int], int]] = {
     "": lambda k: 0,

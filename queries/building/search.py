@@ -47,6 +47,11 @@ class Search:
         self.farthest = before.farthest if before else (-1, "")
         self.ended: tuple[int, Sequence[Choices]] | None = before.ended if before else None
 
+    @property
+    def at_a_step(self) -> bool:
+        """Whether the last attempt ended where a step is decided."""
+        return self.ended is not None and self.ended[0] < len(self.stages.all) - 5
+
     def by_stages(self) -> list[Candidate]:
         """The units that are left when every stage has been decided once."""
         alive = self.sketch.start()

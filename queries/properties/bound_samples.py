@@ -28,6 +28,7 @@ from smtmodel.nodes import (
     Cut,
     Each,
     Element,
+    Gate,
     Literal,
     Node,
     Product,
@@ -110,7 +111,7 @@ class _Inputs:
             case Each():
                 every = (self.exact(node.body, {**places, node.level: place}, running) for place in node.places)
                 return sum(every, Fraction(0))
-            case Cut() | Round():
+            case Cut() | Gate() | Round():
                 return of(node.term)
             case Repeat():
                 so_far = of(node.start)

@@ -4,6 +4,7 @@ from smtmodel.nodes.cut import Cut
 from smtmodel.nodes.element import Constant, Element, Literal
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
+from smtmodel.nodes.gate import Gate
 from smtmodel.nodes.grid import GridSum
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
@@ -14,6 +15,6 @@ from smtmodel.nodes.scale import Scale
 from smtmodel.nodes.sums import Sum
 
 __all__ = [
-    "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "GridSum", "Index", "Literal", "Node", "Product",
-    "Repeat", "Round", "Running", "Scale", "Sum",
+    "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Gate", "GridSum", "Index", "Literal", "Node",
+    "Product", "Repeat", "Round", "Running", "Scale", "Sum",
 ]  # fmt: skip
