@@ -1,8 +1,9 @@
 """Where the time of proofs and searches goes: loading, terms, printing, solvers, evaluation, and the rest.
 
 `python -m benchmarks.where_time_goes [--only TEXT] [-o benchmarks/where_time_goes.md]` runs each command with an empty
-store in a process of its own. Every hundredth of a second a thread of that process looks what the others do: what the
-innermost function of the project belongs to. A solver counts where every other thread waits for it.
+store in a process of its own; with --only, the rows of other commands stay as they are in the file. Every hundredth of
+a second a thread of that process looks what the others do: what the innermost function of the project belongs to. A
+solver counts where every other thread waits for it.
 """
 
 from __future__ import annotations
@@ -36,8 +37,19 @@ PARTS = {
     "printing": ("queries/solvers/smtlib",),
     "store": ("queries/solvers/store",),
     "terms": ("smtmodel/carriers/terms", "pysmt/"),
-    "evaluation": ("smtmodel/carriers/", "smtmodel/batch", "smtmodel/compiled", "smtmodel/gemm"),
-    "normal forms": ("queries/proof/rewriting", "queries/proof/normalising", "smtmodel/nodes/rewriting"),
+    "evaluation": (
+        "smtmodel/carriers/",
+        "smtmodel/batch",
+        "smtmodel/compiled",
+        "smtmodel/gemm",
+        "queries/candidates/outcomes",  # waits for the processes that evaluate
+    ),
+    "normal forms": (
+        "queries/proof/rewriting",
+        "queries/proof/normalising",
+        "smtmodel/nodes/rewriting",
+        "smtmodel/nodes/normal",
+    ),
     "the rest": ("",),
 }
 HOPPER, AMPERE = "hopper/mma/m16n8k16.f32.f16.f16.f32", "ampere/mma/m16n8k16.f32.f16.f16.f32"
@@ -123,8 +135,8 @@ def measured(arguments: list[str]) -> tuple[float, dict[str, float]]:
     return seconds, {part: count / total for part, count in counts.items()}
 
 
-def table(rows: list[tuple[str, float, dict[str, float]]]) -> str:
-    """The page."""
+def table(rows: list[tuple[str, float, dict[str, float]]], before: str = "") -> str:
+    """The page; `before`: the earlier one, whose rows of other commands are kept."""
     parts = [LOADING, *PARTS]
     machine = f"{date.today()}, {os.cpu_count()} cores, Python {platform.python_version()}, mmaprobe {VERSION}"
     lines = [
@@ -132,12 +144,14 @@ def table(rows: list[tuple[str, float, dict[str, float]]]) -> str:
         "",
         f"{machine}. Each command starts with an empty store.",
         "",
+        f"| command | seconds | {' | '.join(parts)} |",
+        "|---" * (2 + len(parts)) + "|",
     ]
-    lines += [f"| command | seconds | {' | '.join(parts)} |", "|---" * (2 + len(parts)) + "|"]
+    found = {name: line for line in before.splitlines() for name in COMMANDS if line.startswith(f"| {name} |")}
     for name, seconds, shares in rows:
         cells = (f"{100 * shares.get(part, 0.0):.0f} %" for part in parts)
-        lines.append(f"| {name} | {seconds:.1f} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
+        found[name] = f"| {name} | {seconds:.1f} | {' | '.join(cells)} |"
+    return "\n".join([*lines, *(found[name] for name in COMMANDS if name in found), ""])
 
 
 def main() -> None:
@@ -155,7 +169,8 @@ def main() -> None:
         if given.only in name:
             rows.append((name, *measured(list(command))))
             print(f"{name}: {rows[-1][1]:.1f} s", file=sys.stderr)
-    text = table(rows)
+    kept = given.output and given.output.exists()
+    text = table(rows, given.output.read_text(encoding="utf-8") if kept else "")
     given.output.write_text(text, encoding="utf-8") if given.output else print(text, end="")
 
 

@@ -31,8 +31,8 @@ class RecordedDevice(Device):
         if not Path(file).exists() and "@" in file:
             file, _, gpu = file.rpartition("@")
         with open_text(Path(file)) as stream:
-            for vector in read_vectors(stream, file, None if asked is None else lambda: asked):
-                if vector.d is not None and gpu in ("", vector.extra.get("gpu")):
+            for vector in read_vectors(stream, file, None if asked is None else lambda: asked, gpu):
+                if vector.d is not None:
                     self._take(vector, file)
         if not self.vectors:
             raise InputError(f"no row has an observed result `d`{f' of {gpu}' if gpu else ''}", file)

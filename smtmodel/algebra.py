@@ -122,7 +122,8 @@ class Bits:
         return Bits(self.carrier, width or self.width, node)
 
     def _constant(self, value: int, width: int | None = None) -> Bits:
-        return constant(self.carrier, value, width or self.width)
+        width = width or self.width
+        return Bits(self.carrier, width, None, value & ((1 << width) - 1))
 
     def _binary(self, operation: str, other: Bits) -> Bits:
         if self.width != other.width:
@@ -310,11 +311,11 @@ class Bits:
 
 
 def constant(carrier: Carrier, value: int, width: int) -> Bits:
-    return Bits(carrier, width, value=value & _mask(width))
+    return Bits(carrier, width, None, value & ((1 << width) - 1))
 
 
 def truth(carrier: Carrier, value: bool) -> Bit:
-    return Bit(carrier, value=value)
+    return Bit(carrier, None, value)
 
 
 def select(condition: Bit, then: Bits, otherwise: Bits) -> Bits:

@@ -17,6 +17,7 @@ from smtmodel.unit import Memo
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache
+SHARED_CHUNK = 8192  # of several models, whose many operations on few vectors each take their time by themselves
 FEW = 2  # vectors that are evaluated sooner one by one, as integers, than together
 
 _CARRIER = ArrayCarrier()
@@ -79,15 +80,15 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
     of their layout); what the models do alike is done once."""
     k, s = models[0].length, models[0].scales
     out = np.empty((len(models), len(table)), dtype=np.uint64)
-    for start in range(0, len(table), CHUNK):
-        part = table[start : start + CHUNK]
+    for start in range(0, len(table), SHARED_CHUNK):
+        part = table[start : start + SHARED_CHUNK]
         scales = (part[:, 2 * k + 1 : 2 * k + 1 + s], part[:, 2 * k + 1 + s :]) if s else (None, None)
         operands = _operands(models[0], part[:, :k], part[:, k : 2 * k], part[:, 2 * k], *scales)
         memo: Memo = {}
         with np.errstate(over="ignore"):
             for index, model in enumerate(models):
                 found = evaluate(model, *operands, memo=memo, traced=False).d
-                out[index, start : start + CHUNK] = to_integers(found, len(part))
+                out[index, start : start + len(part)] = to_integers(found, len(part))
     return out
 
 

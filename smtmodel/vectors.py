@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ _OWN = {"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "
 _KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
           "reaches"}  # fmt: skip
 _HEX = re.compile(r"[0-9a-fA-F]+")
+_WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # by the hexadecimal digits of a pattern, what `struct` calls it
 _BOM = "\ufeff"
 
 
@@ -152,11 +154,11 @@ def _scales(row: dict[str, Any], name: str, model: Model) -> tuple[int, ...]:
 
 def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
     try:  # the fast way; whatever is wrong is found again, with its place, by the slow one
-        if _HEX.fullmatch("".join(items)) and set(map(len, items)) == {fmt.digits}:
-            values = [int(item, 16) for item in items]
+        if (word := _WORDS.get(fmt.digits)) and set(map(len, items)) == {fmt.digits}:
+            values = struct.unpack(f">{len(items)}{word}", bytes.fromhex("".join(items)))
             if max(values) >> fmt.width == 0:
-                return tuple(values)
-    except (TypeError, ValueError):
+                return values
+    except (TypeError, ValueError, struct.error):
         pass
     return tuple(parse_pattern(item, fmt, f"{name}[{k}]") for k, item in enumerate(items))
 
@@ -189,10 +191,10 @@ def open_text(path: Path) -> IO[str]:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
 
 
-def read_vectors(lines: Iterable[str], name: str, model_of: ModelOf | None = None) -> Iterator[Vector]:
-    """The vectors of a file, one at a time; those that name no model have that of `model_of`. Raises InputError, with
-    file, line and field at the first bad row, also for an id that an earlier row has, and for a file without a
-    vector."""
+def read_vectors(lines: Iterable[str], name: str, model_of: ModelOf | None = None, gpu: str = "") -> Iterator[Vector]:
+    """The vectors of a file, one at a time; those that name no model have that of `model_of`. With `gpu`, rows that do
+    not name it are passed over. Raises InputError, with file, line and field at the first bad row, also for an id that
+    an earlier row has, and for a file without a vector."""
     number = found = 0
     places: dict[str | int, int] = {}
     try:
@@ -203,7 +205,10 @@ def read_vectors(lines: Iterable[str], name: str, model_of: ModelOf | None = Non
                 continue
             found += 1
             try:
-                vector = parse_row(parse_json(text), number, model_of)
+                row = parse_json(text)
+                if gpu and isinstance(row, dict) and row.get("gpu") != gpu:
+                    continue
+                vector = parse_row(row, number, model_of)
                 if vector.id is not None and places.setdefault(vector.id, number) != number:
                     raise ValueError(f"id: {vector.id!r} is that of line {places[vector.id]}")
                 yield vector

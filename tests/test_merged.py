@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from benchmarks.plan_statements import plan, statement
 from queries.plans.merged import merged, merged_after_zero
-from smtmodel.batch import evaluate_batch
+from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.formats import Format
@@ -55,7 +55,7 @@ def disagreement(unit: Unit, seed: int, result: Node | None = None) -> int | Non
     c = patterns(draw, unit.c, (ROWS,))
     if result is not None:
         c[c == unit.c.sign_bit] = 0
-    one, two = (evaluate_batch(Model("unit", side), a, b, c) for side in (unit, other))
+    one, two = evaluate_models([Model("unit", side) for side in (unit, other)], np.column_stack([a, b, c]))
     nan = [(side & np.uint64(unit.d.sign_bit - 1)) > unit.d.largest_field for side in (one, two)]
     bad = np.flatnonzero((one != two) & ~(nan[0] & nan[1]) | (two == unit.d.sign_bit) & (result is not None))
     return int(bad[0]) if len(bad) else None

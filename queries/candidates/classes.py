@@ -16,6 +16,7 @@ from smtmodel.dot import Model
 from smtmodel.progress import Pieces
 from smtmodel.unit import Memo
 
+AHEAD = 16  # pairs for each thread of a pool, at least, before they are asked about
 WHY = "alike by construction"  # of two expressions that are one, or build one term
 
 
@@ -62,6 +63,7 @@ def partition_sets(
 
     The first models without a class are compared with all others without one, at the same time as far as the pool goes;
     then comes the next round. The outcome does not depend on which pair is answered first: results are taken in order.
+    The terms of a set are built when its turn comes: so many sets at a time that every thread of the pool has pairs.
     """
     return _Partitioning(sets, options, confirm, deadline, interrupt).run()
 
@@ -98,18 +100,28 @@ class _Partitioning:
         self.sets = sets
 
     def run(self) -> list[Partition]:
-        self.left = [self._alike(models) for models in self.sets]  # the groups without a class
-        while any(self.left):
+        enough, pairs = AHEAD * self.options.pool.threads, 0
+        self.left: dict[int, list[list[Model]]] = {}  # by the number of a set, the groups without a class
+        for number, models in enumerate(self.sets):
+            self.left[number] = self._alike(models)
+            pairs += len(self.left[number]) - 1
+            if pairs >= enough or number == len(self.sets) - 1:
+                self._rounds()
+                self.left, pairs = {}, 0
+        return self.partitions
+
+    def _rounds(self) -> None:
+        """Decide about the sets whose turn it is."""
+        while any(self.left.values()):
             pairs = []
-            for number, groups in enumerate(self.left):
+            for number, groups in self.left.items():
                 for first, *twins in groups[:1]:
                     members = [Equality(first, ""), *(Equality(model, WHY) for model in twins)]
                     self.partitions[number].classes.append(members)
                     pairs += [_Pair(number, members, group) for group in groups[1:]]
-            self.left = [[] for _ in self.left]
+            self.left = {number: [] for number in self.left}
             self.pieces = Pieces(self.options.progress, "pairs", len(pairs))
             self._decide(pairs)
-        return self.partitions
 
     def _decide(self, pairs: list[_Pair]) -> None:
         self.taken = 0

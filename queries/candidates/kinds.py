@@ -27,7 +27,7 @@ class Candidate:
 def candidate_of(model: Model, normaliser: Normaliser) -> Candidate:
     unit = model.unit
     proof = normaliser.proof(unit)
-    return Candidate(model, proof, (unit.operands, normal(normal_form(unit, proof))))
+    return Candidate(model, proof, (unit.operands, normal(normal_form(unit, proof), normaliser.forms)))
 
 
 def unique_models(

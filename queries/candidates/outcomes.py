@@ -29,7 +29,7 @@ from smtmodel.wording import counted
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time
 ALONE = 96  # candidates that are not worth a second process
-SIZES = (100, 500, 2500)  # vectors simulated before it is seen whether there is time for more
+FIRST = 1000  # vectors simulated before it is seen whether there is time for the others; few take hardly less time
 
 
 def pool_rows(layout: Layout, count: int, seed: int = 1) -> Table:
@@ -152,7 +152,7 @@ class Outcomes:
         interrupted = False
         with _simulator(models) as simulated:
             try:
-                for part in np.split(order, [size for size in SIZES if size < len(table)]):
+                for part in np.split(order, [FIRST] if len(table) > FIRST else []):
                     limit = deadline if found else latest or deadline
                     found.append(_gathered(simulated(table[part]), len(models), progress, limit))
             except (IncompleteError, KeyboardInterrupt) as end:
@@ -206,7 +206,7 @@ class Outcomes:
         return int(near[np.argmin((self.table[near] != 0).sum(axis=1))])
 
 
-def distinct(columns: NDArray[Any]) -> NDArray[np.int64]:
-    """For every column, how many different values are in it."""
-    ordered = np.sort(columns, axis=0)
-    return np.asarray(1 + (ordered[1:] != ordered[:-1]).sum(axis=0))
+def distinct(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """For every row, how many different values are in it."""
+    ordered = np.sort(np.ascontiguousarray(rows), axis=1)
+    return np.asarray(1 + np.count_nonzero(ordered[:, 1:] != ordered[:, :-1], axis=1))

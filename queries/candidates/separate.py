@@ -18,6 +18,7 @@ from smtmodel.operands import layout_of
 
 POOL = 5000  # vectors simulated before a solver is asked anything
 EACH = 30.0  # seconds for one pair, at most
+MOST_IN_32_BITS = 46340  # numbers of which every two have a product below 2^31
 
 
 @dataclass
@@ -91,18 +92,20 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
     """Vectors that together give every representative its own row of results: greedily, each the one that splits what
     is still together into the most parts."""
     results = outcomes.results[list(representatives)]
-    codes = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in results.T], axis=1)
-    part = np.zeros(len(representatives), dtype=np.int64)  # of those that still share their part with another
+    codes = np.stack([np.unique(column, return_inverse=True)[1].reshape(-1) for column in results.T])
+    codes = codes.astype(np.int32 if len(representatives) <= MOST_IN_32_BITS else np.int64)
+    part = np.zeros(len(representatives), dtype=codes.dtype)  # of those that still share their part with another
     chosen: list[int] = []
     while len(part) > 1:
-        counts = distinct(part[:, None] * (codes.max() + 1) + codes)  # the parts that each vector would leave
+        counts = distinct(part * (codes.max() + 1) + codes)  # the parts that each vector would leave
         best = int(counts.argmax())
         if counts[best] <= len(np.unique(part)):
             break
         chosen.append(best)
-        _, part, sizes = np.unique(part * (codes.max() + 1) + codes[:, best], return_inverse=True, return_counts=True)
-        shared = sizes[part] > 1
-        part, codes = part[shared], codes[shared]
+        told = part * (codes.max() + 1) + codes[best]
+        _, inverse, sizes = np.unique(told, return_inverse=True, return_counts=True)
+        shared = sizes[inverse] > 1
+        part, codes = inverse[shared].astype(codes.dtype), codes[:, shared]
     return chosen
 
 
@@ -113,7 +116,7 @@ def single(candidates: Sequence[Model], options: Options, seed: int = 1) -> Sepa
     models = list(kinds)
     table = pool_rows(layout_of(models[0]), POOL, seed)
     outcomes = Outcomes.of(models, table, options.progress)
-    counts = distinct(outcomes.results)
+    counts = distinct(outcomes.results.T)
     best = np.flatnonzero(counts == counts.max())
     column = int(best[np.argmin((table[best] != 0).sum(axis=1))])
     groups: dict[int, list[Equality]] = {}

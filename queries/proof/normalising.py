@@ -31,6 +31,7 @@ from queries.proof.rewriting import (
 from queries.proof.settling import Settled
 from queries.search.distinguish import Options
 from smtmodel.nodes import Each, FusedSum, Node, Product, Repeat, Scale
+from smtmodel.nodes.normal import Forms
 from smtmodel.unit import Unit
 
 LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not applied
@@ -50,11 +51,12 @@ class Wanted:
 
 class Normaliser:
     """Finds normal forms, and keeps what is proved about nodes, and lemmas; a second engine proves each lemma too if
-    `confirmed`."""
+    `confirmed`. `forms` is kept for `smtmodel.nodes.normal.normal`, which needs no lemma."""
 
     def __init__(self, options: Options, confirmed: bool = False) -> None:
         self.settle = Settled(options, confirmed, LEMMA_SECONDS, needed=False)
         self.known: dict[Scope, dict[tuple[Node, Wanted], Theorem | None]] = {}
+        self.forms = Forms()
 
     def proof(self, unit: Unit) -> Theorem | None:
         """The theorem that the unit computes the same with its normal form; None if its expression is the normal form,

@@ -30,6 +30,8 @@ def _widths(width: int) -> list[int]:
 
 
 Operation = TypeVar("Operation", bound=Callable[..., Any])
+_ON_LIMBS: dict[str, Callable[..., Any]] = {}
+_ON_WORDS: list[str] = []
 
 
 def of_limbs(operation: Operation) -> Operation:
@@ -42,12 +44,19 @@ def of_limbs(operation: Operation) -> Operation:
             return getattr(carrier.words, name)(*operands)
         return operation(carrier, *operands)
 
+    _ON_LIMBS[name] = operation
     return either  # type: ignore[return-value]
 
 
 def of_words(name: str) -> Callable[..., Any]:
     """An operation of the words, none of whose operands is ever wide."""
+    _ON_WORDS.append(name)
     return lambda carrier, *operands: getattr(carrier.words, name)(*operands)
+
+
+def _chosen(narrow: Callable[..., Any], wide: Callable[..., Any]) -> Callable[..., Any]:
+    """What `of_limbs` does, of one carrier."""
+    return lambda *operands: narrow(*operands) if operands[-1] <= LIMB else wide(*operands)
 
 
 class WideCarrier(Carrier):
@@ -59,7 +68,12 @@ class WideCarrier(Carrier):
     fuses, multiply_and_add = of_words("fuses"), of_words("multiply_and_add")
 
     def __init__(self, words: Carrier) -> None:
+        """Of words that stay its own: their operations are looked up once, which takes longer than one on few lanes."""
         self.words = words
+        for name in _ON_WORDS:
+            setattr(self, name, getattr(words, name))
+        for name, operation in _ON_LIMBS.items():
+            setattr(self, name, _chosen(getattr(words, name), operation.__get__(self)))
 
     def _limbs(self, node: Node, width: int) -> Wide:
         return node if width > LIMB else (Bits(self, width, node),)

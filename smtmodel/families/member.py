@@ -68,8 +68,9 @@ class FamilyFunction:
 
     def completed(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """A value for each parameter. Raises ParameterError for one that it does not take."""
-        for name in values:
-            self.check_takes(name)
+        if not values.keys() <= self.defaults.keys():
+            for name in values:
+                self.check_takes(name)
         found = {**self.defaults, **values}
         if found.get("block") is Parameter.empty:
             found["block"] = found["length"]

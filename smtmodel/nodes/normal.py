@@ -19,7 +19,7 @@ and that sums in any order are equal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import TypeVar
 
@@ -27,16 +27,26 @@ from smtmodel.nodes.element import Element
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node, walk
 from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
-from smtmodel.nodes.rewriting import at_place, numbered, replaced, with_operands, with_running
+from smtmodel.nodes.rewriting import Numbered, at_place, numbered, replaced, with_operands, with_running
 from smtmodel.nodes.round import Round
 from smtmodel.nodes.sums import Sum
 
 Loop = TypeVar("Loop", Repeat, Each)
 
 
-def normal(node: Node) -> Node:
-    """The normal form."""
-    return _commuted(numbered(_formed(node, {})), {})
+@dataclass
+class Forms:
+    """What became of the parts of expressions, for others that share them."""
+
+    formed: dict[Node, Node] = field(default_factory=dict)
+    numbered: Numbered = field(default_factory=dict)
+    commuted: dict[Node, Node] = field(default_factory=dict)
+
+
+def normal(node: Node, forms: Forms | None = None) -> Node:
+    """The normal form. `forms`: of other expressions, whose parts are not formed again."""
+    forms = forms or Forms()
+    return _commuted(numbered(_formed(node, forms.formed), found=forms.numbered), forms.commuted)
 
 
 def _formed(node: Node, found: dict[Node, Node]) -> Node:

@@ -12,6 +12,8 @@ from smtmodel.nodes.node import Node
 from smtmodel.nodes.repeat import Each, Repeat, Running
 
 Leaf = Callable[[Node], Node | None]
+#: a node renumbered: by the depth of loops around it, and the levels that those on which it depends have become
+Numbered = dict[tuple[Node, int, tuple[tuple[int, int], ...]], Node]
 
 
 def with_operands(node: Node, operands: Iterable[Node]) -> Node:
@@ -106,9 +108,10 @@ def shifted(node: Node, levels: int, element: Callable[[Element], Node]) -> Node
     return replaced(node, leaf)
 
 
-def numbered(node: Node, depth: int = 0) -> Node:
-    """The expression with every loop's level one more than that of the loop around it, from `depth` on."""
-    found: dict[tuple[Node, int, tuple[tuple[int, int], ...]], Node] = {}
+def numbered(node: Node, depth: int = 0, found: Numbered | None = None) -> Node:
+    """The expression with every loop's level one more than that of the loop around it, from `depth` on. `found` keeps
+    what became of each node."""
+    found = {} if found is None else found
 
     def visit(part: Node, names: dict[int, int], depth: int) -> Node:
         key = part, depth, tuple((level, names[level]) for level in sorted(part.free) if level in names)
