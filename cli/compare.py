@@ -81,7 +81,7 @@ def compare(
     compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, as_json: bool,
     **matrices: Any,
 ) -> None:  # fmt: skip
-    """Find vectors on which two devices differ, minimise them, and say what explains the difference.
+    """Find vectors on which two devices differ, and say why. The vectors are minimised.
 
     A DEVICE is model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE,
     cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION. recorded:FILE@GPU takes the rows of one GPU.

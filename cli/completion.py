@@ -83,7 +83,7 @@ file_names = _completer()  # of parameters that also take "-", a line of a file 
 @click.argument("shell", type=Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that makes SHELL complete commands, options, models, questions and families.
+    """Print the script that completes commands in SHELL. It also completes options, models, questions and families.
 
     \b
     mmaprobe completion bash > ~/.local/share/bash-completion/completions/mmaprobe

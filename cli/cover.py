@@ -39,7 +39,8 @@ LISTED = 12  # conditions out of reach, and open ones, that are listed
 def cover(
     model: str, output: str | None, pairs: bool, certificate: Path | None, options: Options, as_json: bool
 ) -> None:
-    """Write vectors that reach every condition of MODEL's datapath, for tests of RTL, simulators and kernels.
+    """Write vectors that reach every condition of a datapath. The datapath is MODEL's, and the
+    vectors are for tests of RTL, simulators and kernels.
 
     Conditions are the cases of each step: which term is the largest, how far others lie below it, bits lost or not,
     carries, cancellation, ties, odd and even, overflow, subnormals, zeros and special values; then two of a step

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option("--store", type=click.Path(path_type=Path), metavar="FILE",
               help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
 def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
-    """Make the numerical data sheet of a unit: formats, sum, rounding, special values, properties, error bound.
+    """Make the numerical data sheet of a unit. It has formats, sum, rounding, special values, properties, error bound.
 
     The subject is a model (or a unit file), a plan, an architecture, a GPU (H100, "RTX 4090", MI300X), or what
     `identify --json` printed for an unknown device.

@@ -26,7 +26,7 @@ FORMATS = {
     "c": ("a C header: arrays of bit patterns and results (rows of one model)", "c_header", "header"),
     "fptest": ("IBM FPgen: fused multiply-adds, of vectors with one product", "fptest", "tests"),
 }  # fmt: skip
-HELP = """Write the vectors of FILE, with what their models give, in a format that other programs read.
+HELP = """Write vectors in a format of other programs. They are those of FILE, with what their models give.
 
 \b
 {formats}

@@ -24,6 +24,10 @@ def _command(text: str) -> str:
 
 
 GLOSSARY = tuple(Word(*row) for row in (
+    ("3xTF32, 4xTF32",
+     "Products of f32 numbers on a tf32 unit: each factor is split into a large and a small tf32 number, and three "
+     "or all four of the cross products are added. 2xFP16 and the like are named in the same way.",
+     _command("list claims tf32")),
     ("addend",
      "c in d = c + sum of a_k * b_k: what the products are added to. In a chain of instructions the result of "
      "one is the addend of the next.",

@@ -75,7 +75,7 @@ MODEL = click.option(
 def separate(
     family: str, model: str | None, output: str | None, one: bool, each: float | None, options: Options, as_json: bool
 ) -> None:
-    """Find a small set of vectors that distinguishes every two candidates of FAMILY.
+    """Find a few vectors that distinguish all candidates of FAMILY. Every two differ in the result of at least one.
 
     FAMILY is an id (`mmaprobe list families`) or a file. Candidates that no vector distinguishes are proved equal. The
     timeout is for all of it; after an interrupt the undecided pairs are open.
@@ -202,9 +202,10 @@ def identify(
     length: int | None, scale: str | None, save: Path | None, gemm: bool, shape: str | None, device_timeout: float,
     options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Find out which candidate of FAMILY a device implements, by the most discriminating vectors; without FAMILY, build
-    the unit from its answers. FAMILY is an id (`mmaprobe list families`), a file, or a GPU (H100, "RTX 4090", MI300X),
-    whose instructions are then the candidates. With --gemm: the plans of a library's matrix product (docs/plans.md).
+    """Find out which unit a device has. It is the candidate of FAMILY that gives the device's answers to the most
+    discriminating vectors; without FAMILY, the unit is built from the answers. FAMILY is an id (`mmaprobe list
+    families`), a file, or a GPU (H100, "RTX 4090", MI300X), whose instructions are then the candidates. With --gemm:
+    the plans of a library's matrix product (docs/plans.md).
 
     \b
     mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl

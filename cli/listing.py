@@ -43,7 +43,8 @@ class KindOrGpu(Choice):
 @click.argument("words", nargs=-1, metavar="[WORD]...")
 @JSON
 def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
-    """List what there is, one line each; with WORDs only the lines that contain all of them.
+    """List models, hypotheses, families, GPUs and the like. One line each; with WORDs only the lines that contain
+    all of them.
 
     KIND is models, hypotheses, families, parameters, formats, algorithms, studies, claims, devices, plans, gpus or
     words. In its place an architecture or a GPU (H100, "RTX 4090", MI300X) lists its models; among the words a GPU is

@@ -31,7 +31,8 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
 )
 @JSON
 def evaluate(file: str, model: str | None, output: str | None, as_json: bool) -> None:
-    """Compare the model of every row of a vector file with the row's observed result `d`.
+    """Compare observed results with those of models. The `d` of every row of a vector file is compared with its
+    model's.
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input.
 

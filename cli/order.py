@@ -54,7 +54,7 @@ def order(
     device_name: str, formats: str | None, length: int | None, pictures: PictureFiles, output: Path | None,
     device_timeout: float, timeout: float, as_json: bool,
 ) -> None:  # fmt: skip
-    """Reveal the order in which a device adds up c and K products, from its answers alone.
+    """Reveal the order in which a device adds. It adds c and K products, and its answers alone show the order.
 
     Nothing is assumed but formats and length: no family, no row of the table. The questions grow like K log K.
 

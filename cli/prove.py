@@ -80,7 +80,7 @@ def prove(
     models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
     certificate: Path | None, explain: bool, length: int | None, options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Prove two models equal on every input, or two plans, or a property of one model.
+    """Prove two models or plans equal, or a property of one. A proof is about every input.
 
     Intermediate results are proved equal stage by stage. A difference is reported as a vector, which is evaluated
     again.

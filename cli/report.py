@@ -21,7 +21,7 @@ from smtmodel.wording import counted
               help="Write the page here: HTML.")  # fmt: skip
 @click.option("--title", default="", help="Its title.")
 def report(results: tuple[str, ...], output: Path, title: str) -> None:
-    """Make one self-contained HTML page from results: verdicts, vectors, pictures, and how to repeat them.
+    """Make one page of HTML from results. It has verdicts, vectors, pictures, and how to repeat them.
 
     RESULTS are files of JSON documents, as --json of run, compare, identify, separate, prove, verify, distinguish,
     evaluate, explain and study prints them, and files of vectors. The page loads nothing from the network and needs

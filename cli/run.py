@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.argument("model", metavar="MODEL", shell_complete=models)
 @DEVICE_TIMEOUT
 def device(model: str, device_timeout: float) -> None:
-    """Serve MODEL as a device: vectors on standard input, one a line, answers on standard output.
+    """Serve MODEL as a device. Vectors are on standard input, one a line, answers on standard output.
 
     MODEL is a model reference, or cuda:[UNIT/]INSTRUCTION for the GPU of this machine, which another machine then
     asks with --device "command:ssh gpu-host mmaprobe device cuda:...".
@@ -65,7 +65,7 @@ def device(model: str, device_timeout: float) -> None:
 @DEVICE_TIMEOUT
 @JSON
 def run(file: str, device_name: str, output: str | None, device_timeout: float, as_json: bool) -> None:
-    """Ask a device every vector of FILE; say which hypotheses are consistent with its answers.
+    """Ask a device every vector of a file. Say which hypotheses are consistent with its answers.
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input. The answers are vectors with `d`, written as they
     come. If ANSWERS holds the answers of an earlier run, cut short, of the same vectors and device, the run goes on,

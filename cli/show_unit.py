@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 @click.argument("model", shell_complete=models)
 @picture_options
 def show(model: str, pictures: PictureFiles) -> None:
-    """Print the file of MODEL, a unit or a plan: its arithmetic as an expression to be edited and used by its path.
+    """Print the file of a unit or a plan. It has MODEL's arithmetic as an expression, and can be edited and used by its
+    path.
 
     With --svg, --pdf or --tikz the tree of its sums is drawn instead; that of a plan is for some K.
 

@@ -56,7 +56,7 @@ def simulate(
     files: tuple[str, ...], model: str | None, plan: str | None, output: Path, convert: Any, scale_a: Path | None,
     scale_b: Path | None, engine: Any, threads: int | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Compute D = C + A * B bit for bit as the model's instruction does, in tiles of its K, or as a plan does.
+    """Compute D = C + A * B bit for bit as a unit or plan does. A unit takes K in tiles of its length.
 
     A, B and C are .npy files: floating-point numbers exact in the model's formats (or --convert), or bit patterns as
     unsigned integers. C may be a bias: one row (1 x N) or one column (M x 1). With .npz files every name that A and B

@@ -32,7 +32,7 @@ from smtmodel.wording import install
 def study(
     name: str, sizes: str | None, seed: int, output: Path, width: float | None, cluster: str | None, as_json: bool
 ) -> None:
-    """Error against size on the models, as a table and curves; `mmaprobe list studies` shows the names.
+    """Measure error against size, as a table and curves. `mmaprobe list studies` shows the names.
 
     Finished points are kept: an interrupted run continues where it stopped. The curves need matplotlib.
 

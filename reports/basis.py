@@ -16,6 +16,7 @@ ABOVE = "the lines above"  # the basis of the expression and of what follows fro
 EVALUATED = "the expression, evaluated"
 GIVEN = "given in the reference"
 ASSUMED = "assumed: the family does not vary it"
+ORDER = {"group", "partials"}  # parameters of which the revealed order of the additions shows something
 
 
 def of_group(rows: Sequence[Instruction], parameters: Collection[str]) -> str:
@@ -75,10 +76,12 @@ def of_file(model: Model) -> str:
 def of_device(document: Mapping[str, Any], varied: Collection[str], parameters: Collection[str]) -> str:
     """The basis of a line in the answers that `identify` received: the questions that ruled out values of these
     parameters, or else the number of all questions. `varied`: the parameters that the family varies; the others are
-    assumed."""
+    assumed, as far as the order of the additions does not show them."""
+    device, order = document["device"]["name"], document["summation_order"]
     if varied and not set(varied).intersection(parameters):
-        return ASSUMED
-    device = document["device"]["name"]
+        if not (order and order.get("tree") and ORDER.intersection(parameters)):
+            return ASSUMED
+        return f"answers of {device}: {counted(order['questions'], 'question')} for the order; the rest is assumed"
     numbers = [str(n) for n, row in enumerate(document["asked"], 1) if set(row["ruled_out"]).intersection(parameters)]
     told = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else asked(document)
     return f"answers of {device}: {told}"

@@ -241,6 +241,8 @@ class BitsDrawing:
     def _row(self, row: BitLine, name: str, note: str = "", sign: str = "") -> None:
         sheet, sign = self.sheet, sign or words.sign_of(row)
         marked = words.is_marked(self.marked, row.signals)
+        if marked and (row.bits or row.cut):  # of the lines that a wide sum takes, those in which the row has bits
+            marked = any(self._bit(row, column) for column, _ in self.places if isinstance(column, int))
         with sheet.group(_spoken(row, name, note, sign, marked)):
             below = sheet.mark(TALL + 1, self._end) if marked else 0.0
             sheet.text(self.gutter.name, name, "", "end")
@@ -258,12 +260,16 @@ class BitsDrawing:
         if note and not marked and not sheet.roomy:
             sheet.paragraph(f"({note})", "mp-soft", indent=self.gutter.width, crossed=True)
 
-    def _cell(self, row: BitLine, place: int, x: float) -> None:
+    def _bit(self, row: BitLine, place: int) -> tuple[str, str] | None:
+        """The bit of a row in a column, and its style; None where the row has none."""
         text, style = self.grid.cell(row, place)
-        if style == FILL or not text.strip():
+        return None if style == FILL or not text.strip() else ("1" if text in "1x" else "0", style)
+
+    def _cell(self, row: BitLine, place: int, x: float) -> None:
+        if (found := self._bit(row, place)) is None:
             self.sheet.line(x + CELL / 2 - 1, self.sheet.y + 9, x + CELL / 2 + 1, self.sheet.y + 9)
             return
-        bit = "1" if text in "1x" else "0"
+        bit, style = found
         self.sheet.cell(x, bit, {CARRY: "carry", CUT: "cut"}.get(style, ""))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from smtmodel.errors import ParameterError
 from smtmodel.files import whole_file
-from studies.catalogue import Study
+from studies.catalogue import Series, Study
 from studies.run import points
 from studies.table import Table
 
@@ -38,6 +38,7 @@ LEGEND: dict[str, Any] = {
     "columnspacing": 1.0,
 }  # there
 FINE = 0.6  # how heavy curves and markers of a paper's figure are, whose panels are half as wide
+TURN = 4.0  # widths of the line that each of several equal curves takes of it in turn
 DARKEST, LIGHTEST = 0.0, 0.88  # of a scale of colours whose greys differ as well
 
 
@@ -57,8 +58,9 @@ def draw(
     as have room, its legends below them and text of 7 points; STEM.pdf is written, too.
 
     Groups of series differ in colour, in grey and in marker. Dotted lines are u, half a unit in the last place of 1 in
-    the format of the sum, and n times u, where errors are relative. Sums that overflow leave a gap, and the legend says
-    from which size on. Raises what `whole_file` does, and ParameterError for a width without room for a panel.
+    the format of the sum, and n times u, where errors are relative. Equal curves share their line. Sums that overflow
+    leave a gap, and the legend says from which size on. Raises what `whole_file` does, and ParameterError for a width
+    without room for a panel.
     """
     if millimetres is not None and millimetres < PANEL:
         raise ParameterError("--width", f"{millimetres:g} mm is too narrow: {PANEL} or more")
@@ -126,6 +128,7 @@ def _panel(
     looks: dict[str, tuple[Any, str]], weight: float,
 ) -> None:  # fmt: skip
     scale = SCALES.get(study.measures[column], "log")
+    curves: list[tuple[Series, list[int], tuple[tuple[int, float], ...]]] = []
     for series in study.series:
         curve = []
         for point, other in points(study, sizes, seed):
@@ -133,7 +136,11 @@ def _panel(
             if other is series and point.distribution == distribution and values is not None:
                 curve.append((point.size, values[column]))
         lost = [size for size, value in curve if not math.isfinite(value)]
-        shown = [(size, value) for size, value in curve if math.isfinite(value) and (scale != "log" or value > 0)]
+        shown = tuple((size, value) for size, value in curve if math.isfinite(value) and (scale != "log" or value > 0))
+        curves.append((series, lost, shown))
+    alike = [[series for series, _, other in curves if other == shown and shown and not series.bound]
+             for _, _, shown in curves]  # fmt: skip
+    for (series, lost, shown), equal in zip(curves, alike, strict=True):
         label = series.label
         if lost:
             label = f"{label.removesuffix(')')}{'; ' if ')' in label else ' ('}overflows from {lost[0]:,})"
@@ -143,11 +150,17 @@ def _panel(
             curve_of = curve_of if study.measures[column] in BOUNDED else ([], [])
             panel.plot(*curve_of, linestyle=(0, (8, 2)), color=colour, linewidth=weight, label=label)
             continue
-        style = "--" if series.dashed else "-"
-        wide = 1.2 if series.dashed else 2.0
-        panel.plot(*curve_of, style, color=colour, marker=marker, markersize=4 * weight**0.5, label=label,
-                   linewidth=wide * weight, markeredgewidth=weight,
-                   markerfacecolor="white" if series.dashed else colour)  # fmt: skip
+        look = {"color": colour, "marker": marker, "markersize": 4 * weight**0.5, "markeredgewidth": weight,
+                "markerfacecolor": "white" if series.dashed else colour}  # fmt: skip
+        style, wide = "--" if series.dashed else "-", (1.2 if series.dashed else 2.0) * weight
+        panel.plot([], [], style, linewidth=wide, label=label, **look)  # for the legend
+        if len(equal) > 1:  # curves that lie on each other take turns along the line, and at the points
+            place, wide = equal.index(series), 2.0 * weight
+            look["markevery"] = (place % len(shown), len(equal))
+            turn = (TURN * (len(equal) - place), (TURN, TURN * (len(equal) - 1)))
+            panel.plot(*curve_of, linestyle=turn, linewidth=wide, dash_capstyle="butt", **look)
+        else:
+            panel.plot(*curve_of, style, linewidth=wide, **look)
     _references(panel, study, sizes, study.measures[column], weight)
     panel.set_xscale("log")
     panel.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))

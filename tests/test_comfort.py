@@ -109,6 +109,12 @@ def test_the_script_is_one_of_the_shell(shell: str, tmp_path: Path) -> None:
 # -- help, colours
 
 
+def test_the_list_of_commands_says_whole_sentences() -> None:
+    lines = run("--help").stdout.partition("Commands:\n")[2].splitlines()
+    assert len(lines) == len(main.commands)
+    assert [line for line in lines if not line.endswith(".") or line.endswith("...")] == []
+
+
 def test_the_man_page_is_what_help_says() -> None:
     page = Path(__file__).parents[1] / "docs" / "mmaprobe.1"
     assert page.read_text(encoding="utf-8") == manual(), "`make man` writes it"

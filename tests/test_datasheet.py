@@ -145,6 +145,13 @@ def test_an_identified_device(tmp_path: Path) -> None:
     device = json.loads(document)["device"]["name"]
     assert re.fullmatch(rf"answers of {re.escape(device)}: questions? [\d, ]+", bases["Fraction bits"])
     assert bases["Subnormal inputs"] == basis.ASSUMED
+    questions = json.loads(document)["summation_order"]["questions"]
+    assert bases["Operation"] == f"answers of {device}: {questions} questions for the order; the rest is assumed"
+    assert bases["Addend"] == basis.ASSUMED  # the tree is the same whether it is fused or late
+    unordered = {**named, "summation_order": {"questions": 0, "tree": None}}
+    assert {line.name: line.basis for line in sheet_of_identified(unordered, silent).lines}[
+        "Operation"
+    ] == basis.ASSUMED
     changed = {**json.loads(document), "undecided": {"exponent_floor": [None, -131]}}
     lines = {line.name: line for line in sheet_of_identified(changed, silent).lines}
     assert lines["Exponent floor"].value == "none or -131"

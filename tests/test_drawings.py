@@ -306,3 +306,14 @@ def test_two_pictures_are_two_files(tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert "--svg and --tikz name one file" in result.stderr
     assert not one.exists()
+
+
+@pytest.mark.parametrize("width", [COLUMN, 178.0])
+def test_a_difference_is_marked_in_the_lines_that_have_its_bits(width: float, tmp_path: Path) -> None:
+    """In a column the sum takes two lines, and the addend has bits in the second alone: a mark for each model."""
+    ampere, hopper = (f"{arch}/mma/m16n8k16.f32.f16.f16.f32" for arch in ("ampere", "hopper"))
+    row = json.dumps({"a": ["c400", "3c00"], "b": ["4400", "1000"], "c": "36900000"})
+    path = tmp_path / "x.svg"
+    command = ["explain", ampere, row, "--against", hopper, "--width", str(width), "--svg", str(path)]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    assert path.read_text().count("differs here") == 2

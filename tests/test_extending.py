@@ -64,7 +64,7 @@ def test_an_example(added: str, copy: Path) -> None:
     files, example = rows()[added]
     if named := re.search(r"\(extending/(\w+\.diff)\)", example):
         diff = PAGE.parent / "extending" / named[1]
-        subprocess.run(["git", "apply", "--recount", str(diff)], cwd=copy, check=True)
+        subprocess.run(["git", "apply", str(diff)], cwd=copy, check=True)
         changed = re.findall(r"^\+\+\+ b/(.*)$", diff.read_text(encoding="utf-8"), re.MULTILINE)
         (copy / "minus.yaml").write_text(MINUS, encoding="utf-8")
     else:

@@ -261,6 +261,33 @@ def test_curves(tmp_path: Path) -> None:
     assert paths[1].read_text() == text
 
 
+def test_equal_curves_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At every point of the line exactly one of them is drawn; no marker hides another."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    lines: list[Any] = []
+    monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: lines.extend(figure.axes[0].lines))
+    table = Table(tmp_path / "x.csv", STUDIES["valero-tf32"].measures)
+    study = replace(STUDIES["valero-tf32"], measures=("l2",))
+    first = study.series[:3]
+    table.rows = {point.key: (1e-6 if series in first else 2e-6 * (1 + study.series.index(series)),)
+                  for point, series in points(study, study.sizes, 0)}  # fmt: skip
+    draw(study, study.sizes, 0, table, tmp_path / "x")
+    drawn = [line for line in lines if len(line.get_xdata()) and set(line.get_ydata()) == {1e-6}]
+    assert len(drawn) == 6  # of both files
+    shares, marked = [], []
+    for line in drawn[:3]:
+        offset, (on, off) = line._unscaled_dash_pattern
+        shares.append({step for step in range(int(on + off)) if (step + offset) % (on + off) < on})
+        start, every = line.get_markevery()
+        marked.append({place for place in range(len(study.sizes)) if place >= start and (place - start) % every == 0})
+    assert sorted(step for share in shares for step in share) == list(range(12))
+    assert sorted(place for places in marked for place in places) == list(range(len(study.sizes)))
+    others = [line for line in lines if len(line.get_xdata()) and set(line.get_ydata()) == {2e-6 * 5}]
+    assert others[0].get_linestyle() in ("-", "--")
+
+
 def test_a_column_of_a_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The longest legend, the longest title: one panel above the other, and nothing beyond the edges."""
     pytest.importorskip("matplotlib")

@@ -369,7 +369,8 @@ def _index(index: Plain, places: Places) -> int:
 
 
 def _times(gains: Gains, low: int, high: int, digits: int) -> Gains:
-    """Of terms times 2^(by - digits) at least, by from the least to the largest, alike before and after."""
+    """The gains of terms that are multiplied by a power of two, the same before and after: at least 2^(by - digits),
+    for each `by` from `low` to `high`."""
     found: Gains = {}
     for (before, after), rise in gains.items():
         for by in range(low, high + 1):
@@ -406,7 +407,8 @@ def _products(a: Iterable[Values], b: Iterable[Values]) -> Iterator[Values]:
 
 
 def _gains(every: Sequence[Values], digits: int) -> Gains:
-    """What a rise is at least that moves the exponent: values of one sign differ, and those of two add up."""
+    """The least increase between values of two exponents, for each pair of them: the difference of their magnitudes,
+    or, from a negative to a positive value, the sum."""
     found: Gains = {}
 
     def note(one: Exponent, other: Exponent, least: int) -> None:
@@ -425,7 +427,8 @@ def _gains(every: Sequence[Values], digits: int) -> Gains:
 
 
 def _apart(above: Sequence[int], below: Sequence[int], places: int) -> int:
-    """The least difference that is not zero, or sum, of a number times 2^places and one of others."""
+    """The least of the nonzero differences and of the sums of a number of `above`, times 2^places, and one of
+    `below`."""
     sums = (above[0] << places) + below[0]
     if above[0] << places > below[-1]:
         return min(sums, (above[0] << places) - below[-1])

@@ -23,17 +23,17 @@ from smtmodel.progress import Count, Wait
 
 WholeLemma = tuple[FNode, FNode, Sequence[FNode]]
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma
-BRIEF = 3.0  # seconds for a lemma without its cuts
+BRIEF = 3.0  # seconds for a lemma without cut-points
 
 
 class Whole:
     """`cnf`: the assertions and the goal; `drat`: a proof that they contradict each other.
 
     A lemma is a pair of terms that are equal wherever the assertions hold (numbers of different widths, if one is the
-    other extended), and terms at which its query may be cut. A lemma that cannot be proved in its share of the time is
-    left out (`skipped` has its position): the goal does without it. `maxima`: symbols that the assertions define as the
-    largest of some terms; those of terms proved equal are proved equal. Raises OutOfTimeError, and FaultyProofError for
-    a satisfiable goal.
+    other extended), and terms that may be cut-points of its query. A lemma that cannot be proved in its share of the
+    time is left out (`skipped` has its position): the goal does without it. `maxima`: symbols that the assertions
+    define as the largest of some terms; those of terms proved equal are proved equal. Raises OutOfTimeError, and
+    FaultyProofError for a satisfiable goal.
     """
 
     def __init__(
