@@ -131,6 +131,8 @@ def prove(
     document["holds"] = {"equal": True, "different": False, "unknown": None}[document["verdict"]]
     document["zeros_only"] = list(problems[0].zeros) if problems else []
     show_zeros(problems[0].zeros if problems else {})
+    if problems and wanted == "equal" and problems[0].left.length != problems[0].right.length:
+        say(f"  about {counted(problems[0].length, 'product')}; those beyond, of the longer model, are of +0")
     _show(document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and document["verdict"] == "equal":

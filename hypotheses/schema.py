@@ -300,9 +300,11 @@ def _moved_inputs(own: Question, question: Question, base: Model) -> Inputs:
 def check_comparable(left: Model, right: Model, compare: Compare) -> None:
     """Raises ParameterError for models that take different inputs, or give results that cannot be compared."""
     for side in ("a", "b", "c"):
-        formats = [getattr(model, side).name for model in (left, right)]
-        if formats[0] != formats[1]:
-            raise ParameterError(side, f"the models take different formats: {formats[0]} and {formats[1]}")
+        one, other = (getattr(model, side) for model in (left, right))
+        if one.name != other.name:
+            raise ParameterError(side, f"the models take different formats: {one.name} and {other.name}")
+        if one != other:  # of files that each call one of their own so
+            raise ParameterError(side, f"the models take different formats, both called {one.name}")
     scales = [(model.scale, model.scale and model.scale_block) for model in (left, right)]
     if scales[0] != scales[1]:
         raise ParameterError("scale_format", "the models take different scale factors")

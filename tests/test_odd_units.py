@@ -5,13 +5,27 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
-from benchmarks.statements import Statement, beyond, blind, columns_of, grid_of, judged, problems_about, results
-from hypotheses.schema import Compare, Inputs
+from benchmarks.statements import (
+    Statement,
+    admitted,
+    beyond,
+    blind,
+    columns_of,
+    grid_of,
+    judged,
+    problems_about,
+    results,
+    values_of,
+)
+from cli.main import main
+from hypotheses.schema import Compare, ExponentRange, Inputs
 from queries.certificates.document import Document, nan_as
 from queries.certificates.magnitudes import FaultError
 from queries.certificates.sign_rules import _magnitudes_alone
@@ -157,6 +171,25 @@ def _plainly(model: Model) -> tuple[Document, dict[str, Any]]:
     return document, found
 
 
+def test_of_two_lengths_it_is_said_what_is_compared(tmp_path: Path) -> None:
+    for length, products in ((1, "a[0] * b[0]"), (2, "a[0:2] * b[0:2]")):
+        text = UNIT.format(step=f"r(exact({products}, c))", r=f"{NEAR}, zero=positive", z=f"e4m3, {NEAR}", d="e4m3",
+                           a="e2m1", c="e2m1", length=length)  # fmt: skip
+        (tmp_path / f"{length}.yaml").write_text(text)
+    found = CliRunner().invoke(main, ["prove", "--no-confirm", *(str(tmp_path / f"{n}.yaml") for n in (1, 2))])
+    assert "about 1 product; those beyond, of the longer model, are of +0" in found.stderr
+    assert found.exit_code == 0
+
+
+def test_formats_of_one_name_are_not_one_format() -> None:
+    """Of two files that each call one of their own so."""
+    own = "own_formats: {{t: {{exponent: {}, fraction: {}, specials: none}}}}\n"
+    text = UNIT.format(step=f"r({SUM})", r=NEAR, z=f"e4m3, {NEAR}", d="e5m2", a="t", c="e4m3", length=1)
+    sides = [Model("own", parse_unit(own.format(*fields) + text, "own.yaml")) for fields in ((3, 2), (2, 3))]
+    with pytest.raises(ParameterError, match="both called t"):
+        Problem(*sides)
+
+
 @pytest.mark.parametrize("name", ["e5m2", "e4m3", "e4m3fnuz", "binary6p3se", "binary8p3ue", "e2m3", "tf32", "ue8m0"])
 def test_checkers_know_what_is_written_for_nan(name: str) -> None:
     fmt = format_named(name)
@@ -234,6 +267,18 @@ def test_restrictions_that_admit_nothing_prove_nothing() -> None:
     assert problems_of("exact", unit(f"r({SUM})"), Inputs(special=True))  # c may be NaN
     with pytest.raises(ParameterError, match="no input is admitted"):
         problems_of("exact", unit(f"r({SUM})"), Inputs(special=True, zero_terms=(1,)))
+
+
+@pytest.mark.parametrize("inputs", [Inputs(normal=True), Inputs(exponents=ExponentRange(min=-20, max=20))])
+@pytest.mark.parametrize("c", ["e4m3", "e5m2", "binary6p3se", "e4m3fnuz"])
+def test_what_is_no_number_is_not_normal(c: str, inputs: Inputs) -> None:
+    """A NaN, or an infinity, may share its exponent with the largest numbers."""
+    problem = Problem(unit(f"r({SUM})", c=c), unit("r(exact(a[0] * b[0], c))", "down", c=c), inputs)
+    table = grid_of(columns_of(problem.left, Inputs()))
+    counts = admitted(problem.left.c, inputs)
+    found = replay(problem, table).admitted.astype(bool)
+    assert set(table[found][:, 2].tolist()) == set(counts)
+    assert np.isfinite(values_of(problem.left.c)[list(counts)]).all()
 
 
 @pytest.mark.parametrize("digits", [3, 6])

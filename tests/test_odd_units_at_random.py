@@ -1,0 +1,33 @@
+"""Random units of odd forms against the oracle and their own forms (benchmarks/odd_units.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import odd_units
+from benchmarks.odd_units import check, unit_of
+from queries.proof.normalising import Normaliser
+from queries.search.distinguish import Options
+from smtmodel.nodes import Node, Round
+from smtmodel.nodes.rewriting import rebuilt
+from smtmodel.nodes.round import Rounding
+from smtmodel.unit import Unit
+
+PROOFS = Normaliser(Options(timeout=10.0))
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_every_form_computes_as_its_unit(number: int) -> None:
+    assert not check(unit_of(number), PROOFS).wrong
+
+
+def test_a_form_that_differs_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def changed(unit: Unit, _: Normaliser) -> Node:
+        def leaf(old: Node, new: Node) -> Node:
+            return Round(new.term, Rounding(new.rounding.format, "up")) if isinstance(new, Round) else new
+
+        return rebuilt(unit.result, leaf, {})
+
+    monkeypatch.setitem(odd_units.FORMS, "normal form", changed)
+    found = [check(unit_of(number), PROOFS).wrong for number in range(6)]
+    assert any("normal form differs" in text for wrong in found for text in wrong)
