@@ -37,9 +37,7 @@ def prove_bound(
     if len(models) != 1:
         raise click.UsageError(f"{ERROR_BOUND} is a property of one model")
     if names_plan(models[0]):
-        if certificate is not None:
-            raise click.UsageError("a plan has a certificate for a given K: plan:NAME@length=K")
-        return _prove_of_plan(models[0], inputs, length, options, confirm, explain, as_json)
+        return _prove_of_plan(models[0], inputs, length, options, confirm, explain, as_json, certificate)
     result = find_bound(parse_reference(models[0]), inputs, length, Settled(options, confirm))
     progress("")
     document = document_of(result)
@@ -55,8 +53,10 @@ def prove_bound(
 
 
 def _prove_of_plan(
-    name: str, inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool
-) -> int:
+    name: str, inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool,
+    certificate: Path | None,
+) -> int:  # fmt: skip
+    from queries.plans.bound_certificate import certify_plan_bound
     from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
     from queries.proof.settling import Settled
     from smtmodel.reference import parse_plan_reference
@@ -66,8 +66,13 @@ def _prove_of_plan(
     progress("")
     document = document_of_plan(found, name)
     _show_plan(found, document, explain)
+    failure: MmaprobeError | None = None
+    if certificate is not None and found.verdict == "holds":
+        folder = certificate
+        failure = attach(document, lambda: certify_plan_bound(found, folder, options))
     if as_json:
         print_json(document)
+    check_attached(failure)
     return {"holds": 0, "unknown": 3}[found.verdict]
 
 

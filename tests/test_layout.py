@@ -44,6 +44,12 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     tuple(TopologicalSorter(found).static_order())  # raises CycleError, which names the modules
 
 
+def test_the_steps_of_a_plan_are_found_again_by_other_code_than_the_provers() -> None:
+    """As rules are, which the order of packages tells: those of certificates import nothing of queries.proof."""
+    (own,) = (others for name, others in imports().items() if name == "queries.checking.plan_steps")
+    assert all(other.startswith(("queries.certificates.", "smtmodel.")) for other in own)
+
+
 def test_packages_import_those_below_them_alone() -> None:
     for level, order in ((0, LEVELS), (1, FLOORS)):
         for name, others in imports().items():

@@ -49,8 +49,9 @@ CLAIM, ROWS = "claim.yaml", "rows.json"  # the claim that such facts prove; boun
 QUESTION, LEFT, RIGHT = "question.json", "left.yaml", "right.yaml"  # whether two sides agree
 PROPERTY, PLANS = "property.json", "plans.json"  # of a unit, proved by the parts; that two plans are equal
 COVER = "cover.json"  # that no input reaches some outcomes
+SUMS, PLAN = "sums.json", "bounded.plan.yaml"  # theorems about a plan, and that plan
 OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml",
-          COVER)  # fmt: skip
+          COVER, SUMS)  # fmt: skip
 SUFFIXES = ("smt2", "cnf", "drat")
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: a lemma that takes longer rests on the answers of engines
 

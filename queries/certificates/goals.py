@@ -42,7 +42,8 @@ class Facts:
 
 @dataclass(frozen=True)
 class Goal:
-    """The statement of a theorem: `kind`, and its parts; those that a kind does not use are empty."""
+    """The statement of a theorem: `kind`, and its parts; those that a kind does not use are empty. `node`: that of a
+    unit, or the step of a plan."""
 
     kind: str
     node: int = -1
@@ -63,6 +64,10 @@ def read_facts(given: Mapping[str, Any]) -> Facts:
 
 def read_goal(given: Mapping[str, Any]) -> Goal:
     kind = given["is"]
+    if kind == "Summed":
+        growth = None if given["growth"] is None else Fraction(given["growth"])
+        known = frozenset((level, frozenset(formats)) for level, formats in given["assuming"])
+        return Goal(kind, given["step"], (), read_facts(given["facts"]), known, {"growth": growth})
     if kind != "Enclosed":
         parts = {name: value for name, value in given.items() if name != "is"}
         return Goal(kind, parts=parts)

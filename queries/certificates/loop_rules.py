@@ -66,24 +66,26 @@ def _step(tree: Document, goal: Goal, level: int, formats: frozenset[int], resul
     need((level, formats) in goal.assuming, "the step assumes something else of the result so far")
     need(result is not None and result <= formats, "the step's result is not a number of the formats assumed")
     assert goal.facts is not None
+    growth, part, own = linear(goal.facts.error, level)
+    grown, kept, size = linear(goal.facts.size, level)
+    need(not grown and kept <= 1, "the result so far enters the step more than once")
+    return Step(level, growth, part, own, size)
+
+
+def linear(form: Form, level: int) -> tuple[Fraction, Fraction, Form]:
+    """The coefficients of the error and of the size that are assumed at a level, and the rest of the form."""
     marks = [next(iter(single(name, level))) for name in ("error", "size")]
 
     def reads(atom: frozenset[Monomial]) -> bool:
         return any(factor[:2] in (("error", level), ("size", level)) for item in atom for factor in item)
 
-    def parts(form: Form) -> tuple[Fraction, Fraction, Form]:
-        split = add(*(flat({atom: value}) if reads(atom) else {atom: value} for atom, value in form.items()))
-        rest = {atom: value for atom, value in split.items() if atom not in marks}
-        need(not any(map(reads, rest)), "the error is not linear in the result so far")
-        return split.get(marks[0], Fraction(0)), split.get(marks[1], Fraction(0)), rest
-
-    growth, part, own = parts(goal.facts.error)
-    grown, kept, size = parts(goal.facts.size)
-    need(not grown and kept <= 1, "the result so far enters the step more than once")
-    return Step(level, growth, part, own, size)
+    split = add(*(flat({atom: value}) if reads(atom) else {atom: value} for atom, value in form.items()))
+    rest = {atom: value for atom, value in split.items() if atom not in marks}
+    need(not any(map(reads, rest)), "the error is not linear in the result so far")
+    return split.get(marks[0], Fraction(0)), split.get(marks[1], Fraction(0)), rest
 
 
-def _close(claimed: Form, least: Form) -> None:
+def need_close(claimed: Form, least: Form) -> None:
     """Check that a coefficient that was rounded up is large enough, and larger by at most the factor SLACK."""
     need(covers(claimed, least), "the bound is smaller than what follows")
     need(covers(times(least, SLACK), claimed), "the bound is larger than what follows")
@@ -110,7 +112,7 @@ def repeated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     error, size = _step(tree, body, level, formats, facts.formats).run(what["places"], begin.error, begin.size)
     assert goal.facts is not None
     claimed = goal.facts.low
-    _close(claimed, error)
+    need_close(claimed, error)
     return conclude(goal, tree.numbers(formats, claimed, claimed, size))
 
 
@@ -159,4 +161,4 @@ def carried(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
 
     step = replace(step, own=placed(step.own), size=placed(step.size))
     error, _ = step.run(range(count), {}, single("c"))
-    _close(read_form(goal.parts["error"]), merged(error))
+    need_close(read_form(goal.parts["error"]), merged(error))

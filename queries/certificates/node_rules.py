@@ -99,7 +99,8 @@ def scale(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     conclude(goal, _product(tree.about(goal, premises, parts)))
 
 
-def _grid(every: Sequence[Facts]) -> int | None:
+def grid_of(every: Sequence[Facts]) -> int | None:
+    """The g of 2^g, of which a sum of these terms is a multiple; None if it is not known."""
     found = [facts.grid for facts in every if not facts.nothing]
     return None if None in found else min((grid for grid in found if grid is not None), default=0)
 
@@ -109,7 +110,7 @@ def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     every = tree.about(goal, premises, [term[:2] for term in tree.terms(what["items"], goal.places)])
     sums = [add(*(getattr(facts, name) for facts in every)) for name in ("low", "high", "size")]
     bits = every[0].bits if len(every) == 1 else None
-    conclude(goal, Facts(sums[0], sums[1], sums[2], plain(1), 0, grid=_grid(every), bits=bits))
+    conclude(goal, Facts(sums[0], sums[1], sums[2], plain(1), 0, grid=grid_of(every), bits=bits))
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     conclude(goal, Facts(
         add(*(f.low for f in some), sides[0]), add(*(f.high for f in some), sides[1]), add(*(f.size for f in some)),
         add(m, plain(max(map(two, bounds), default=0))), min(leasts) if len(leasts) == len(some) else None,
-        sum(heads) + away + two(-finest) if known else None, finest + sticky, None if sticky else _grid(some),
+        sum(heads) + away + two(-finest) if known else None, finest + sticky, None if sticky else grid_of(some),
     ))  # fmt: skip
     return None
 
@@ -252,8 +253,13 @@ def rounded(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     what = tree.node(goal, "round")
     how, operand = what["rounding"], [(what["term"], tree.bound(what["term"], goal.places))]
     (y,) = tree.about(goal, premises[:1], operand)
+    need_lemmas(tree, premises[1:], "RoundingLoses", [{"format": how["format"], "mode": how["mode"]}])
+    conclude(goal, after_rounding(tree, y, how))
+
+
+def after_rounding(tree: Document, y: Facts, how: Mapping[str, Any]) -> Facts:
+    """The facts about a number with the facts `y`, rounded."""
     number, fmt = how["format"], tree.formats[how["format"]]
-    need_lemmas(tree, premises[1:], "RoundingLoses", [{"format": number, "mode": how["mode"]}])
     need(fmt["signed"] and fmt["subnormals"], "the format has no sign, or no subnormal numbers")
     fraction, emin, flushes = fmt["fraction"], tree.emin(number), how["subnormals"] != "keep"
     relative = Fraction(0) if y.bits is not None and y.bits <= fraction + 1 else two(-fraction)
@@ -264,4 +270,4 @@ def rounded(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
             tiny = two(emin)
         sides.append(add(times(y.value, relative * part), plain(tiny)))
     low, high = add(y.low, sides[0]), add(y.high, sides[1])
-    conclude(goal, tree.numbers(frozenset({number}), low, high, y.size, y.grid, flushes))
+    return tree.numbers(frozenset({number}), low, high, y.size, y.grid, flushes)

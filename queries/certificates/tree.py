@@ -8,13 +8,13 @@ magnitudes.py, on which they rest, shares code with what found or wrote the tree
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from queries.certificates.document import Document, Rule
 from queries.certificates.goals import Goal, read_goal
-from queries.certificates.loop_rules import carried, chained, closed, repeated
+from queries.certificates.loop_rules import Step, carried, chained, closed, repeated
 from queries.certificates.magnitudes import FaultError, decimal_text, form_text, need, read_form
 from queries.certificates.node_rules import (
     assumed,
@@ -60,6 +60,8 @@ RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
 class Tree(Document):
     """A document whose theorems are checked one after another."""
 
+    rules: ClassVar[Mapping[str, Rule]] = RULES
+
     def check(self) -> Iterator[tuple[int, str]]:
         """The faults found: the number of the theorem and what is wrong with it."""
         for number, theorem in enumerate(self.theorems):
@@ -68,8 +70,8 @@ class Tree(Document):
                 self.goals[-1] = goal = read_goal(theorem["goal"])
                 premises = theorem["premises"]
                 need(all(type(p) is int and 0 <= p < number for p in premises), "a premise is not before it")
-                need(theorem["rule"] in RULES, "there is no such rule")
-                RULES[theorem["rule"]](self, goal, premises, theorem)
+                need(theorem["rule"] in self.rules, "there is no such rule")
+                self.rules[theorem["rule"]](self, goal, premises, theorem)
             except FaultError as fault:
                 yield number, f"{theorem['rule']}: {fault}"
             except (KeyError, ValueError, TypeError, IndexError, ZeroDivisionError) as error:
@@ -88,7 +90,7 @@ class Tree(Document):
         if goal.kind == "Turns":
             found = goal.parts
             return found["node"] == self.unit["result"] and found["turns"] is True and not found["assuming"]
-        return goal.kind in ("Carried", "Closed", "BoundInUnits", "Within", "ZerosGiveZero", "Rises") or (
+        return goal.kind in ("Carried", "Closed", "Chained", "BoundInUnits", "Within", "ZerosGiveZero", "Rises") or (
             goal.kind == "Enclosed" and whole
         )
 
@@ -98,7 +100,13 @@ class Tree(Document):
 
 def statement_text(tree: Tree, number: int) -> str:
     """A theorem about the result, on one line."""
-    goal, where = tree.goals[number], _where(tree)
+    goal, where = tree.goals[number], where_text(tree.nodes)
+    if goal.kind == "Chained":
+        step = Step.read(goal.parts["step"])
+        own = form_text(step.own)
+        grown = f"(1 + {decimal_text(step.growth - 1)}) E" if step.growth > 1 else "E"
+        kept = f" + {decimal_text(step.part)} A" * bool(step.part)
+        return f"an instruction takes E, the error of an addend of magnitudes A, to {grown}{kept} + {own}{where}"
     if goal.kind == "Closed":
         part, fixed, growth = (Fraction(goal.parts[name]) for name in ("part", "fixed", "growth"))
         terms = [f"{decimal_text(part)} |c|" * bool(part), f"{form_text(read_form(goal.parts['products']))} of each"]
@@ -127,9 +135,11 @@ def statement_text(tree: Tree, number: int) -> str:
     return f"|d - exact| <= {form_text(goal.facts.error)}{where}"
 
 
-def _where(tree: Tree) -> str:
-    limits = {node["limit"] for node in tree.nodes if node["kind"] == "product" and node["limit"] is not None}
-    flushes = any(node["kind"] == "element" and node["subnormals"] != "keep" for node in tree.nodes)
+def where_text(nodes: Iterable[Mapping[str, Any]]) -> str:
+    """For which inputs a bound of units that have these nodes holds."""
+    nodes = list(nodes)
+    limits = {node["limit"] for node in nodes if node["kind"] == "product" and node["limit"] is not None}
+    flushes = any(node["kind"] == "element" and node["subnormals"] != "keep" for node in nodes)
     found = [f"no product reaches 2^{limit}" for limit in sorted(limits)]
     found += ["exact is the sum of the inputs as read, subnormals as zero"] if flushes else []
     return ", ".join([", where inputs are finite", "no rounding overflows", *found])

@@ -14,11 +14,24 @@ import numpy as np
 from hypotheses.claim import Claim
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import OverflowClaim
-from queries.certificates.certificate import CHAIN, CLAIM, COVER, FACTS, PLANS, PROPERTY, QUESTION, ROWS, TREE, UNIT
+from queries.certificates.certificate import (
+    CHAIN,
+    CLAIM,
+    COVER,
+    FACTS,
+    PLANS,
+    PROPERTY,
+    QUESTION,
+    ROWS,
+    SUMS,
+    TREE,
+    UNIT,
+)
 from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.row_rules import row_faults
 from queries.certificates.together import one_unit, property_fault, property_text, without_carry_bits
 from queries.checking.finding import Contents, Finding, of_file, read_claim
+from queries.checking.plan_bounds import bounds
 from queries.checking.plans import plans_fault, plans_text
 from queries.checking.trees import theorems
 from queries.covering.unreachable import datapath
@@ -205,4 +218,4 @@ def rows(folder: Path, contents: Contents) -> Iterator[Finding]:
 
 #: what looks at each file that says what was proved
 ANSWERS = {TREE: theorems, CHAIN: chain, ROWS: rows, QUESTION: question, PROPERTY: properties, PLANS: plans,
-           COVER: cover}  # fmt: skip
+           COVER: cover, SUMS: bounds}  # fmt: skip

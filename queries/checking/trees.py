@@ -40,7 +40,7 @@ def theorems(folder: Path, contents: Contents) -> Iterator[Finding]:
     models = [] if wanted is None else [zero.model for zero in wanted.zeros]
     for number, theorem in enumerate(document["theorems"]):
         if theorem.get("leaf") is not None:
-            yield _lemma(folder, document, number, theorem, contents.pieces, models)
+            yield lemma_finding(folder, f"{TREE}, theorem {number}", document, theorem, contents.pieces, models)
     if wanted is not None:
         yield from _stated(folder, document, wanted)
     yield from (Finding(TREE, f"states: {text}") for text in stated)
@@ -75,10 +75,10 @@ def _stated(folder: Path, document: Mapping[str, Any], wanted: ShareClaim) -> It
         yield Finding(CLAIM, f"{TREE} does not state what it needs", "fault")
 
 
-def _lemma(folder: Path, document: Mapping[str, Any], number: int, theorem: Mapping[str, Any],
-           pieces: list[str], models: Sequence[Model]) -> Finding:  # fmt: skip
+def lemma_finding(folder: Path, place: str, document: Mapping[str, Any], theorem: Mapping[str, Any],
+                  pieces: list[str], models: Sequence[Model]) -> Finding:  # fmt: skip
     """Whether the file of a lemma asks what this datapath gives for it."""
-    name, place = str(theorem["leaf"]), f"{TREE}, theorem {number}"
+    name = str(theorem["leaf"])
     if name not in pieces:
         return Finding(place, f"rests on {name}, which is not in the manifest", "fault")
     try:

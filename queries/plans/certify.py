@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import yaml
@@ -31,18 +32,19 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
     if any(one.lossless for one in ground.every):
         raise CertificateError("the checker has no rule for roundings that lose nothing")
     document = {"schema": SCHEMA, "length": proof.length, "multiples": ground.multiples}
-    texts = {PLANS: json.dumps(document) + "\n"} | _plan_texts(proof.left, proof.right)
+    plans = {LEFT_PLAN: proof.left, RIGHT_PLAN: proof.right}
+    texts = {PLANS: json.dumps(document) + "\n"} | plan_texts(plans)
     where = f"K = {proof.length}" if proof.length else f"every K that is a multiple of {ground.multiples}"
     question = f"{proof.left.reference} = {proof.right.reference} for {where}"
     return certify_joined(proof.proofs, question, texts, "plans.md", directory, options)
 
 
-def _plan_texts(*plans: Plan) -> dict[str, str]:
-    """The texts of the plan files and their unit files, by file name. Raises CertificateError if a plan cannot be
-    written as a file."""
+def plan_texts(plans: Mapping[str, Plan]) -> dict[str, str]:
+    """The texts of the plan files and their unit files, by file name, of plans by file name. Raises CertificateError if
+    a plan cannot be written as a file."""
     units: dict[str, str] = {}  # file names by text
     found: dict[str, str] = {}
-    for name, plan in zip((LEFT_PLAN, RIGHT_PLAN), plans, strict=True):
+    for name, plan in plans.items():
         files = {model.reference: units.setdefault(unit_text(model.unit), f"unit-{len(units) + 1}.yaml")
                  for model in plan.models}  # fmt: skip
         if len(files) < len(plan.models):

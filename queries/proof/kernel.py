@@ -8,7 +8,7 @@ searches for proofs (a tactic) is not trusted: it can only call rules.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol
 
@@ -45,14 +45,14 @@ class Theorem:
         for name, value in (("goal", goal), ("rule", rule), ("premises", premises), ("word", word)):
             object.__setattr__(self, name, value)
 
-    def walk(self) -> Iterator[Theorem]:
-        """This theorem and all that it rests on, each once, premises first."""
+    def walk(self, leaves: Container[Theorem] = ()) -> Iterator[Theorem]:
+        """This theorem and all that it rests on, each once, premises first; not what `leaves` rest on."""
         seen: set[int] = set()
 
         def visit(one: Theorem) -> Iterator[Theorem]:
             if id(one) not in seen:
                 seen.add(id(one))
-                for premise in one.premises:
+                for premise in () if one in leaves else one.premises:
                     yield from visit(premise)
                 yield one
 

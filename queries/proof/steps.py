@@ -58,6 +58,10 @@ class PlanAt:
         return self.plan.c
 
     @property
+    def d(self) -> Format:
+        return self.plan.d
+
+    @property
     def scale(self) -> Format | None:
         return self.plan.scale
 

@@ -9,25 +9,27 @@ from typing import Any
 
 from queries.proof.forms import Form
 from queries.proof.kernel import Theorem
+from queries.proof.steps import PlanAt
 from smtmodel.formats import Format
 from smtmodel.nodes.node import Node, walk
 from smtmodel.unit import Unit
 
 SCHEMA = 1
-APART = ("unit", "model", "claim")  # fields of goals that are not written: a document states its subject once
+APART = ("unit", "model", "claim", "plan")  # fields of goals that are not written: a document states its subject once
 
 
 class Written:
     """A unit, and theorems about it: nodes and formats are numbered, theorems premises first."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit | PlanAt) -> None:
         self.nodes = {node: number for number, node in enumerate(walk(unit.result))}
         self.formats: dict[Format, int] = {}
         self.theorems: dict[Theorem, int] = {}
         self.document: dict[str, Any] = {
             "schema": SCHEMA,
             "unit": {name: self._plain(getattr(unit, name)) for name in ("a", "b", "c", "d", "scale")}
-            | {"length": unit.length, "scales": unit.scales, "result": self.nodes[unit.result]},
+            | {"length": unit.length, "result": self.nodes[unit.result]}
+            | ({"scales": unit.scales} if isinstance(unit, Unit) else {}),
             "nodes": [{"kind": node.kind} | self._fields(node) for node in self.nodes],
             "formats": [],
             "theorems": [],
@@ -35,10 +37,10 @@ class Written:
         }
 
     def stating(self, roots: Sequence[Theorem], leaves: Mapping[Theorem, str]) -> dict[str, Any]:
-        """The document, which states these theorems; `leaves`: the file on which a theorem rests, where there is
-        one."""
+        """The document, which states these theorems; `leaves`: the file or part on which a theorem rests, not on its
+        premises, where there is one."""
         for root in roots:
-            for theorem in root.walk():
+            for theorem in root.walk(leaves):
                 if theorem not in self.theorems:
                     self.theorems[theorem] = len(self.theorems)
                     self.document["theorems"].append(self._theorem(theorem, leaves.get(theorem)))
@@ -53,7 +55,7 @@ class Written:
 
     def _theorem(self, theorem: Theorem, leaf: str | None) -> dict[str, Any]:
         goal = {"is": type(theorem.goal).__name__} | self._fields(theorem.goal)
-        premises = [self.theorems[premise] for premise in theorem.premises]
+        premises = [] if leaf else [self.theorems[premise] for premise in theorem.premises]
         found = {"rule": theorem.rule, "premises": premises, "goal": goal}
         return found | ({"leaf": leaf} if leaf else {})
 
