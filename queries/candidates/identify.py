@@ -14,6 +14,7 @@ from queries.candidates.classes import Equality, partition
 from queries.candidates.kinds import unique_models
 from queries.candidates.outcomes import Outcomes, pool_rows, without_payload
 from queries.candidates.separate import smallest_set
+from queries.compare.rows import row_of
 from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
 from queries.search.distinguish import Options
 from queries.search.samples import Table, sample_rows
@@ -21,7 +22,7 @@ from queries.search.witness import Row
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError
-from smtmodel.operands import Operands, layout_of
+from smtmodel.operands import layout_of
 from smtmodel.vectors import Vector
 from smtmodel.wording import counted
 
@@ -147,14 +148,9 @@ class Identifier:
         return self.result
 
     def _recorded_table(self) -> Table:
-        self.known = {self._padded(vector.operands): vector.d for vector in self.recorded if vector.d is not None}
+        rows = ((row_of(vector.operands, self.layout), vector.d) for vector in self.recorded)
+        self.known = {row: d for row, d in rows if row is not None and d is not None}
         return np.array(list(self.known), dtype=np.uint64)
-
-    def _padded(self, operands: Operands[int]) -> Row:
-        k, s = self.layout.length, self.layout.scales
-        sides = [(*side, *[0] * (k - len(side))) for side in (operands.a, operands.b)]
-        scales = [(*side, *[0] * (s - len(side))) for side in (operands.scale_a, operands.scale_b)]
-        return (*sides[0], *sides[1], operands.c, *scales[0], *scales[1])
 
     def _narrow(self) -> None:
         while True:

@@ -30,7 +30,7 @@ from queries.search.samples import Table, sample_rows, tie_rows
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, any_of
-from smtmodel.batch import evaluate_batch, evaluate_models, to_integers
+from smtmodel.batch import evaluate_models, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
@@ -91,10 +91,9 @@ class Cover:
     @property
     def results(self) -> list[int]:
         """What the unit gives, row by row."""
-        k, table = self.layout.length, np.array(self.rows, dtype=np.uint64).reshape(-1, len(self.layout.formats))
-        s = self.layout.scales
-        scales = (table[:, 2 * k + 1 : 2 * k + 1 + s], table[:, 2 * k + 1 + s :]) if s else ()
-        return [int(d) for d in evaluate_batch(self.model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k], *scales)]
+        table = np.array(self.rows, dtype=np.uint64).reshape(-1, len(self.layout.formats))
+        found: list[int] = evaluate_models([self.model], table)[0].tolist()
+        return found
 
 
 class Covering:
