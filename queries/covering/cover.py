@@ -39,6 +39,7 @@ from smtmodel.operands import Layout, layout_of
 from smtmodel.wording import counted
 
 SAMPLES = 6144  # rows of each kind of samples
+SEED = 1  # of the samples, and of the changes tried
 CHUNK = 2048  # rows that are looked at together
 EACH = 3  # vectors for each condition, and for each change of a parameter; one for two conditions together
 ROUNDS = 3  # times that rows beside the chosen ones are looked at
@@ -109,13 +110,12 @@ class Covering:
         *,
         cases: bool = True,
         samples: int = SAMPLES,
-        seed: int = 1,
     ) -> None:
         if cases and model.length > LONGEST:
             raise ParameterError("length", f"units of up to {LONGEST} products are covered, not of {model.length}")
         self.model, self.layout = model, layout_of(model)
-        self.random = np.random.default_rng(seed)
-        self.seed, self.count = seed, samples
+        self.random = np.random.default_rng(SEED)
+        self.count = samples
         given = (Change(f"{name}={value}", near) for name, value, near in neighbours(model))
         self.changes = [change for change in (given if changes is None else changes) if self._comparable(change)]
         none = np.zeros((1, len(self.layout.formats)), dtype=np.uint64)
@@ -153,10 +153,10 @@ class Covering:
     def samples(self) -> Iterator[Table]:
         """Rows of every kind, a few thousand at a time."""
         layout, fmt = self.layout, self.model.d
-        yield sample_rows(layout, self.count, self.seed)
-        yield tie_rows(layout, fmt, self.count // 2, self.seed)
+        yield sample_rows(layout, self.count, SEED)
+        yield tie_rows(layout, fmt, self.count // 2, SEED)
         for number, inputs in enumerate((Inputs(), Inputs(finite=True), Inputs(normal=True, finite=True))):
-            yield admitted_rows(layout, inputs, self.count // 2, self.seed + number)
+            yield admitted_rows(layout, inputs, self.count // 2, SEED + number)
 
     def take(self, table: Table) -> None:
         """Keep the rows that reach what is not reached often enough."""
