@@ -150,10 +150,10 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
 
 def _is_reference(name: str) -> bool:
     from hypotheses.library import is_file
-    from smtmodel.unit_table import holds_unit
+    from smtmodel.reference import keys_of
 
     if name.endswith((".yaml", ".yml")) or is_file(name):
-        return is_file(name) and holds_unit(Path(name))
+        return is_file(name) and "unit" in keys_of(name)
     return "/" in name.partition("@")[0]
 
 

@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from cli.options import progress, say
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.certificates.certificate import Certificate
+
+CERTIFICATE = click.option(
+    "--certificate", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+    help="Write what is proved, with checked proofs, into this folder (`mmaprobe check` checks it again).",
+)  # fmt: skip
 
 
 def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]]) -> MmaprobeError | None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import attach, check_attached
+from cli.certificates import CERTIFICATE, attach, check_attached
 from cli.command import Command
 from cli.completion import models
 from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
+from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.certificates.certificate import Certificate
     from queries.covering.cover import Cover, Wanted
     from queries.search.distinguish import Options
     from smtmodel.vectors import Vector
@@ -30,10 +30,7 @@ LISTED = 12  # conditions out of reach, and open ones, that are listed
     "--pairs/--no-pairs", default=True, show_default=True,
     help="Also every two conditions of a step that can hold together.",
 )  # fmt: skip
-@click.option(
-    "--certificate", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-    help="Write what is proved, with checked proofs, into this folder (`mmaprobe check` checks it again).",
-)  # fmt: skip
+@CERTIFICATE
 @solver_options("everything together")
 @JSON
 def cover(
@@ -67,19 +64,17 @@ def cover(
         if output not in (None, "-"):
             say(f"{output}: {counted(len(vectors), 'vector')}")
     document = _document(found, vectors, seconds)
-    failure = None if certificate is None else attach(document, lambda: _certify(found, certificate, options))
+    failure: MmaprobeError | None = None
+    if certificate is not None:
+        from queries.covering.certify import certify_cover
+
+        failure = attach(document, lambda: certify_cover(found, certificate, options))
     if as_json:
         print_json(document)
     if found.interrupted:
         say("interrupted; what was found so far is written")
     check_attached(failure)
     sys.exit(3 if found.open or found.interrupted else 0)
-
-
-def _certify(found: Cover, directory: Path, options: Options) -> list[Certificate]:
-    from queries.covering.certify import certify_cover
-
-    return certify_cover(found, directory, options)
 
 
 def vectors_of(found: Cover) -> list[Vector]:

@@ -79,6 +79,7 @@ def _prove_of_plan(
 def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> None:
     from queries.plans.bound_report import lengths_text
     from queries.proof.wording import up_decimal
+    from queries.properties.bound_report import conditions_of
 
     if found.verdict == "unknown":
         say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {found.reason}")
@@ -98,9 +99,8 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
         if (near := row["nearest"]) is not None:
             tried = f"nearest input of {row['tried']}"
             say(f"    {tried}: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
-    raised = ["x° is x, or the smallest normal number of its format where x is smaller and not zero"]
     every = str(document["formula"]) + str([row["bound"] for row in document["sizes"]])
-    say(f"  where {', '.join([*found.premises, *(raised if '°' in every else [])])}, and sums are over all K products")
+    say(f"  where {conditions_of(found.premises, every)}, and sums are over all K products")
     for lemma in document["lemmas"]:
         say(f"  the datapath: {lemma['lemma']}: {lemma['by']}")
     rules = sum(document["rules"].values()) - len(document["lemmas"])
@@ -111,6 +111,7 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
 def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
     from cli.show import show_operands
     from queries.proof.wording import up_decimal
+    from queries.properties.bound_report import conditions_of
     from smtmodel.operands import layout_of
 
     if result.shown is None:
@@ -124,7 +125,7 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
         say("    where E is the error before it, and A is |c| and the magnitudes of all products before it")
         say(f"  {document['chain']['any']}")
     say(f"  {document['formula']}")
-    say(f"  where {', '.join(_conditions(result, document))}")
+    say(f"  where {conditions_of(result.premises, document['formula'])}")
     top = document["window"]["max"]
     say(f"  for operands with exponents of at most {top}: |d - exact| <= {up_decimal(document['window']['bound'], 6)}")
     if result.near is None:
@@ -142,9 +143,3 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
     say(f"{ERROR_BOUND}: proved in {result.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
         f"{counted(len(document['lemmas']), 'lemma')} about the datapath; checked against "
         f"{counted(result.tried, 'input')}")  # fmt: skip
-
-
-def _conditions(result: BoundResult, document: dict[str, Any]) -> list[str]:
-    raised = "°" in document["formula"]
-    least = ["x° is x, or the smallest normal number of its format where x is smaller and not zero"] if raised else []
-    return [*result.premises, *least]

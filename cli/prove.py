@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from cli.certificates import attach, check_attached
+from cli.certificates import CERTIFICATE, attach, check_attached
 from cli.choice import Choice
 from cli.command import Command
 from cli.completion import models
@@ -30,8 +30,6 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.certificates.certificate import Certificate
-    from queries.proof.records import Proof
     from queries.search.distinguish import Options
     from queries.search.problem import Problem
 
@@ -60,12 +58,7 @@ if TYPE_CHECKING:
 @click.option(
     "--confirm/--no-confirm", default=True, show_default=True, help="Have a second solver confirm every lemma."
 )
-@click.option(
-    "--certificate",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write what is proved, with checked proofs, into this folder (`mmaprobe check` checks it again).",
-)
+@CERTIFICATE
 @click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
 @click.option(
     "--length",
@@ -136,7 +129,9 @@ def prove(
     _show(document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and document["verdict"] == "equal":
-        failure = attach(document, lambda: _certify(proofs, wanted, certificate, options))
+        from queries.properties.certify import certify_proofs
+
+        failure = attach(document, lambda: certify_proofs(wanted, proofs, certificate, options))
     if as_json:
         print_json(document)
     check_attached(failure)
@@ -146,13 +141,6 @@ def prove(
 def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
     """Whether a stored result was given by the solver asked for."""
     return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
-
-
-def _certify(proofs: list[Proof], wanted: str, directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of the proofs, and of its parts. Raises CertificateError."""
-    from queries.properties.certify import certify_proofs
-
-    return certify_proofs(wanted, proofs, directory, options)
 
 
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:

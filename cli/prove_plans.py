@@ -12,7 +12,6 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.certificates.certificate import Certificate
     from queries.plans.equal import PlanProof
     from queries.search.distinguish import Options
 
@@ -39,17 +38,13 @@ def run_plans(
     _show(document, proof)
     failure: MmaprobeError | None = None
     if certificate is not None and proof.verdict == "equal":
-        failure = attach(document, lambda: _certify(proof, certificate, options))
+        from queries.plans.certify import certify_plans
+
+        failure = attach(document, lambda: certify_plans(proof, certificate, options))
     if as_json:
         print_json(document)
     check_attached(failure)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
-
-
-def _certify(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
-    from queries.plans.certify import certify_plans
-
-    return certify_plans(proof, directory, options)
 
 
 def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import attach, check_attached
+from cli.certificates import CERTIFICATE, attach, check_attached
 from cli.command import Command
 from cli.completion import claim_names
 from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
@@ -21,19 +21,12 @@ from smtmodel.progress import Pieces
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.certificates.certificate import Certificate
-    from queries.claims.outcome import Outcome
     from queries.search.distinguish import Options
 
 
 @click.command(cls=Command)
 @click.argument("names", nargs=-1, required=True, metavar="CLAIM...", shell_complete=claim_names)
-@click.option(
-    "--certificate",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Write what is proved, with checked proofs, into this folder (`mmaprobe check` checks it again).",
-)
+@CERTIFICATE
 @click.option(
     "--maximise",
     "largest",
@@ -80,8 +73,10 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         if certificate is not None and not (outcome.lemmas or outcome.proofs or outcome.theorem):
             say("  no certificate: the verdict follows from evaluation, not from lemmas")
         elif certificate is not None:
+            from queries.claims.certify import certify_claim
+
             folder = certificate if len(claims) == 1 else certificate / claim.id
-            failure = attach(document, partial(_certify, outcome, folder, options))
+            failure = attach(document, partial(certify_claim, outcome, folder, options))
         if largest and not outcome.interrupted and isinstance(claim, Claim):
             document["worst"] = worst_json(maximise(claim, options))
             progress("")
@@ -104,12 +99,6 @@ def _code(document: dict[str, Any]) -> int:
     if document["verdict"] == "unknown":
         return 3
     return 0 if document["as_expected"] else 1
-
-
-def _certify(outcome: Outcome, folder: Path, options: Options) -> list[Certificate]:
-    from queries.claims.certify import certify_claim
-
-    return certify_claim(outcome, folder, options)
 
 
 def _show(document: dict[str, Any], zeros: dict[str, str]) -> None:

@@ -314,12 +314,8 @@ def check_comparable(left: Model, right: Model, compare: Compare) -> None:
 
 def same_arithmetic(first: Model, second: Model) -> bool:
     """Whether two models compute alike by the form of their expressions."""
-
-    def parts(model: Model) -> tuple[Any, ...]:
-        unit = model.unit
-        return unit.a, unit.b, unit.c, unit.length, unit.scale, unit.scale_block, normal(unit.result)
-
-    return parts(first) == parts(second)
+    one, other = first.unit, second.unit
+    return one.operands == other.operands and normal(one.result) == normal(other.result)
 
 
 def _same(first: Model, second: Model) -> bool:

@@ -8,9 +8,12 @@ from functools import partial
 from typing import Any
 
 from hypotheses.family import families
+from queries.proof.kernel import RuleError
+from queries.properties.bound import bound_of
+from queries.properties.bound_report import conditions_of, formula_of, premises_of, shown
 from reports import basis
 from reports.arithmetic import LINES, arithmetic
-from reports.bounds import bound_text
+from reports.words import parameters_text
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
@@ -22,7 +25,6 @@ from smtmodel.progress import Pieces
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units_of
 from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import step_texts
 from smtmodel.vectors import to_hex
 
 #: property of `prove` -> what the sheet calls it
@@ -169,12 +171,19 @@ def _lines(
         decided = [line for line, names in LINES.items() if parameter in names] or [parameter]
         left = [Line(line.name, values, why) if line.name in decided else line for line in lines]
         lines = left if left != lines else [*lines, Line(decided[0], values, why)]
-    expression = "; ".join(f"{name}: {text}" for name, text in step_texts(unit).items())
-    lines += [Line("Expression", expression, basis.ABOVE)]
+    lines += [Line("Expression", parameters_text(model), basis.ABOVE)]
     lines += [Line(name, text, basis.EVALUATED) for name, text in special_values(model)]
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]
-    lines.append(Line("Error against the exact sum", bound_text(unit), "derived from the expression"))
-    return lines
+    return [*lines, _bound(model)]
+
+
+def _bound(model: Model) -> Line:
+    name = "Error against the exact sum"
+    try:
+        formula = formula_of(shown(bound_of(model.unit)))
+    except RuleError as error:
+        return Line(name, "no bound is proved", str(error))
+    return Line(name, formula, f"proved by rules about its nodes, where {conditions_of(premises_of(model), formula)}")
 
 
 def special_values(model: Model) -> list[tuple[str, str]]:

@@ -114,28 +114,33 @@ def _sides(proof: dict[str, Any], pictures: Pictures) -> list[VectorView]:
 
 
 def verified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
-    """A section for each claim about an algorithm."""
+    """A section for each claim."""
     sections = []
     for claim in document["claims"]:
-        section = Section(
-            "verify", claim.get("about") or claim["id"], claim["verdict"], TONES.get(claim["verdict"], "open")
-        )
-        quantifier = {"all": "for all inputs", "exists": "for some input"}.get(claim.get("quantifier", ""), "claim")
-        engines = claim.get("engines") or [claim.get("engine") or "no engine"]
-        by_example = claim.get("vector") or claim.get("counterexample")
-        confirmed = claim.get("confirmed_by") or ("replay of the vector" if by_example else "no other engine")
-        section.facts = [(quantifier, claim.get("claim") or claim["id"]), *claim.get("parts", {}).items()]
-        section.facts += [
-            ("by", ", ".join(engines)),
-            ("confirmed by", confirmed if isinstance(confirmed, str) else ", ".join(confirmed)),
-        ]
-        if "as_expected" in claim:
-            section.facts.append(("expected", "yes" if claim["as_expected"] else f"no: {claim.get('expect')}"))
-        _claim_vector(section, claim.get("vector"))
-        if claim.get("counterexample"):
+        section = Section("verify", claim["about"], claim["verdict"], TONES[claim["verdict"]])
+        quantifier = {"all": "for all inputs", "exists": "for some input"}[claim["quantifier"]]
+        by, confirmed = _claim_words(claim)
+        section.facts = [
+            (quantifier, claim["claim"]), *claim["parts"].items(), ("by", by), ("confirmed by", confirmed),
+            ("expected", "yes" if claim["as_expected"] else f"no: {claim['expect']}"),
+        ]  # fmt: skip
+        _claim_vector(section, claim["vector"])
+        if claim["counterexample"]:
             section.vectors = _sides(claim["counterexample"], pictures)
         sections.append(section)
     return sections
+
+
+def _claim_words(claim: dict[str, Any]) -> tuple[str, str]:
+    """What decided a claim, and what confirmed that: an input, or the engines of its lemmas."""
+    steps = [step["what"] for step in claim["asked"]]
+    if claim["vector"] or claim["counterexample"]:
+        return steps[-1], "replay of the vector"
+    if claim["verdict"] == "unknown" or not claim["lemmas"]:
+        return "; ".join(steps), "no other engine"
+    first, second = (dict.fromkeys((lemma[key] or "").partition(":")[0] for lemma in claim["lemmas"])
+                     for key in ("answer", "confirmed_by"))  # fmt: skip
+    return ", ".join(first), "no other engine" if "" in second else ", ".join(second)
 
 
 def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:

@@ -16,7 +16,6 @@ from smtmodel.carriers.limbs import LIMB, limbs_of
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.dot import Evaluation, Model
 from smtmodel.formats import Format
-from smtmodel.nodes import Element
 from smtmodel.operands import Operands
 from smtmodel.trace import Kind, Name, Part, Signal, Stage, Trace
 
@@ -139,7 +138,6 @@ def item_of(name: str, value: Unpacked) -> Item:
     return Item(name, bool(integer(term.sign)), integer(term.significand), exponent, exponent - term.fraction, *flags)
 
 
-def item_of_pattern(name: str, pattern: int, fmt: Format, reader: Element | None = None) -> Item:
-    """A pattern as an input is read, or as it stands."""
-    bits = constant(_CARRIER, pattern, fmt.width)
-    return item_of(name, unpack(bits, fmt) if reader is None else reader.read(bits, fmt))
+def item_of_pattern(name: str, pattern: int, fmt: Format) -> Item:
+    """A pattern as it stands."""
+    return item_of(name, unpack(constant(_CARRIER, pattern, fmt.width), fmt))

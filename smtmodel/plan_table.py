@@ -47,11 +47,3 @@ def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
         return parse_plan(read_file(path), str(path), model_of)
     finally:
         _reading.remove(whole)
-
-
-def holds_plan(path: Path) -> bool:
-    """Whether a file is one of a plan, right or not. Raises InputError where it is not YAML."""
-    from smtmodel.yamlfile import read_file, read_yaml
-
-    data = read_yaml(read_file(path), str(path)).data
-    return isinstance(data, dict) and "plan" in data

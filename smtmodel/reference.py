@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ from smtmodel.gpus import architecture_of, gpu_named, gpus_of
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Node
 from smtmodel.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
-from smtmodel.plan_table import holds_plan, plan_named, plans
+from smtmodel.plan_table import plan_named, plans
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plan import Plan
-from smtmodel.unit_table import holds_unit, read_unit, shipped_unit, units
+from smtmodel.unit_table import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
 
@@ -37,6 +37,14 @@ def normalised_name(arch: str, unit: str, instruction: str) -> str:
 def is_unit_file(text: str) -> bool:
     """Whether a reference is the path of a unit file."""
     return text.endswith(".yaml")
+
+
+def keys_of(path: str) -> Collection[str]:
+    """The keys of a YAML file; empty if there is no file, or no key. Raises InputError where it is not YAML."""
+    from smtmodel.yamlfile import read_file, read_yaml  # a served model reads no YAML
+
+    data = read_yaml(read_file(Path(path)), path).data if Path(path).is_file() else None
+    return data.keys() if isinstance(data, dict) else ()
 
 
 def parse_reference(text: str) -> Model:
@@ -65,7 +73,7 @@ def names_plan(text: str) -> bool:
     not YAML."""
     if is_plan(text):
         return LENGTH not in text
-    return is_unit_file(text) and Path(text).is_file() and holds_plan(Path(text))
+    return is_unit_file(text) and "plan" in keys_of(text)
 
 
 def parse_plan_reference(text: str) -> Plan:
@@ -79,17 +87,12 @@ def parse_plan_path(text: str) -> Plan:
     """The plan of plan:NAME, or of a plan file by its path with or without `plan:` before it. plan:MODEL is the plan
     that has a model take K in tiles. Raises as `parse_reference` does."""
     name = text.strip().removeprefix(PLAN)
-    if name in plans() or (is_unit_file(name) and not _is_unit_alone(Path(name))):
+    if name in plans() or (is_unit_file(name) and ("plan" in (keys := keys_of(name)) or "unit" not in keys)):
         return plan_named(name, parse_reference)
     try:
         return Plan.chained(parse_reference(name))
     except UnknownNameError:
         return plan_named(name, parse_reference)  # which names the nearest plan
-
-
-def _is_unit_alone(path: Path) -> bool:
-    """Whether a file is one of a unit, and not of a plan with a wrong key."""
-    return path.is_file() and holds_unit(path) and not holds_plan(path)
 
 
 def _planned(text: str) -> Model:

@@ -32,11 +32,3 @@ def read_unit(path: Path) -> Unit:
     from smtmodel.yamlfile import read_file
 
     return parse_unit(read_file(path), str(path))
-
-
-def holds_unit(path: Path) -> bool:
-    """Whether a file is one of a unit, right or not. Raises InputError where it is not YAML."""
-    from smtmodel.yamlfile import read_file, read_yaml
-
-    data = read_yaml(read_file(path), str(path)).data
-    return isinstance(data, dict) and "unit" in data

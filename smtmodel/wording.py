@@ -22,7 +22,7 @@ def install(extra: str) -> str:
     return f"pip install '.[{extra}]' in a clone of mmaprobe"
 
 
-def shortened(text: str, length: int = 80) -> str:
+def shortened(text: str) -> str:
     """A text of a file on one line, for a message."""
     line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[: length - 3]}..."
+    return line if len(line) <= 80 else f"{line[:77]}..."

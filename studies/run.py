@@ -18,6 +18,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.reference import parse_plan_reference
+from smtmodel.tiles import kind_of
 from studies.catalogue import Kind, Series, Study
 from studies.exact import exact_product, measures_of_bound, percent_error, relative_error, signed_measures, size_of
 from studies.table import Point, Table
@@ -52,19 +53,8 @@ class Draw:
 
 def _rounded(numbers: Floats, name: str) -> Floats:
     """The nearest numbers of a narrow format."""
-    patterns = from_numbers(numbers, FORMATS[name], "nearest_even").astype(np.uint64)
-    return _values(patterns, name)
-
-
-def _values(patterns: NDArray[np.uint64], name: str) -> Floats:
-    """The numbers of patterns of a narrow format."""
-    from smtmodel import ieee
-    from smtmodel.algorithms.forms import on_arrays
-    from smtmodel.rounding import Target
-
-    target = Target(FORMATS["f64"], "nearest_even")
-    wide = on_arrays(lambda x: (ieee.convert(x, FORMATS[name], target),), FORMATS[name], patterns)[0]
-    return np.asarray(wide.view(np.float64))
+    fmt = FORMATS[name]
+    return np.asarray(to_numbers(from_numbers(numbers, fmt, "nearest_even"), fmt), dtype=np.float64)
 
 
 class Product:
@@ -85,9 +75,8 @@ class Product:
             algorithm = parse_algorithm(text)
             fmt = algorithm.sum_format
             a, b = (from_numbers(_narrow(side, self.source.name), self.source) for side in (self.a, self.b))
-            kind = {16: np.uint16, 32: np.uint32, 64: np.uint64}[fmt.width]
-            c = from_numbers(self.addend, fmt).astype(kind)
-            self.results[text] = to_numbers(matrix_product(algorithm, a, b, c).astype(kind), fmt).astype(np.float64)
+            found = matrix_product(algorithm, a, b, from_numbers(self.addend, fmt)).astype(kind_of(fmt))
+            self.results[text] = to_numbers(found, fmt).astype(np.float64)
         return self.results[text]
 
     def error(self, series: Series) -> Floats:
@@ -156,8 +145,7 @@ class Sum:
     def measure(self, series: Series, measures: Sequence[str]) -> tuple[float, ...]:
         algorithm = parse_reduction(series.algorithm)
         pattern = sum_of_array(algorithm, self.numbers.astype(np.float32).view(np.uint32))
-        kind = np.uint32 if algorithm.result_format.width == 32 else np.uint16
-        result = float(to_numbers(np.array([pattern], dtype=kind), algorithm.result_format)[0])
+        result = float(to_numbers(np.array([pattern], kind_of(algorithm.result_format)), algorithm.result_format)[0])
         return (percent_error(result, self.exact),)
 
 

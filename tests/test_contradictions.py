@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from queries.candidates.identify import identify
+from queries.candidates.identify import Identifier
 from queries.compare.steady import ContradictionError, spread
 from queries.order.reveal import reveal
 from queries.search.distinguish import Options
@@ -151,7 +151,7 @@ def test_candidates_are_not_ruled_out_by_noise() -> None:
     def noisy(vectors: list[Vector]) -> list[int]:
         return [d ^ (rng.getrandbits(1) if d & 0x7F else 0) for d in exact(vectors)]
 
-    found = identify(small().candidates(), noisy, Options("bitwuzla", 60.0))
+    found = Identifier(small().candidates(), noisy, Options("bitwuzla", 60.0)).run()
     assert (found.verdict, bool(found.contradictions), found.nearest == []) == ("open", True, True)
 
 

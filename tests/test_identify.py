@@ -17,7 +17,7 @@ from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named, parameters_of
 from queries.candidates import outcomes
 from queries.candidates.classes import Equality, partition
-from queries.candidates.identify import identify
+from queries.candidates.identify import Identifier
 from queries.candidates.kinds import candidate_of, unique_models
 from queries.candidates.outcomes import Outcomes, pool_rows, simulate
 from queries.candidates.separate import POOL, separate, smallest_set
@@ -218,7 +218,7 @@ def test_simulation_is_that_of_single_vectors() -> None:
 def test_identify_names_the_candidate(index: int) -> None:
     candidates = small().candidates()
     true = candidates[index]
-    found = identify(candidates, answers_of(true.reference), ASK)
+    found = Identifier(candidates, answers_of(true.reference), ASK).run()
     assert found.verdict == "identified"
     assert true.member in [model.member for model in found.survivors]
     decided, undecided = found.values()
@@ -230,7 +230,7 @@ def test_identify_names_the_candidate(index: int) -> None:
 
 def test_a_device_outside_the_family_is_not_forced_into_it() -> None:
     outside = "ampere/mma/m16n8k8.f32.f16.f16.f32@length=4,fraction_bits=27,exponent_floor=none"
-    found = identify(small().candidates(), answers_of(outside), ASK)
+    found = Identifier(small().candidates(), answers_of(outside), ASK).run()
     assert found.verdict == "no candidate"
     assert found.killer is not None
     assert found.nearest
@@ -250,7 +250,7 @@ def test_validation_sees_a_rare_departure(always: bool) -> None:
         seen = departed[:1] if always or len(vectors) > 1 else []
         return [x ^ 1 if vector.operands in seen else x for vector, x in zip(vectors, results, strict=True)]
 
-    found = identify(small().candidates(), answer, ASK)
+    found = Identifier(small().candidates(), answer, ASK).run()
     assert found.verdict == ("no candidate" if always else "open")
     assert bool(found.contradictions) is not always
 
@@ -262,7 +262,7 @@ def test_a_recording_is_not_decided_beyond_what_it_holds() -> None:
     rows = pool_rows(layout, 40)[-6:]
     asked = [Vector(true, layout.split([int(x) for x in row])) for row in rows]
     vectors = [replace(vector, d=evaluate_row(true, vector.operands)) for vector in asked]
-    found = identify(candidates, answers_of(true.reference), ASK, recorded=vectors)
+    found = Identifier(candidates, answers_of(true.reference), ASK, recorded=vectors).run()
     assert true.member in [model.member for model in found.survivors]
     assert found.verdict == "open"
     assert found.would_decide

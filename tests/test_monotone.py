@@ -13,6 +13,7 @@ from queries.proof.rises import needed
 from queries.properties import monotonic
 from queries.properties.falls import find_fall
 from queries.properties.monotonic import BY_RISES, prove_monotonic
+from queries.properties.proving import proofs_of, stands
 from queries.properties.statements import Monotonic, exchangeable, symmetries_of
 from queries.search.distinguish import Options
 from queries.search.witness import confirmed, moved_input, replay
@@ -149,14 +150,17 @@ def test_an_interrupt_ends_the_work() -> None:
     def stop(text: str) -> None:
         raise KeyboardInterrupt
 
-    proof = prove_monotonic(addend("ieee/fma/f16"), replace(FAST, progress=stop), confirm=False)
+    (proof,) = proofs_of([addend("ieee/fma/f16")], replace(FAST, progress=stop), confirm=False)
     assert proof.interrupted
     assert proof.verdict == "unknown"
 
 
-def test_without_an_argument_the_whole_question_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monotonic, "_by_nodes", lambda *given: False)
+def test_without_the_rule_it_is_a_question_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monotonic, "_by_nodes", lambda *given: None)
     problem = addend(f"{SMALL},partials=normalised", Inputs(zero_terms=(0, 1)))
     proof = prove_monotonic(problem, FAST, confirm=False)
     assert proof.verdict == "equal"
-    assert [lemma.name for lemma in proof.lemmas] == ["the whole question"]
+    assert stands(proof)
+    assert proof.theorem is not None
+    assert proof.theorem.rule == "agreed"
+    assert {lemma.answer.status for lemma in proof.lemmas} == {"unsat"}

@@ -30,11 +30,16 @@ parameters:
 """
 CLAIM = {"schema": 1, "claims": [{
     "id": "no-worse", "about": "An algorithm is not worse", "quantifier": "all", "claim": "|e1| <= |e2|",
-    "parts": {"e1": "error of one"}, "verdict": "refuted", "engine": "bitwuzla 0.9.1", "confirmed_by": None,
+    "parts": {"e1": "error of one"}, "verdict": "refuted", "lemmas": [],
+    "asked": [{"what": "4096 simulated inputs", "seconds": 0.1, "answers": []}], "counterexample": None,
     "as_expected": True, "expect": "refuted",
     "vector": {"format": "f32", "a": ["3f800000"], "b": ["3f800000"], "c": "0", "exact": "1", "exact_decimal": "1",
                "results": {"e1": {"d": "3f800001", "value": "1 + 2^-23", "decimal": "1.00000012", "error": "2^-23",
                                   "error_decimal": "1.1920929e-07"}}, "first_divergence": None},
+}, {
+    "id": "never-far", "about": "Two results are near", "quantifier": "all", "claim": "|e1 - e2| <= 1", "parts": {},
+    "verdict": "holds", "asked": [], "vector": None, "counterexample": None, "as_expected": False, "expect": "refuted",
+    "lemmas": [{"name": "near", "answer": "bitwuzla 0.9.1: unsat in 0.1 s", "confirmed_by": "z3 5.4: unsat in 2 s"}],
 }]}  # fmt: skip
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
@@ -150,7 +155,20 @@ VECTOR_THAT_DIFFERS = '{"a": ["3c00", "1000"], "b": ["3c00", "0c00"], "c": "0000
         ("run", ["1 vector answered", "software model"]),
         ("evaluate", ["0 of 1 rows differ"]),
         ("vectors", ["1 vector, 1 with a result", "observed", "40800000"]),
-        ("verify", ["An algorithm is not worse", "refuted", "3f800001", "|e1| <= |e2|"]),
+        (
+            "verify",
+            [
+                "An algorithm is not worse",
+                "refuted",
+                "3f800001",
+                "|e1| <= |e2|",
+                "4096 simulated inputs",
+                "replay of the vector",
+                "bitwuzla 0.9.1",
+                "z3 5.4",
+                "no: refuted",
+            ],
+        ),
         ("study", ["Study s", "sizes"]),
     ],
 )

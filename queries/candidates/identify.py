@@ -12,8 +12,9 @@ import numpy as np
 from hypotheses.family import parameters_of, steps_of
 from queries.candidates.classes import Equality, partition
 from queries.candidates.kinds import unique_models
-from queries.candidates.outcomes import Outcomes, pool_rows, without_payload
+from queries.candidates.outcomes import SEED, Outcomes, pool_rows, without_payload
 from queries.candidates.separate import smallest_set
+from queries.compare.rows import row_of
 from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
 from queries.search.distinguish import Options
 from queries.search.samples import Table, sample_rows
@@ -21,7 +22,7 @@ from queries.search.witness import Row
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError
-from smtmodel.operands import Operands, layout_of
+from smtmodel.operands import layout_of
 from smtmodel.vectors import Vector
 from smtmodel.wording import counted
 
@@ -110,14 +111,13 @@ class Identifier:
         options: Options,
         structure: Structure | None = None,
         recorded: Sequence[Vector] = (),
-        seed: int = 1,
         again: AskDevice | None = None,
         start: float | None = None,
     ) -> None:
         self.start = time.monotonic() if start is None else start
         self.deadline = None if options.timeout is None else self.start + options.timeout
         admitted = list(candidates) if structure is None else _admitted(candidates, structure)
-        self.ask, self.options, self.seed = ask, options, seed
+        self.ask, self.options = ask, options
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
         self.kinds = unique_models(admitted, options)
         self.models = list(self.kinds)  # that are left; `alive` are those that fit the answers since they were listed
@@ -136,7 +136,7 @@ class Identifier:
         if self.recorded:
             table, self.pool = self._recorded_table(), None
         else:
-            pool = np.random.default_rng(self.seed).permutation(pool_rows(self.layout, POOL, self.seed))
+            pool = np.random.default_rng(SEED).permutation(pool_rows(self.layout, POOL))
             table, self.pool = pool[:FIRST], pool[FIRST:]
         self.outcomes = Outcomes.of(self.models, table, self.options.progress)
         self.alive = list(range(len(self.models)))
@@ -147,14 +147,9 @@ class Identifier:
         return self.result
 
     def _recorded_table(self) -> Table:
-        self.known = {self._padded(vector.operands): vector.d for vector in self.recorded if vector.d is not None}
+        rows = ((row_of(vector.operands, self.layout), vector.d) for vector in self.recorded)
+        self.known = {row: d for row, d in rows if row is not None and d is not None}
         return np.array(list(self.known), dtype=np.uint64)
-
-    def _padded(self, operands: Operands[int]) -> Row:
-        k, s = self.layout.length, self.layout.scales
-        sides = [(*side, *[0] * (k - len(side))) for side in (operands.a, operands.b)]
-        scales = [(*side, *[0] * (s - len(side))) for side in (operands.scale_a, operands.scale_b)]
-        return (*sides[0], *sides[1], operands.c, *scales[0], *scales[1])
 
     def _narrow(self) -> None:
         while True:
@@ -260,7 +255,7 @@ class Identifier:
 
     def _validate(self) -> bool:
         """Check a survivor on fresh vectors over the whole range; False if the device differs from every candidate."""
-        rows = sample_rows(self.layout, VALIDATION, self.seed + 1)
+        rows = sample_rows(self.layout, VALIDATION, SEED + 1)
         expected = self._results([self.models[self.alive[0]]], rows)[0]
         vectors = [self._vector(row, f"validation-{i}") for i, row in enumerate(rows)]
         self.options.progress(f"validating a survivor on {len(vectors)} vectors")
@@ -327,20 +322,8 @@ class Identifier:
     def _would_decide(self) -> list[list[Model]]:
         """The survivors of a recording, as vectors beyond it tell them apart, which are kept."""
         models = [self.models[i] for i in self.alive]
-        outcomes = Outcomes.of(models, pool_rows(self.layout, POOL, self.seed), self.options.progress)
+        outcomes = Outcomes.of(models, pool_rows(self.layout, POOL), self.options.progress)
         groups = outcomes.classes(range(len(models)))
         chosen = smallest_set(outcomes, [members[0] for members in groups])
         self.result.would_decide = [self._vector(outcomes.table[i], "would-decide") for i in chosen]
         return [[models[i] for i in members] for members in groups]
-
-
-def identify(
-    candidates: Sequence[Model],
-    ask: AskDevice,
-    options: Options,
-    structure: Structure | None = None,
-    recorded: Sequence[Vector] = (),
-    seed: int = 1,
-) -> Identification:
-    """Find the candidates that explain every answer, until they are one class of models proved equal."""
-    return Identifier(candidates, ask, options, structure, recorded, seed).run()

@@ -29,10 +29,11 @@ from smtmodel.wording import counted
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time
 ALONE = 96  # candidates that are not worth a second process
+SEED = 1  # of the vectors of a pool
 FIRST = 1000  # vectors simulated before it is seen whether there is time for the others; few take hardly less time
 
 
-def pool_rows(layout: Layout, count: int, seed: int = 1) -> Table:
+def pool_rows(layout: Layout, count: int, seed: int = SEED) -> Table:
     """Vectors to tell candidates apart with: shaped and random ones, and small cases of zero, overflow and cancelling
     with either sign."""
     return np.concatenate([_corners(layout), sample_rows(layout, count, seed)])

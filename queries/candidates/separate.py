@@ -36,7 +36,7 @@ class Separation:
 
 
 def separate(
-    candidates: Sequence[Model], options: Options, seed: int = 1, each: float = EACH, start: float | None = None
+    candidates: Sequence[Model], options: Options, each: float = EACH, start: float | None = None
 ) -> Separation:
     """Simulate first, then ask solvers about what simulation leaves together; `options.timeout` is for the whole, which
     began at `start` (time.monotonic), half of it for the simulation and what comes before, and `each` for one pair, in
@@ -53,7 +53,7 @@ def separate(
 
     kinds = unique_models(candidates, options, deadline(1 / 4))
     models = list(kinds)
-    table = pool_rows(layout_of(models[0]), POOL, seed)
+    table = pool_rows(layout_of(models[0]), POOL)
     outcomes, found.interrupted = Outcomes.until(models, table, deadline(1 / 2), options.progress, deadline(1))
     together = outcomes.classes(range(len(models)))
     classes = found.classes
@@ -109,12 +109,12 @@ def smallest_set(outcomes: Outcomes, representatives: Sequence[int]) -> list[int
     return chosen
 
 
-def single(candidates: Sequence[Model], options: Options, seed: int = 1) -> Separation:
+def single(candidates: Sequence[Model], options: Options) -> Separation:
     """The one vector of a pool with the most different outcomes; classes are candidates of one outcome."""
     start = time.monotonic()
     kinds = unique_models(candidates, options)
     models = list(kinds)
-    table = pool_rows(layout_of(models[0]), POOL, seed)
+    table = pool_rows(layout_of(models[0]), POOL)
     outcomes = Outcomes.of(models, table, options.progress)
     counts = distinct(outcomes.results.T)
     best = np.flatnonzero(counts == counts.max())

@@ -18,7 +18,7 @@ from queries.search.contradiction import SEED, contradicted, kept_bits, row_text
 from queries.search.samples import sample_rows
 from queries.search.scene import evaluate_claim
 from smtmodel.algorithms import sum_of_array
-from smtmodel.batch import evaluate_batch
+from smtmodel.batch import evaluate_models
 from smtmodel.display import exact_value, ulp_of
 from smtmodel.formats import Format
 from smtmodel.nodes import FusedSum
@@ -57,7 +57,7 @@ def _check_bound(claim: BoundClaim, claimed: str) -> None:
     )
     values = np.stack([numbers(table[:, i].copy(), fmt) for i, fmt in enumerate(layout.formats)], axis=1)
     table, values = (side[np.isfinite(values).all(axis=1)] for side in (table, values))
-    results = evaluate_batch(model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k])
+    results = evaluate_models([model], table)[0]
     for row, given, d in zip(table, values.tolist(), numbers(results, model.d).tolist(), strict=True):
         if not within_bound(claim, list(map(Fraction, given)), d):
             contradicted(claimed, row_text(layout, row.tolist()), f"{d!r}")

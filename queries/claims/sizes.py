@@ -22,7 +22,7 @@ from smtmodel.algorithms.steps import InUnit, Step, Word
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
 
 
-class DeriveWithin(Protocol):
+class Prove(Protocol):
     """A claim proved from facts, terms cut out of both, within a share of the time that is left. Raises
     UnprovedError."""
 
@@ -34,16 +34,16 @@ class DeriveWithin(Protocol):
 class Sizes:
     """The bounds of the sums of a claim; `admitted`: that the conditions on inputs hold."""
 
-    def __init__(self, question: Question, admitted: Theorem, derive: DeriveWithin) -> None:
+    def __init__(self, question: Question, admitted: Theorem, prove: Prove) -> None:
         self.question, self.claim, self.scene = question, question.claim, question.scene
-        self.admitted, self.derive = admitted, derive
+        self.admitted, self.prove = admitted, prove
 
     def numbers(self) -> Theorem:
         """That all values are numbers. Raises UnprovedError."""
         window, carrier = self.claim.shape.window, self.scene.carrier
         powers = [window.a[1] + window.b[1]] * self.claim.terms + [window.c[1]]
         facts, cuts = self._bounds([fixed.number(carrier, Fraction(2) ** power) for power in powers])
-        return self.derive("every value is a number", facts, self.question.fits, cuts, BOUND_SHARE)
+        return self.prove("every value is a number", facts, self.question.fits, cuts, BOUND_SHARE)
 
     def _bounds(self, sizes: Sequence[Fixed]) -> tuple[list[Theorem], list[Bits]]:
         """What is known of inputs and sums, and these. Raises UnprovedError.
@@ -58,7 +58,7 @@ class Sizes:
                     continue
                 number, fits = in_units(bits, fmt, self.scene.exact())
                 bound = fits & ~fixed.less(limit, magnitude(number))
-                facts.append(self.derive(f"bound of {step} of {part}", facts, bound, list(found.values()), BOUND_SHARE))
+                facts.append(self.prove(f"bound of {step} of {part}", facts, bound, list(found.values()), BOUND_SHARE))
                 found[bits.node] = bits
         return facts, list(found.values())
 

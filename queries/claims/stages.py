@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from itertools import permutations
-from typing import Protocol
 
 import numpy as np
 
 from queries.claims.nearest_sums import NearestSum, Operand
-from queries.claims.sizes import Sizes
+from queries.claims.sizes import Prove, Sizes
 from queries.proof.kernel import Theorem
 from queries.proof.ledger import UnprovedError
 from queries.proof.undecided import Question
@@ -32,15 +31,6 @@ from smtmodel.algorithms.steps import RESULT, Step, Word
 from smtmodel.batch import to_integers
 from smtmodel.decode import unpack
 from smtmodel.formats import Format
-
-
-class Prove(Protocol):
-    """A claim proved from facts, terms cut out of both, within this share of the time that is left. Raises
-    UnprovedError."""
-
-    def __call__(
-        self, what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits], share: float
-    ) -> Theorem: ...
 
 
 class Stages:

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from hypotheses.schema import Compare
 from queries.compare.observed import evaluate_vectors
 from queries.compare.steady import AGAIN, AskDevice, spread
-from queries.search.exercises import exercises
 from queries.search.problem import Problem
-from queries.search.witness import Row, _cost, _fields, _replaced, _smaller
+from queries.search.witness import Row, _cost, _fields, _replaced, _smaller, exercised, replay
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
@@ -139,21 +138,11 @@ class Pair:
     def differ(self, left: Sequence[Answer], right: Sequence[Answer]) -> NDArray[np.bool_]:
         return differing(self.problem, left, right)
 
-    def exercised(self, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], ...]]:
+    def exercised(self, rows: Sequence[Row]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """What each input exercises in the two models; nothing for a chain of instructions."""
         if self.length > self.problem.length:
             return [((), ())] * len(rows)
-        table = np.asarray(rows, dtype=np.uint64)
-        lanes = [
-            _CARRIER.lanes(np.ascontiguousarray(table[:, i]), fmt.width) for i, fmt in enumerate(self.layout.formats)
-        ]
-        found: list[list[tuple[str, ...]]] = []
-        with np.errstate(over="ignore"):
-            evaluations = self.problem.evaluate(self.layout.split(lanes))
-            for model, evaluation in zip((self.problem.left, self.problem.right), evaluations, strict=True):
-                flags = {k: to_integers(flag, len(rows)) for k, flag in exercises(model, evaluation).items()}
-                found.append([tuple(k for k, on in flags.items() if on[i]) for i in range(len(rows))])
-        return list(zip(*found, strict=True))
+        return exercised(self.problem, replay(self.problem, rows, traced=True))
 
     def kinds(self, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> list[Kind]:
         """The kind of a difference: what the inputs exercise in either model, and whether the results are NaN,

@@ -12,7 +12,7 @@ from queries.compare.devices import Answer, Answered, ComparedDevice, Comparison
 from queries.compare.neighbours import Neighbour, reproducing
 from queries.compare.rows import row_of
 from queries.search.problem import Problem
-from smtmodel.batch import evaluate_batch
+from smtmodel.batch import evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.operands import Operands, layout_of
@@ -208,18 +208,12 @@ class _Results:
         rows = {i: row for i, parts in enumerate(self.inputs) if (row := row_of(parts, layout)) is not None}
         if not rows:
             return None
-        predicted = _evaluated(model, [layout.split(row) for row in rows.values()])
+        predicted = evaluate_rows(model, [layout.split(row) for row in rows.values()])
         found: list[dict[int, bool]] = []
         for side, answers in zip(self.pair.sides, self.answers, strict=True):
             wrong = differing(Problem(model, side.model, compare=compare), predicted, [answers[i] for i in rows])
             found.append({i: not bad for i, bad in zip(rows, wrong, strict=True) if answers[i] is not None})
         return found[0], found[1]
-
-
-def _evaluated(model: Model, inputs: Sequence[Operands[int]]) -> list[Answer]:
-    scales = [[one.scale_a for one in inputs], [one.scale_b for one in inputs]] if model.scale else []
-    results = evaluate_batch(model, [x.a for x in inputs], [x.b for x in inputs], [x.c for x in inputs], *scales)
-    return [int(result) for result in results]
 
 
 def software(sides: Sequence[ComparedDevice]) -> bool:

@@ -30,7 +30,7 @@ from queries.search.samples import Table, sample_rows, tie_rows
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, any_of
-from smtmodel.batch import evaluate_batch, evaluate_models, to_integers
+from smtmodel.batch import evaluate_models, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
@@ -39,6 +39,7 @@ from smtmodel.operands import Layout, layout_of
 from smtmodel.wording import counted
 
 SAMPLES = 6144  # rows of each kind of samples
+SEED = 1  # of the samples, and of the changes tried
 CHUNK = 2048  # rows that are looked at together
 EACH = 3  # vectors for each condition, and for each change of a parameter; one for two conditions together
 ROUNDS = 3  # times that rows beside the chosen ones are looked at
@@ -91,10 +92,9 @@ class Cover:
     @property
     def results(self) -> list[int]:
         """What the unit gives, row by row."""
-        k, table = self.layout.length, np.array(self.rows, dtype=np.uint64).reshape(-1, len(self.layout.formats))
-        s = self.layout.scales
-        scales = (table[:, 2 * k + 1 : 2 * k + 1 + s], table[:, 2 * k + 1 + s :]) if s else ()
-        return [int(d) for d in evaluate_batch(self.model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k], *scales)]
+        table = np.array(self.rows, dtype=np.uint64).reshape(-1, len(self.layout.formats))
+        found: list[int] = evaluate_models([self.model], table)[0].tolist()
+        return found
 
 
 class Covering:
@@ -110,13 +110,12 @@ class Covering:
         *,
         cases: bool = True,
         samples: int = SAMPLES,
-        seed: int = 1,
     ) -> None:
         if cases and model.length > LONGEST:
             raise ParameterError("length", f"units of up to {LONGEST} products are covered, not of {model.length}")
         self.model, self.layout = model, layout_of(model)
-        self.random = np.random.default_rng(seed)
-        self.seed, self.count = seed, samples
+        self.random = np.random.default_rng(SEED)
+        self.count = samples
         given = (Change(f"{name}={value}", near) for name, value, near in neighbours(model))
         self.changes = [change for change in (given if changes is None else changes) if self._comparable(change)]
         none = np.zeros((1, len(self.layout.formats)), dtype=np.uint64)
@@ -154,10 +153,10 @@ class Covering:
     def samples(self) -> Iterator[Table]:
         """Rows of every kind, a few thousand at a time."""
         layout, fmt = self.layout, self.model.d
-        yield sample_rows(layout, self.count, self.seed)
-        yield tie_rows(layout, fmt, self.count // 2, self.seed)
+        yield sample_rows(layout, self.count, SEED)
+        yield tie_rows(layout, fmt, self.count // 2, SEED)
         for number, inputs in enumerate((Inputs(), Inputs(finite=True), Inputs(normal=True, finite=True))):
-            yield admitted_rows(layout, inputs, self.count // 2, self.seed + number)
+            yield admitted_rows(layout, inputs, self.count // 2, SEED + number)
 
     def take(self, table: Table) -> None:
         """Keep the rows that reach what is not reached often enough."""

@@ -17,7 +17,6 @@ from itertools import chain
 import numpy as np
 from pysmt.fnode import FNode
 
-from queries.equality.entire import decide_whole
 from queries.equality.matching import Matcher
 from queries.proof.confirm import confirm
 from queries.proof.cutting import Abstraction
@@ -26,7 +25,7 @@ from queries.proof.kernel import Theorem
 from queries.proof.ledger import Ledger, UnprovedError
 from queries.proof.records import Proof
 from queries.proof.same import Compared, agreed
-from queries.search.distinguish import Options, distinguish
+from queries.search.distinguish import Options, SolverFaultError, distinguish
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay, shrink
@@ -34,7 +33,7 @@ from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.wording import counted
 
-RESULT = "result"
+RESULT, WHOLE = "result", "the whole question"
 SAMPLES = 4096  # random inputs by which signals are matched
 ENOUGH = 256  # of them that count; with fewer, those that do not count are looked at as well
 SEARCH_SHARE = 0.2  # of the time that is left, for a brief search after a lemma failed
@@ -232,7 +231,32 @@ class _Prover:
         if proved is not None:
             self._agreed(self.compared, never(self.compared, differ, self.alike, proved))
         elif not self._differ_when_small():
-            decide_whole(self.proof, self.options, self._remaining())
+            self._decide_whole()
+
+    def _decide_whole(self) -> None:
+        """Asks whether the sides differ, without cut-points and without facts."""
+        compared = Compared(self.problem, maximum="select")
+        ledger, limit = Ledger(compared), self._remaining()
+
+        def ask(what: str, query: Query, count: int) -> Answer:
+            answers = self.options.ask(query, limit, what)
+            self.proof.tried += answers
+            return answers[0]
+
+        try:
+            fact = ledger.prove(WHOLE, compared.never, [ledger.admitted], [], ask, compared.symbols)
+        except UnprovedError:
+            answer = self.proof.tried[-1]
+            if answer.status != "sat":
+                return
+        else:
+            self.proof.lemmas += ledger.lemmas(fact)
+            self._agreed(compared, fact)
+            return
+        row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
+        if not replay(self.problem, [row]).differs[0]:
+            raise SolverFaultError(f"{answer} gave an input on which the two do not differ: {row}")
+        self.proof.witness, self.proof.verdict = confirmed(self.problem, shrink(self.problem, row)), "different"
 
     def _agreed(self, compared: Compared, fact: Theorem) -> None:
         self.proof.theorem, self.proof.verdict = agreed(compared, fact), "equal"

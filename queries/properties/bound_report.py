@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -28,6 +29,7 @@ from smtmodel.vectors import Vector
 LONGEST_CHAIN = 1 << 16
 SHOWN = 160  # characters of a formula up to which it is shown as proved, its terms not merged
 WINDOW = ExponentRange(min=0, max=0)
+RAISED = "x° is x, or the smallest normal number of its format where x is smaller and not zero"
 
 
 @dataclass
@@ -69,9 +71,8 @@ def find_bound(
     result = BoundResult(model, model.length * count, inputs.exponents or WINDOW, premises=premises_of(model))
     try:
         if length is None:
-            result.theorem = theorem = bound_of(model.unit, settle)
-            text = form_text(error_of(theorem))
-            result.shown = theorem if len(text) <= SHOWN else weakened(theorem, error_of(theorem).merged())
+            result.theorem = bound_of(model.unit, settle)
+            result.shown = shown(result.theorem)
         else:
             result.chain = chain_of(model.unit, settle)
             result.any = closed(result.chain)
@@ -86,6 +87,22 @@ def find_bound(
     result.near, result.tried = found.best, found.tried
     result.seconds = time.monotonic() - start
     return result
+
+
+def shown(theorem: Theorem) -> Theorem:
+    """The bound of a theorem in a form that is not too long to be read."""
+    error = error_of(theorem)
+    return theorem if len(form_text(error)) <= SHOWN else weakened(theorem, error.merged())
+
+
+def formula_of(theorem: Theorem) -> str:
+    """The bound as a formula."""
+    return f"|d - exact| <= {form_text(error_of(theorem))}"
+
+
+def conditions_of(premises: Sequence[str], formula: str) -> str:
+    """The premises of a bound, and what its formula means by x°, in words."""
+    return ", ".join([*premises, *([RAISED] if "°" in formula else [])])
 
 
 def _count(model: Model, length: int | None) -> int:
@@ -124,7 +141,7 @@ def document_of(result: BoundResult) -> dict[str, Any]:
     }  # fmt: skip
     if result.theorem is None or result.shown is None or result.number is None:
         return out
-    out["formula"] = f"|d - exact| <= {form_text(error_of(result.shown))}"
+    out["formula"] = formula_of(result.shown)
     out["terms"] = terms_json(error_of(result.theorem))
     out["window"] = {"min": result.window.min, "max": result.window.max, "bound": up_float(result.number)}
     if result.chain is not None and isinstance(result.chain.goal, Chained):

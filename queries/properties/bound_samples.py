@@ -212,11 +212,11 @@ def _best(found: Sequence[Near]) -> Near | None:
     return max(found, key=lambda near: near.ratio, default=None)
 
 
-def nearest(model: Model, error: Form, seed: int = SEED) -> Search:
+def nearest(model: Model, error: Form) -> Search:
     """Search samples and constructed inputs, then small changes of the best one. Raises FaultError if an error exceeds
     its bound."""
-    layout, rng = layout_of(model), np.random.default_rng(seed)
-    found = measured(model, error, sample_rows(layout, ROWS, seed))
+    layout, rng = layout_of(model), np.random.default_rng(SEED)
+    found = measured(model, error, sample_rows(layout, ROWS, SEED))
     found += measured(model, error, dominated(layout))
     best, tried = _best(found), len(found)
     for _ in range(CLIMBS if best is not None else 0):
@@ -226,16 +226,16 @@ def nearest(model: Model, error: Form, seed: int = SEED) -> Search:
     return Search(best, tried)
 
 
-def nearest_of_chain(model: Model, error: Form, count: int, seed: int = SEED) -> Search:
+def nearest_of_chain(model: Model, error: Form, count: int) -> Search:
     """Search chains of `count` instructions on samples and on constructed inputs, each result being the next one's
     addend. Raises FaultError if an error exceeds its bound."""
-    layout, rng, k = layout_of(model), np.random.default_rng(seed), model.length
+    layout, rng, k = layout_of(model), np.random.default_rng(SEED), model.length
     chains = max(2, min(CHAINS, WORK // (count * k)))
     single = measured(model, error_of(bound_of(model.unit)), dominated(layout, [(k,)]))
     single = [near for near in single if near.exact]
     single = sorted(single, key=lambda near: near.error / abs(near.exact), reverse=True)[:chains]
     shaped = np.array([near.row for near in single], dtype=np.uint64).reshape(len(single), len(layout.names))
-    mixed = sample_rows(layout, 2 * chains * count, seed)
+    mixed = sample_rows(layout, 2 * chains * count, SEED)
     mixed = _finite(layout, mixed[rng.permutation(len(mixed))][: chains * count]).reshape(chains, count, -1)
     steps = np.concatenate([np.repeat(shaped[:, None], count, axis=1), mixed])
     results, admitted = steps[:, 0, 2 * k], np.ones(len(steps), dtype=bool)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.properties.statements import Monotonic
-from queries.search.samples import sample_rows
+from queries.search.samples import pattern_of, sample_rows, signed
 from queries.search.witness import Row, Witness, confirmed, replay, shrink
 from smtmodel.dot import Model
 from smtmodel.formats import Format
@@ -31,6 +31,7 @@ PAIRS = 1 << 20  # products from which neighbours in value are taken
 SPREAD = 4  # binary orders of magnitude of the raised product; subnormal factors reach all of them
 NEAR = (-10, 20)  # exponents of sums
 SEEDS = 4
+FULL = 0.3  # of the other terms have all fraction bits set
 
 
 def find_fall(problem: Monotonic) -> Witness | None:
@@ -74,10 +75,10 @@ def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
         exponent = highest - np.where(scattered, bits + rng.integers(-3, 4, ROWS), distance) - scale
         left = np.clip(exponent // 2, model.a.emin, model.a.emax)
         left = np.clip(left, exponent - model.b.emax, exponent - model.b.emin)
-        columns[other] = _pattern(model.a, signs, left, rng)
-        columns[count + other] = _pattern(model.b, np.zeros(ROWS, dtype=np.int64), exponent - left, rng)
+        columns[other] = _power(model.a, left, signs, rng.random(ROWS) < FULL)
+        columns[count + other] = _power(model.b, exponent - left, None, rng.random(ROWS) < FULL)
     if k is not None:
-        columns[2 * count] = _pattern(model.c, signs, highest - distance, rng)
+        columns[2 * count] = _power(model.c, highest - distance, signs, rng.random(ROWS) < FULL)
     return np.stack(columns, axis=1)
 
 
@@ -114,7 +115,7 @@ def _carried(problem: Monotonic, rng: np.random.Generator) -> list[Table]:
             left = np.clip(exponent // 2, model.a.emin, model.a.emax)
             fraction = ((1 << min(wanted, width)) - 1 << max(width - wanted, 0)) & ((1 << model.a.fraction) - 1)
             fields = ((left + model.a.bias) << model.a.fraction) + fraction
-            columns[other] = _signed(model.a, none, np.minimum(fields, model.a.largest_field).astype(np.uint64))
+            columns[other] = signed(model.a, none, np.minimum(fields, model.a.largest_field).astype(np.uint64))
             columns[count + other] = _power(model.b, exponent - left)
     distance = _kept(model) + rng.integers(-3, 4, ROWS)
     risen = [
@@ -139,29 +140,12 @@ def _kept(model: Model) -> int:
     return min(kept, default=model.d.precision)
 
 
-def _power(fmt: Format, exponent: Lanes) -> Table:
-    """Patterns of powers of two, subnormal where the exponent requires it."""
-    return _signed(fmt, np.zeros(len(exponent), dtype=np.int64), _fields(fmt, exponent).astype(np.uint64))
-
-
-def _pattern(fmt: Format, sign: Lanes, exponent: Lanes, rng: np.random.Generator) -> Table:
-    """Patterns of powers of two, subnormal where the exponent requires it; some normal ones have all fraction bits
-    set."""
-    fields = _fields(fmt, exponent)
-    fields += np.where((exponent >= fmt.emin) & (rng.random(len(exponent)) < 0.3), (1 << fmt.fraction) - 1, 0)
-    return _signed(fmt, sign, np.minimum(fields, fmt.largest_field).astype(np.uint64))
-
-
-def _fields(fmt: Format, exponent: Lanes) -> Lanes:
-    """The exponent and fraction fields of powers of two, as integers."""
-    fields = (np.clip(exponent, fmt.emin, fmt.emax) + fmt.bias) << fmt.fraction
-    depth = np.clip(fmt.fraction - (fmt.emin - exponent), 0, max(fmt.fraction - 1, 0))
-    return np.where(exponent < fmt.emin, np.int64(1) << depth, fields) if fmt.subnormals else fields
-
-
-def _signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
-    top = sign.astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else np.uint64(0)
-    return fields << np.uint64(fmt.padding) | top
+def _power(fmt: Format, exponent: Lanes, sign: Lanes | None = None, full: Lanes | bool = False) -> Table:
+    """Patterns of powers of two, subnormal where the exponent requires it; where `full`, normal ones have all fraction
+    bits set."""
+    least = fmt.emin - fmt.fraction if fmt.subnormals else fmt.emin
+    fraction = np.where(full & (exponent >= fmt.emin), np.uint64((1 << fmt.fraction) - 1), np.uint64(0))
+    return pattern_of(fmt, 0 * exponent if sign is None else sign, np.maximum(exponent, least) + fmt.bias, fraction)
 
 
 def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Table], Lanes, Lanes]:
@@ -172,7 +156,7 @@ def _neighbours(fmt: Format, rng: np.random.Generator) -> tuple[tuple[Table, Tab
     exponent = np.clip(exponent, lowest, highest)
     power = ((exponent + fmt.bias) << fmt.fraction).astype(np.uint64)
     sign = rng.integers(0, 2, ROWS)
-    small, large = _signed(fmt, sign, power - np.uint64(1)), _signed(fmt, sign, power)
+    small, large = signed(fmt, sign, power - np.uint64(1)), signed(fmt, sign, power)
     return (np.where(sign == 0, small, large), np.where(sign == 0, large, small)), exponent, sign
 
 
@@ -192,8 +176,8 @@ def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[
     after = np.where(sign == 0, large[chosen], small[chosen])
     none = np.zeros(ROWS, dtype=np.int64)
     factors = [
-        _signed(a, sign, left[before].astype(np.uint64)), _signed(b, none, right[before].astype(np.uint64)),
-        _signed(a, sign, left[after].astype(np.uint64)), _signed(b, none, right[after].astype(np.uint64)),
+        signed(a, sign, left[before].astype(np.uint64)), signed(b, none, right[before].astype(np.uint64)),
+        signed(a, sign, left[after].astype(np.uint64)), signed(b, none, right[after].astype(np.uint64)),
     ]  # fmt: skip
     # where the smaller magnitude has the larger exponent, the other terms gain instead
     turned = (nominal[before] > nominal[after]) ^ (sign == 1)

@@ -114,6 +114,11 @@ def pattern_of(fmt: Format, sign: Lanes, exponent: Lanes, fraction: Table) -> Ta
     if fmt.subnormals:
         places = np.clip(1 - exponent, 0, fmt.fraction + 1).astype(np.uint64)
         fields = np.where(places > 0, (kept | np.uint64(1 << fmt.fraction)) >> places, fields)
+    return signed(fmt, sign, fields)
+
+
+def signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
+    """Patterns of a sign, and the exponent and fraction fields as integers."""
     top = sign.astype(np.uint64) << np.uint64(fmt.field_width) if fmt.signed else np.uint64(0)
     return fields << np.uint64(fmt.padding) | top
 

@@ -77,13 +77,18 @@ def confirmed(problem: Problem, row: Row) -> Witness | None:
     result = replay(problem, [row], traced=True)
     if not result.differs[0]:
         return None
+    (found,) = exercised(problem, result)
+    return Witness(problem.layout.split(row), int(result.left[0]), int(result.right[0]), found)
+
+
+def exercised(problem: Problem, result: Replay) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """What each input of a replay with signals exercises in the two models."""
+    count, found = len(result.left), list[list[tuple[str, ...]]]()
     with np.errstate(over="ignore"):
-        flags = tuple(
-            tuple(name for name, flag in exercises(model, evaluation).items() if to_integers(flag, 1)[0])
-            for model, evaluation in zip((problem.left, problem.right), result.evaluations, strict=True)
-        )
-    left, right = int(result.left[0]), int(result.right[0])
-    return Witness(problem.layout.split(row), left, right, (flags[0], flags[1]))
+        for model, evaluation in zip((problem.left, problem.right), result.evaluations, strict=True):
+            flags = {name: to_integers(flag, count) for name, flag in exercises(model, evaluation).items()}
+            found.append([tuple(name for name, on in flags.items() if on[i]) for i in range(count)])
+    return list(zip(*found, strict=True))
 
 
 def moved_input(problem: Problem, operands: Operands[int]) -> Operands[int]:
