@@ -8,6 +8,7 @@ from queries.compare.observed import ObservedVector
 from smtmodel import VERSION
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
+from smtmodel.operands import padded
 
 LINE = 116  # characters of a line of numbers
 
@@ -32,13 +33,13 @@ def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
         f"#define MMAPROBE_PRODUCTS {k}",
         *([f"#define MMAPROBE_SCALES {s}"] if s else []),
     ]
-    lines += _table("a", model.a.width, [_filled(row.vector.operands.a, k) for row in rows], k, model.a.name)
-    lines += _table("b", model.b.width, [_filled(row.vector.operands.b, k) for row in rows], k, model.b.name)
-    lines += _table("c", model.c.width, [[row.vector.operands.c] for row in rows], 0, model.c.name)
+    given = [padded(row.vector.operands, model) for row in rows]
+    lines += _table("a", model.a.width, [one.a for one in given], k, model.a.name)
+    lines += _table("b", model.b.width, [one.b for one in given], k, model.b.name)
+    lines += _table("c", model.c.width, [[one.c] for one in given], 0, model.c.name)
     if model.scale is not None:
         for side in ("scale_a", "scale_b"):
-            given = [_filled(getattr(row.vector.operands, side), s) for row in rows]
-            lines += _table(side, model.scale.width, given, s, model.scale.name)
+            lines += _table(side, model.scale.width, [getattr(one, side) for one in given], s, model.scale.name)
     results = [[row.predicted if row.vector.d is None else row.vector.d] for row in rows]
     lines += _table("d", model.d.width, results, 0, _result_note(model))
     return ("\n".join([*lines, "#endif"]) + "\n").encode(), ""
@@ -46,11 +47,6 @@ def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
 
 def _result_note(model: Model) -> str:
     return model.d.name + ("" if model.nan is not None else "; any NaN for a NaN")
-
-
-def _filled(side: Sequence[int], count: int) -> list[int]:
-    """A vector's patterns, filled up with zeros for missing trailing products."""
-    return [*side, *[0] * (count - len(side))]
 
 
 def _table(name: str, width: int, table: Sequence[Sequence[int]], count: int, note: str) -> list[str]:

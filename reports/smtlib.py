@@ -10,7 +10,7 @@ from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
-from smtmodel.operands import layout_of
+from smtmodel.operands import layout_of, padded
 
 OBSERVED, WRONG = "observed", "wrong"
 LAST_CHECK = "(check-sat)"  # the end of the text of a Query
@@ -42,11 +42,7 @@ def _definition(model: Model) -> str:
 def _scope(row: ObservedVector) -> str:
     vector, model = row.vector, row.model
     layout = layout_of(model)
-    operands = vector.operands
-    values = [
-        *_padded(operands.a, model.length), *_padded(operands.b, model.length), operands.c,
-        *_padded(operands.scale_a, model.scales), *_padded(operands.scale_b, model.scales),
-    ]  # fmt: skip
+    values = padded(vector.operands, model).every
     fixed = [
         f"(= {symbol} #b{value:0{fmt.width}b})"
         for symbol, value, fmt in zip(layout.names, values, layout.formats, strict=True)
@@ -62,7 +58,3 @@ def _scope(row: ObservedVector) -> str:
         "(pop 1)",
     ]
     return "\n".join(lines)
-
-
-def _padded(side: tuple[int, ...], length: int) -> tuple[int, ...]:
-    return side + (0,) * (length - len(side))

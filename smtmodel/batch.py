@@ -41,15 +41,15 @@ def evaluate_lanes(
 
 
 def _operands(
-    model: Model, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None, scale_b: Patterns | None
+    model: Model, a: Patterns, b: Patterns, c: Patterns, *scales: Patterns | None
 ) -> tuple[list[Bits], list[Bits], Bits, list[Bits], list[Bits]]:
     def columns(table: Patterns | None, fmt: Format | None) -> list[Bits]:
         if table is None or fmt is None:
             return []
         return [_lanes(table[:, k], fmt.width) for k in range(table.shape[1])]
 
-    factors = columns(scale_a, model.scale), columns(scale_b, model.scale)
-    return columns(a, model.a), columns(b, model.b), _lanes(c, model.c.width), *factors
+    scale_a, scale_b = (columns(side, model.scale) for side in scales or (None, None))
+    return columns(a, model.a), columns(b, model.b), _lanes(c, model.c.width), scale_a, scale_b
 
 
 def _lanes(patterns: Patterns, width: int) -> Bits:
@@ -78,18 +78,23 @@ def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, sc
 def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
     """The results of several models of one signature, shape (models, vectors), on flat rows of shape (vectors, columns
     of their layout); what the models do alike is done once."""
-    k, s = models[0].length, models[0].scales
     out = np.empty((len(models), len(table)), dtype=np.uint64)
     for start in range(0, len(table), SHARED_CHUNK):
         part = table[start : start + SHARED_CHUNK]
-        scales = (part[:, 2 * k + 1 : 2 * k + 1 + s], part[:, 2 * k + 1 + s :]) if s else (None, None)
-        operands = _operands(models[0], part[:, :k], part[:, k : 2 * k], part[:, 2 * k], *scales)
+        operands = _operands(models[0], *sides_of(models[0], part))
         memo: Memo = {}
         with np.errstate(over="ignore"):
             for index, model in enumerate(models):
                 found = evaluate(model, *operands, memo=memo, traced=False).d
                 out[index, start : start + len(part)] = to_integers(found, len(part))
     return out
+
+
+def sides_of(model: Model, table: Patterns) -> tuple[Patterns, ...]:
+    """The inputs of `evaluate_batch` from flat rows, shape (vectors, columns of the layout)."""
+    k = model.length
+    a, b, c, *scales = np.split(table, [k, 2 * k, 2 * k + 1, 2 * k + 1 + model.scales], axis=1)
+    return a, b, c[:, 0], *(scales if model.scales else ())
 
 
 def to_integers(value: Bits | Bit, count: int) -> Patterns:

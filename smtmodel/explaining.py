@@ -19,7 +19,7 @@ from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of,
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Gate, GridSum, Node, Product, Round, Scale, Sum
 from smtmodel.nodes.node import walk
-from smtmodel.operands import Operands, layout_of
+from smtmodel.operands import Operands, layout_of, padded
 from smtmodel.trace import Name, Part, Stage, Visit
 
 RUNNING = ("addend", "acc")  # what signals call a result that comes in
@@ -148,10 +148,7 @@ class _Explainer:
         return Explanation(self.model, self.operands, inputs, tuple(products), tuple(self.steps), result, self.facts)
 
     def _inputs(self) -> dict[str, Input]:
-        operands, layout = self.operands, layout_of(self.model)
-        sides = ((operands.a, self.model.length), (operands.b, self.model.length), ((operands.c,), 1),
-                 (operands.scale_a, self.model.scales), (operands.scale_b, self.model.scales))  # fmt: skip
-        row = [pattern for side, count in sides for pattern in (*side, *[0] * (count - len(side)))]
+        layout, row = layout_of(self.model), padded(self.operands, self.model).every
         flushing = {node.operand for node in walk(self.model.unit.result)
                     if isinstance(node, Element) and node.subnormals != "keep"}  # fmt: skip
         found = {}

@@ -7,16 +7,15 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from smtmodel.algebra import Bit, Bits, constant
-from smtmodel.batch import evaluate_lanes
+from smtmodel.batch import evaluate_lanes, tables
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.limbs import LIMB, limbs_of
 from smtmodel.decode import Unpacked, unpack
 from smtmodel.dot import Evaluation, Model
 from smtmodel.formats import Format
-from smtmodel.operands import Operands
+from smtmodel.operands import Operands, padded
 from smtmodel.trace import Kind, Name, Part, Signal, Stage, Trace
 
 _CARRIER = ArrayCarrier()  # constants fold before it is asked
@@ -73,13 +72,7 @@ def integer(value: Bits | Bit) -> int:
 
 def evaluate_one(model: Model, operands: Operands[int]) -> Evaluation:
     """The evaluation of one input with its signals; missing trailing products, and their scale factors, are zero."""
-
-    def lane(side: Sequence[int], length: int) -> NDArray[np.uint64]:
-        return np.array([[*side, *[0] * (length - len(side))]], dtype=np.uint64)
-
-    a, b = (lane(side, model.length) for side in (operands.a, operands.b))
-    scales = [lane(side, model.scales) if model.scales else None for side in (operands.scale_a, operands.scale_b)]
-    return evaluate_lanes(model, a, b, np.array([operands.c], dtype=np.uint64), *scales)
+    return evaluate_lanes(model, *tables(model, [padded(operands, model)]))
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,17 @@ def unpadded(operands: Operands[int]) -> Operands[int]:
     return replace(operands, a=operands.a[:length], b=operands.b[:length])
 
 
+def padded(operands: Operands[int], shape: Model | Layout) -> Operands[int]:
+    """The same input with zeros for missing trailing products, and for their scale factors."""
+
+    def filled(side: tuple[int, ...], count: int) -> tuple[int, ...]:
+        return (*side, *[0] * (count - len(side)))
+
+    a, b = (filled(side, shape.length) for side in (operands.a, operands.b))
+    scales = (filled(side, shape.scales) for side in (operands.scale_a, operands.scale_b))
+    return Operands(a, b, operands.c, *scales)
+
+
 @dataclass(frozen=True)
 class Layout:
     """The shape of an input: how many products and scale factors, and the format of each position of a row."""

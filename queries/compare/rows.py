@@ -20,7 +20,7 @@ from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.operands import Layout, Operands, layout_of
+from smtmodel.operands import Layout, Operands, layout_of, padded
 from smtmodel.unit import Memo
 from smtmodel.vectors import Vector, read_vectors
 
@@ -53,13 +53,11 @@ def _sampled(layout: Layout, count: int, seed: int) -> Iterator[Row]:
 
 def row_of(operands: Operands[int], layout: Layout) -> Row | None:
     """The row of an input of any length; None if it has more products than the layout."""
-    sides, count = [], layout.length
-    for side, size in ((operands.a, count), (operands.b, count), (operands.scale_a, layout.scales),
-                       (operands.scale_b, layout.scales)):  # fmt: skip
-        if any(side[size:]) and size == count:
-            return None
-        sides.append((*side[:size], *[0] * (size - len(side))))
-    return (*sides[0], *sides[1], operands.c, *sides[2], *sides[3])
+    k, s = layout.length, layout.scales
+    if any(operands.a[k:]) or any(operands.b[k:]):
+        return None
+    a, b, *scales = operands.a[:k], operands.b[:k], operands.scale_a[:s], operands.scale_b[:s]
+    return padded(Operands(a, b, operands.c, *scales), layout).every
 
 
 def fits(vector: Vector, model: Model) -> bool:

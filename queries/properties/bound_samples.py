@@ -16,7 +16,7 @@ from queries.properties.bound import bound_of, error_of
 from queries.search.contradiction import row_text
 from queries.search.samples import Table, pattern_of, sample_rows
 from smtmodel.algebra import constant
-from smtmodel.batch import evaluate_lanes, to_integers
+from smtmodel.batch import evaluate_lanes, sides_of, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
 from smtmodel.display import exact_value
@@ -147,9 +147,7 @@ _CARRIER = ArrayCarrier()
 def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """The result of each row, and the rows that a bound covers: no value is infinite, a NaN, or as large as its format
     can hold, so that no rounding has overflowed and no product has reached its limit."""
-    k, s = model.length, model.scales
-    scales = (table[:, 2 * k + 1 : 2 * k + 1 + s], table[:, 2 * k + 1 + s :]) if s else (None, None)
-    found = evaluate_lanes(model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k], *scales)
+    found = evaluate_lanes(model, *sides_of(model, table))
     out = np.ones(len(table), dtype=bool)
     for visit in found.trace.visits:
         out &= ~_beyond(visit, len(table))
