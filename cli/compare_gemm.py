@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.compare_text import Report, operands_json
+from cli.compare_text import Report
 from cli.options import progress, say
 from cli.simulate import load_matrix, numbers_fault
 from smtmodel.display import value_text
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.nodes.node import walk
-from smtmodel.vectors import to_hex
+from smtmodel.vectors import operands_json, to_hex
 
 PLANS = 4  # plans with the same result that are listed
 
@@ -266,4 +266,4 @@ def _element(one: Element | None, pair: Pair) -> dict[str, Any] | None:
 
 def _dot(matrices: Matrices, element: Element, pair: Pair) -> dict[str, Any]:
     operands = matrices.dot(element, pair.left.model)
-    return {"row": element.row, "column": element.column, **operands_json(operands, pair)}
+    return {"row": element.row, "column": element.column, **operands_json(operands, pair.left.model)}

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from cli.explain import neighbour_json
 from cli.options import say
-from cli.show import show_operands
-from smtmodel.display import value_text
-from smtmodel.formats import Format
-from smtmodel.vectors import to_hex
+from cli.show import result_text, show_operands
+from smtmodel.vectors import operands_json, to_hex
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -151,7 +149,7 @@ class Report:
         say(f"difference {index + 1}: {how}")
         show_operands(pair.left.model, parts)
         for word, side, d in zip(("first", "second"), pair.sides, (difference.left, difference.right), strict=True):
-            say(f"  {word:>6} gives {_result(d, side.model.d)}")
+            say(f"  {word:>6} gives {result_text(d, side.model.d)}")
         if difference.exercises:
             say(f"  exercises: {', '.join(difference.exercises)}")
         if difference.instruction is None:
@@ -204,7 +202,7 @@ class Report:
                 say(f"{word}: {', '.join(one.question.id for one in rest)}")
 
     def _show_contradiction(self, one: Contradiction) -> None:
-        answers = ", ".join(_result(d, one.side.model.d) for d in one.answers if d is not None)
+        answers = ", ".join(result_text(d, one.side.model.d) for d in one.answers if d is not None)
         say(f"{one.side.name} contradicts itself: {answers} for one input")
         show_operands(one.side.model, one.operands)
 
@@ -273,7 +271,7 @@ class Report:
         sides = zip(("first", "second"), pair.sides, (difference.left, difference.right), strict=True)
         return {
             "vector": None if vector is None else vector.to_json(),
-            "operands": operands_json(difference.operands, pair),
+            "operands": operands_json(difference.operands, pair.left.model),
             "results": {word: to_hex(d, side.model.d) for word, side, d in sides},
             "exercises": difference.exercises,
             "terms": _terms(difference.operands),
@@ -286,30 +284,12 @@ class Report:
         }
 
 
-def operands_json(operands: Operands[int], pair: Pair) -> dict[str, Any]:
-    """An input of any length as bit patterns."""
-    model = pair.left.model
-    found: dict[str, Any] = {
-        "a": [to_hex(x, model.a) for x in operands.a],
-        "b": [to_hex(x, model.b) for x in operands.b],
-        "c": to_hex(operands.c, model.c),
-    }
-    if model.scale is not None:
-        found["scale_a"] = [to_hex(x, model.scale) for x in operands.scale_a]
-        found["scale_b"] = [to_hex(x, model.scale) for x in operands.scale_b]
-    return found
-
-
 def _terms(operands: Operands[int]) -> int:
     return sum(1 for x, y in zip(operands.a, operands.b, strict=True) if x or y) + (operands.c != 0)
 
 
 def _all(count: int) -> str:
     return "the one answer" if count == 1 else f"all {counted(count, 'answer')}"
-
-
-def _result(d: int, fmt: Format) -> str:
-    return f"{to_hex(d, fmt)}  {value_text(d, fmt)}"
 
 
 def _supports(sides: tuple[Support, ...]) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
     """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
     tiles) for the matrices A, B and C. Raises InputError."""
-    from smtmodel.display import value_text
+    from cli.show import result_text
     from smtmodel.dot import Model
     from smtmodel.losses import losses
     from smtmodel.plans.lowering import unit_of_plan
@@ -45,7 +45,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
         return
     click.echo(f"{name}: element {element}, K = {model.length}")
     _show(found, len(steps))
-    click.echo(f"d = {to_hex(result, model.d)}  {value_text(result, model.d)}")
+    click.echo(f"d = {result_text(result, model.d)}")
 
 
 def _show(found: list[Loss], count: int) -> None:

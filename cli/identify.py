@@ -468,9 +468,7 @@ def _show(
     failure: MmaprobeError | None,
 ) -> None:  # fmt: skip
     from cli.build import say_gpus, say_names, some_of
-    from cli.show import show_operands
-    from smtmodel.display import value_text
-    from smtmodel.vectors import to_hex
+    from cli.show import result_text, show_operands
 
     say(
         f"{counted(found.candidates, 'candidate')}, {counted(len(found.questions), 'question')}, "
@@ -482,14 +480,13 @@ def _show(
         say(f"the device contradicts itself on {vector.id}")
         show_operands(vector.model, vector.operands)
         for text, d in (("it gave", first), ("and then", second)):
-            say(f"  {text} {to_hex(d, vector.model.d)}  {value_text(d, vector.model.d)}")
+            say(f"  {text} {result_text(d, vector.model.d)}")
     if found.verdict == "no candidate":
         say("no candidate fits")
         if found.killer is not None:
             vector = found.killer.vector
             show_operands(vector.model, vector.operands)
-            say(f"  the device gives {to_hex(found.killer.answer, vector.model.d)}  "
-                f"{value_text(found.killer.answer, vector.model.d)}")  # fmt: skip
+            say(f"  the device gives {result_text(found.killer.answer, vector.model.d)}")
         for model, agreed in found.nearest:
             say(f"  nearest: {model.reference} explains {agreed} of {len(found.questions)} answers")
         for line in _other_formats(family):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from queries.plans.library import Mapped, Mapper
     from queries.plans.rules import Shape
     from queries.search.distinguish import Options
+    from smtmodel.plans import Plan
     from smtmodel.tiles import Matrix
 
 LISTED = 3  # shapes that are listed
@@ -37,12 +39,7 @@ def map_gemm(
     progress("")
     found = mapper.found
     _show(found, time.monotonic() - start)
-    if save is not None and found.plans:
-        from smtmodel.files import write_whole
-        from smtmodel.plans.plantext import plan_text
-
-        write_whole(save, plan_text(found.plans[0]))
-        say(f"saved: {save}: {found.plans[0].reference}")
+    _save(save, found.plans)
     if as_json:
         print_json(_document(name, found, failure, time.monotonic() - start))
     if failure is not None:
@@ -126,11 +123,7 @@ def plans_of_files(files: str, formats: str, save: Path | None, options: Options
         say(f"no plan tried gives all of the {found.looked} elements looked at{best}")
     looked = f"{counted(found.tried, 'plan')} tried at K = {asked.length}, {counted(found.looked, 'element')} looked at"
     say(f"{looked}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
-    if save is not None and found.plans:
-        from smtmodel.files import write_whole
-
-        write_whole(save, plan_text(found.plans[0]))
-        say(f"saved: {save}: {found.plans[0].reference}")
+    _save(save, found.plans)
     if as_json:
         print_json({
             "schema": 1, "files": [str(path) for path in paths], "length": asked.length,
@@ -139,6 +132,16 @@ def plans_of_files(files: str, formats: str, save: Path | None, options: Options
             "best_agrees": found.most, "seconds": round(time.monotonic() - start, 3),
         })  # fmt: skip
     sys.exit(0 if found.plans else 1)
+
+
+def _save(path: Path | None, plans: Sequence[Plan]) -> None:
+    """Write the first of the plans."""
+    from smtmodel.files import write_whole
+    from smtmodel.plans.plantext import plan_text
+
+    if path is not None and plans:
+        write_whole(path, plan_text(plans[0]))
+        say(f"saved: {path}: {plans[0].reference}")
 
 
 def _sides(text: str) -> tuple[int, int]:

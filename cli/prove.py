@@ -206,8 +206,7 @@ def _is_zero(line: str) -> bool:
 def show_witness(proof: dict[str, Any]) -> None:
     """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
     the first side's are printed, and no zeros that both sides have."""
-    from cli.show import operand_lines
-    from smtmodel.display import value_text
+    from cli.show import operand_lines, result_text
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import vector_of
 
@@ -224,4 +223,4 @@ def show_witness(proof: dict[str, Any]) -> None:
         for name in sorted(shown.keys() - lines.keys()):
             say(f"  {name:>4} = 0")
         shown = lines
-        say(f"  {label:>{width}} gives {result}  {value_text(int(result, 16), model.d)}")
+        say(f"  {label:>{width}} gives {result_text(int(result, 16), model.d)}")

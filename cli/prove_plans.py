@@ -98,9 +98,7 @@ def _show(document: dict[str, Any], proof: PlanProof) -> None:
 
 
 def _show_witness(proof: PlanProof) -> None:
-    from cli.show import show_operands
-    from smtmodel.display import value_text
-    from smtmodel.vectors import to_hex
+    from cli.show import result_text, show_operands
 
     problem, witness = proof.problem, proof.witness
     assert problem is not None
@@ -110,4 +108,4 @@ def _show_witness(proof: PlanProof) -> None:
     names = [plan.reference for plan in (proof.left, proof.right)]
     width = max(map(len, names))
     for name, (model, result) in zip(names, sides, strict=True):
-        say(f"  {name:>{width}} gives {to_hex(result, model.d)}  {value_text(result, model.d)}")
+        say(f"  {name:>{width}} gives {result_text(result, model.d)}")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from queries.compare.observed import ObservedVector
     from queries.search.answer import Answered, PairAnswer
     from smtmodel.dot import Model
+    from smtmodel.formats import Format
     from smtmodel.operands import Operands
 
 ONE_SIGN = ", all inputs non-negative"  # of a restricted query
@@ -83,6 +84,11 @@ def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
     }
 
 
+def result_text(d: int, fmt: Format) -> str:
+    """A result as a pattern and as a number."""
+    return f"{to_hex(d, fmt)}  {value_text(d, fmt)}"
+
+
 def show_vector(question: Question, vector: Vector) -> None:
     """Print the inputs, then each prediction and the hardware known to agree with it."""
     show_operands(vector.model, vector.operands)
@@ -92,7 +98,7 @@ def show_vector(question: Question, vector: Vector) -> None:
         fmt = question.models[name].d
         devices = [device for device, seen in question.observed.items() if seen == name]
         tail = f"   <- {', '.join(devices)}" if devices else ""
-        say(f"  {name:>{width}} gives {text}  {value_text(int(text, 16), fmt)}{tail}")
+        say(f"  {name:>{width}} gives {result_text(int(text, 16), fmt)}{tail}")
     if vector.extra.get("exercises"):
         say(f"  exercises: {', '.join(vector.extra['exercises'])}")
 

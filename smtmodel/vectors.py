@@ -53,16 +53,23 @@ class Vector:
             out["id"] = self.id
         if model.reference:
             out["model"] = model.reference
-        parts = self.operands
-        out["a"] = [to_hex(x, model.a) for x in parts.a]
-        out["b"] = [to_hex(x, model.b) for x in parts.b]
-        out["c"] = to_hex(parts.c, model.c)
-        if model.scale is not None:
-            out["scale_a"] = [to_hex(x, model.scale) for x in parts.scale_a]
-            out["scale_b"] = [to_hex(x, model.scale) for x in parts.scale_b]
+        out |= operands_json(self.operands, model)
         if self.d is not None:
             out["d"] = to_hex(self.d, model.d)
         return out | self.extra
+
+
+def operands_json(operands: Operands[int], model: Model) -> dict[str, Any]:
+    """An input of any length as bit patterns."""
+    out: dict[str, Any] = {
+        "a": [to_hex(x, model.a) for x in operands.a],
+        "b": [to_hex(x, model.b) for x in operands.b],
+        "c": to_hex(operands.c, model.c),
+    }
+    if model.scale is not None:
+        out["scale_a"] = [to_hex(x, model.scale) for x in operands.scale_a]
+        out["scale_b"] = [to_hex(x, model.scale) for x in operands.scale_b]
+    return out
 
 
 def to_hex(pattern: int, fmt: Format) -> str:
