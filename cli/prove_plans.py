@@ -48,6 +48,7 @@ def run_plans(
 
 
 def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:
+    from queries.proof.records import confirmations_of
     from queries.properties.report import proof_json
     from smtmodel.vectors import Vector, to_hex
 
@@ -56,7 +57,6 @@ def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> d
         problem = proof.problem
         results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
         vector = {**Vector(problem.left, problem.whole(witness.operands)).to_json(), "results": results}
-    confirmed = all(one.confirmations for one in proofs)
     return {
         "schema": 1,
         "property": "equal",
@@ -68,8 +68,8 @@ def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> d
         "length": length,
         "multiples": None if ground is None else ground.multiples or None,
         "rules": [] if ground is None else list(ground.lines()),
-        "engines": sorted({engine for one in proofs for engine in one.engines}),
-        "confirmed_by": sorted({name for one in proofs for name in one.confirmations}) if confirmed else [],
+        "engines": sorted({engine for proof in proofs for engine in proof.engines}),
+        "confirmed_by": confirmations_of(proofs),
         "proofs": [proof_json(one) for one in proofs],
         "unanswered": proof.tried,
         "vector": vector,

@@ -178,6 +178,7 @@ def prove(
     """
     from cli.options import parse_inputs
     from hypotheses.properties import Property
+    from queries.proof.records import confirmations_of
     from queries.properties.proving import proofs_of, verdict_on
     from queries.properties.statements import problems_of
     from queries.search.problem import Problem
@@ -210,14 +211,12 @@ def prove(
     difference = None
     if shown is not None and shown.witness is not None:
         difference = _difference(shown.problem, shown.witness)
-    lemmas = [proof for proof in proofs if proof.lemmas]
-    confirmed = bool(lemmas) and all(proof.confirmations for proof in lemmas)
     return Proved(
         property,
         verdict_on(property, proofs),
         difference,
         tuple(sorted({engine for proof in proofs for engine in proof.engines})),
-        tuple(sorted({name for proof in proofs for name in proof.confirmations})) if confirmed else (),
+        tuple(confirmations_of(proofs)),
         sum(proof.seconds for proof in proofs),
         rules=tuple(proof.why for proof in proofs if proof.why),
         tried=tuple(str(answer) for proof in proofs for answer in proof.tried if answer.status == "unknown"),
@@ -274,6 +273,7 @@ def _difference(problem: Problem, witness: Witness) -> Difference:
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
     from queries.plans.equal import prove_plans
+    from queries.proof.records import confirmations_of
 
     proof = prove_plans(left, right, length, options, confirm)
     difference = None
@@ -281,13 +281,12 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
         problem, whole = proof.problem, proof.problem.whole(proof.witness.operands)
         difference = Difference(case_of(problem.left, whole), case_of(problem.right, whole))
     ground = proof.ground
-    confirmed = all(one.confirmations for one in proof.proofs)
     return Proved(
         "equal",
         proof.verdict,
         difference,
         tuple(sorted({engine for one in proof.proofs for engine in one.engines})),
-        tuple(sorted({name for one in proof.proofs for name in one.confirmations})) if confirmed else (),
+        tuple(confirmations_of(proof.proofs)),
         proof.seconds,
         () if ground is None else tuple(ground.lines()),
         None if ground is None else ground.multiples or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -85,6 +86,10 @@ class Proof:
     @property
     def confirmations(self) -> list[str]:
         """The engines that confirmed every lemma; empty if one lemma was not confirmed."""
-        if not self.lemmas or any(lemma.confirmed is None for lemma in self.lemmas):
-            return []
-        return sorted({f"{c.engine} {c.version}" for lemma in self.lemmas if (c := lemma.confirmed) is not None})
+        return confirmations_of([self])
+
+
+def confirmations_of(proofs: Sequence[Proof]) -> list[str]:
+    """The engines that confirmed every lemma of proofs; empty if one lemma was not confirmed."""
+    found = [lemma.confirmed for proof in proofs for lemma in proof.lemmas]
+    return sorted({f"{one.engine} {one.version}" for one in found if one is not None}) if None not in found else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from queries.proof.records import Proof
+from queries.proof.records import Proof, confirmations_of
 from queries.properties.proving import verdict_on
 from queries.search.problem import Problem
 from queries.search.witness import moved_input
@@ -20,8 +20,6 @@ def proof_key(problems: Sequence[Problem], wanted: str, confirm: bool) -> str:
 
 def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
     """The document that `prove --json` prints for proofs of the property `wanted`."""
-    lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
-    confirmed = all(proof.confirmations for proof in proofs if proof.lemmas) and bool(lemmas)
     return {
         "schema": 1,
         "property": wanted,
@@ -29,7 +27,7 @@ def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
         "interrupted": any(proof.interrupted for proof in proofs),
         "seconds": round(sum(proof.seconds for proof in proofs), 3),
         "engines": sorted({engine for proof in proofs for engine in proof.engines}),
-        "confirmed_by": sorted({e for proof in proofs for e in proof.confirmations}) if confirmed else [],
+        "confirmed_by": confirmations_of(proofs),
         "proofs": [proof_json(proof) for proof in proofs],
     }
 
