@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from queries.compare.steady import AGAIN, Answered, ContradictionError, same_answer, spread
@@ -161,9 +160,7 @@ class AnswersFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stream.close()
         if self._new and not self._cut:
             self.path.unlink(missing_ok=True)
