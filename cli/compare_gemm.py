@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from cli.compare_text import Report
 from cli.options import progress, say
-from cli.simulate import load_matrix, numbers_fault
+from cli.simulate import load_matrix, of_file
 from smtmodel.display import value_text
-from smtmodel.errors import InputError, ParameterError
+from smtmodel.errors import InputError
 from smtmodel.nodes.node import walk
 from smtmodel.vectors import operands_json, to_hex
 
@@ -207,10 +207,8 @@ def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Ma
 def _patterns(path: Path, fmt: Format, convert: Any) -> NDArray[Any]:
     from smtmodel.numbers import from_numbers
 
-    try:
+    with of_file(str(path)):
         patterns = from_numbers(load_matrix(path), fmt, convert)
-    except ParameterError as error:
-        raise InputError(numbers_fault(error), str(path)) from None
     if patterns.ndim != 2 or (patterns.size and int(patterns.max()) >> fmt.width):
         raise InputError(f"a matrix of {fmt.name} is needed ({fmt.width} bits), not {patterns.ndim} axes", str(path))
     return patterns

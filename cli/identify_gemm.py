@@ -90,7 +90,7 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
 def plans_of_files(files: str, formats: str, save: Path | None, options: Options, as_json: bool) -> NoReturn:
     """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy, and end with the exit code. Raises
     MmaprobeError."""
-    from cli.simulate import load_matrix, numbers_fault
+    from cli.simulate import load_matrix, of_file
     from queries.plans.results import plans_of_product
     from smtmodel.numbers import from_numbers
     from smtmodel.plans.plantext import plan_text
@@ -108,10 +108,8 @@ def plans_of_files(files: str, formats: str, save: Path | None, options: Options
     kinds = [asked.a, asked.b, *([asked.c] if asked.addend else []), asked.d]
     sides = []
     for path, table, fmt in zip(paths, tables, kinds, strict=True):
-        try:
+        with of_file(str(path), converts="a file in that format"):
             sides.append(from_numbers(table, fmt))
-        except ParameterError as error:
-            raise InputError(numbers_fault(error, "a file in that format"), str(path)) from None
     a, b, *c, d = sides
     seconds = options.timeout or FILES_SECONDS
     found = plans_of_product(asked, a, b, c[0] if c else None, d, progress, seconds)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from queries.plans.mapping import PlanMap
     from smtmodel.dot import Model
-    from smtmodel.errors import ParameterError
     from smtmodel.plans import Plan
 
 
@@ -141,7 +140,7 @@ def _product(
     formats = (model.a, model.b, model.c)
     sides = []
     for file, matrix, fmt in zip(files, matrices, formats, strict=False):
-        with _of(file):
+        with of_file(file):
             sides.append(from_numbers(matrix, fmt, convert))
 
     def report(done: int, total: int) -> None:
@@ -150,13 +149,13 @@ def _product(
     addend = sides[2] if len(sides) == 3 else None
     if (scale := model.scale) is not None:
         for key, side in factors.items():
-            with _of(f"--{key.replace('_', '-')}"):
+            with of_file(f"--{key.replace('_', '-')}"):
                 factors[key] = None if side is None else from_numbers(side, scale)
 
     def multiply(own: Model | Plan) -> NDArray[Any]:
         return simulate(sides[0], sides[1], addend, own, engine=engine, threads=threads, progress=report, **factors)
 
-    with _of(", ".join(files), "A and B", "C"):
+    with of_file(", ".join(files), "A and B", "C"):
         if isinstance(how, PlanMap) and sides[0].ndim == sides[1].ndim == 2:
             out = how.product(Shape(sides[0].shape[0], sides[1].shape[1], sides[0].shape[1]), multiply)
         else:
@@ -166,9 +165,9 @@ def _product(
 
 
 @contextmanager
-def _of(place: str, *parameters: str) -> Iterator[None]:
+def of_file(place: str, *parameters: str, converts: str = "--convert") -> Iterator[None]:
     """Replaces a ParameterError (if `parameters` are given, only of one of these) by an InputError that names the file
-    or files."""
+    or files. `converts`: what would convert its numbers."""
     from smtmodel.errors import InputError, ParameterError
 
     try:
@@ -176,12 +175,8 @@ def _of(place: str, *parameters: str) -> Iterator[None]:
     except ParameterError as error:
         if parameters and error.parameter not in parameters:
             raise
-        raise InputError(numbers_fault(error), place) from None
-
-
-def numbers_fault(error: ParameterError, option: str = "--convert") -> str:
-    """The error message for the numbers of a file, with the option (`option`) that converts them."""
-    return str(error).removeprefix("dtype: ").replace("(convert)", f"({option})")
+        message = str(error).removeprefix("dtype: ").replace("(convert)", f"({converts})")
+        raise InputError(message, place) from None
 
 
 def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:
