@@ -326,6 +326,6 @@ def test_without_scripts_everything_is_there(chromium: Any, page: Path) -> None:
     shown = context.new_page()
     shown.goto(page.as_uri())
     assert shown.locator("button:visible").count() == 0
-    assert shown.locator("section").count() == 10
+    assert shown.locator("section").count() == 11
     assert shown.locator("figure svg").count() >= 6
     context.close()
