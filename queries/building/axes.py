@@ -450,7 +450,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
         for tried, zeros in product(signs(choices), GATED):
             yield replace(tried, zeros=zeros)
 
-    return [signs, positive, last, negated, gated, floored, everything]
+    return [signs, positive, last, negated, floored, gated, everything]
 
 
 def end_tiers(asked: Signature) -> list[Tier]:
