@@ -27,7 +27,7 @@ WIDE = "f64"  # the format of sums of more bits than the result has
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
 APART = 4  # roles whose products are rounded or not, each by itself
-FEWER = range(4)  # bits beyond a format's that a sum which seems exact might be cut to
+FEWER = range(9)  # bits beyond a format's that a sum which seems exact might be cut to
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
