@@ -415,11 +415,13 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
     begins: Sequence[Start | None] = (None, "zero", "first") if {"binary", "fused"} & set(kinds) else (None,)
 
     def signs(choices: Choices) -> Iterator[Choices]:
+        choices = replace(with_negated(choices, frozenset()), positive_zeros=False, zeros="")
         for sign, start in product(SIGNS, begins):
             tried = choices.with_hows({place: replace(how, zero=sign) for place, how in choices.hows().items()})
             yield tried if start is None else replace(tried, start=start)
 
     def last(choices: Choices) -> Iterator[Choices]:
+        choices = replace(with_negated(choices, frozenset()), positive_zeros=False, zeros="")
         hows = choices.hows().items()
         for one, other, start in product(SIGNS, SIGNS, begins):
             apart = {place: replace(how, zero=one if place == choices.last else other) for place, how in hows}
