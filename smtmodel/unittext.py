@@ -122,7 +122,7 @@ class _Writer:
                 changed = _changed(node, ("normalised", "limit"))
                 return f"product({', '.join([left, right, *changed])})" if changed else f"{left} * {right}"
             case Gate():
-                return f"gate({self._node(node.term)}, {'-' if node.negative else '+'}0)"
+                return f"gate({self._node(node.term)}, {'-' if node.minus_zero else '+'}0)"
             case ExactSum():
                 return f"exact({', '.join(map(self._node, node.items))})"
             case FusedSum():

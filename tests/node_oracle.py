@@ -317,7 +317,7 @@ class Evaluation:
     def gate(self, node: Gate, loops: Loops) -> Value:
         factors = [self.value(x, loops) for x in node.term.operands]
         if any(x.kind == "finite" and not x.exact for x in factors):
-            return Value("finite", mpq(0), is_zero=True, signs=frozenset({node.negative}))
+            return Value("finite", mpq(0), is_zero=True, signs=frozenset({node.minus_zero}))
         return self.value(node.term, loops)
 
     def repeat(self, node: Repeat, loops: Loops) -> Value:

@@ -10,9 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from queries.compare.neighbours import neighbours
 from smtmodel.algebra import Bits, constant
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.nodes import Each, Element, Index, Node, Repeat, Round
 from smtmodel.nodes.node import Context, Value
@@ -191,3 +193,14 @@ def test_gated_products(steps: str, mode: str) -> None:
     assert compare(unit, table, as_terms(unit, table), wanted)
     plain = parse_unit(re.sub(r"gate\((.*?), [+-]0\)", r"\1", text), "plain.yaml")
     assert on_arrays(plain, table) != on_arrays(unit, table)
+
+
+def test_what_lies_beside_a_gated_product() -> None:
+    """The other zero, and the product as IEEE 754 has it, are among the units that differ a little; a product that is
+    rounded keeps its gate."""
+    text = "unit: g\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 1\nroundings: {r: 'round(f32, nearest_even)'}\n"
+    found = {unit_text(near.unit).split("d: ")[-1].strip() for _, _, near in neighbours(Model("g", parse_unit(
+        text + "steps: {d: 'r(exact(c, gate(a[0] * b[0], -0)))'}\n", "g.yaml")))}  # fmt: skip
+    assert {
+        "r(exact(c, gate(a[0] * b[0], +0)))", "r(exact(c, a[0] * b[0]))", "r(exact(c, r(gate(a[0] * b[0], -0))))"
+    } <= found  # fmt: skip

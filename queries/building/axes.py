@@ -27,7 +27,7 @@ WIDE = "f64"  # the format of sums of more bits than the result has
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
 APART = 4  # roles whose products are rounded or not, each by itself
-FEWER = range(4)  # bits beyond a format's that a sum which seems exact might be cut to
+FEWER = range(9)  # bits beyond a format's that a sum which seems exact might be cut to
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
@@ -415,11 +415,13 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
     begins: Sequence[Start | None] = (None, "zero", "first") if {"binary", "fused"} & set(kinds) else (None,)
 
     def signs(choices: Choices) -> Iterator[Choices]:
+        choices = replace(with_negated(choices, frozenset()), positive_zeros=False, zeros="")
         for sign, start in product(SIGNS, begins):
             tried = choices.with_hows({place: replace(how, zero=sign) for place, how in choices.hows().items()})
             yield tried if start is None else replace(tried, start=start)
 
     def last(choices: Choices) -> Iterator[Choices]:
+        choices = replace(with_negated(choices, frozenset()), positive_zeros=False, zeros="")
         hows = choices.hows().items()
         for one, other, start in product(SIGNS, SIGNS, begins):
             apart = {place: replace(how, zero=one if place == choices.last else other) for place, how in hows}
@@ -450,7 +452,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
         for tried, zeros in product(signs(choices), GATED):
             yield replace(tried, zeros=zeros)
 
-    return [signs, positive, last, negated, gated, floored, everything]
+    return [signs, positive, last, negated, floored, gated, everything]
 
 
 def end_tiers(asked: Signature) -> list[Tier]:

@@ -466,7 +466,7 @@ class _Draft:
         if isinstance(term, Scale):
             return replace(term, term=self.opposite(term.term, fmt))
         if isinstance(term, Gate):
-            return Gate(self.opposite(term.term, fmt), not term.negative)
+            return Gate(self.opposite(term.term, fmt), not term.minus_zero)
         if isinstance(term, Product):
             own = self.drafter.asked.a
             return replace(term, left=Round(minus(term.left, own), Rounding(own)))

@@ -19,6 +19,7 @@ TOP = FORMATS["f16"].emax - 4  # the exponent of large terms, so that sums may b
 DEEP = 64  # places between terms of sums that may be kept to more bits than the result
 HIDDEN = 0.2  # of the rows, in which what two large terms of opposite signs leave of the others is all that is seen
 TIED = 0.15  # in which a sum lies about half way between two results, and shows whether it was rounded before
+MET = 0.06  # of the small rows, in which c and one product cancel
 PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # of sums within
 FEW = (1, 2, 3, 4)  # products that are not zero, in most rows
 
@@ -118,7 +119,10 @@ class Shapes:
             third = share // 3
             parts += [self._about(share - 2 * third, terms, self.asked.d.emin), self._ties(third // 2, terms),
                       self._border(third - third // 2, terms), self._zeros(third)]  # fmt: skip
-        return self.random.permutation(np.concatenate(parts))
+        found = self.random.permutation(np.concatenate(parts))
+        if self.asked.addend:
+            self._cancel_addend(found)
+        return found
 
     def large(self, count: int) -> Table:
         """Results about the largest numbers, infinities and NaNs."""
@@ -320,6 +324,20 @@ class Shapes:
         side, fmt = (b, self.asked.b) if bits is None else (a, self.asked.a)
         last = fmt.padding + max(0, 0 if bits is None else fmt.precision - bits)
         side[rows, other] ^= self.random.integers(0, 2, len(rows)).astype(np.uint64) << np.uint64(last)
+
+    def _cancel_addend(self, table: Table) -> None:
+        """In some rows c is the negative of a product, and every other product is zero."""
+        asked, length = self.asked, self.asked.length
+        low, high = max(asked.a.emin + asked.b.emin, asked.c.emin), min(asked.a.emax + asked.b.emax, asked.c.emax)
+        rows = np.flatnonzero(self.random.random(len(table)) < MET)
+        if low > high or not len(rows):
+            return
+        exponents, signs = self.random.integers(low, high + 1, len(rows)), self.random.integers(0, 2, len(rows))
+        places = self.random.integers(0, length, len(rows))
+        a, b = self._products(exponents[:, None], signs[:, None], True, 1)
+        table[rows, : 2 * length] = 0
+        table[rows, places], table[rows, length + places] = a[:, 0], b[:, 0]
+        table[rows, 2 * length] = self._numbers(asked.c, exponents, 1 - signs, 1)
 
     def _two(self, count: int, terms: int) -> tuple[Lanes, Lanes]:
         """The places of two terms, in each of some rows."""

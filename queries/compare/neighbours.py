@@ -43,8 +43,8 @@ STAGES = {
 PARTS = (Part.SIGN, Part.EXPONENT, Part.IS_ZERO, Part.IS_NAN, Part.IS_INFINITE)
 READ = ("operand", "index")  # which input an element is
 #: kinds of nodes, those first of which a parameter is most often wrong
-FIRST = ("fused", "grid", "cut", "product", "round", "exact", "element", "scale", "repeat", "each", "acc", "zero",
-         "number")  # fmt: skip
+FIRST = ("fused", "grid", "cut", "product", "gate", "round", "exact", "element", "scale", "repeat", "each", "acc",
+         "zero", "number")  # fmt: skip
 
 
 @dataclass(frozen=True)

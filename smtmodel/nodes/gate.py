@@ -16,13 +16,13 @@ from smtmodel.nodes.product import Product
 @dataclass(frozen=True, eq=False)
 class Gate(Node):
     """A product whose value is one zero wherever a factor is zero, whatever the other factor is: zero times infinity
-    is no NaN, nor is zero times NaN. `negative`: that zero is -0, which no sum sees, save one that rounds down; as if
+    is no NaN, nor is zero times NaN. `minus_zero`: that zero is -0, which no sum sees, save one that rounds down; as if
     the product were left out. Else it is +0, as of a multiplier that is held at zero."""
 
     kind: ClassVar[str] = "gate"
     source: ClassVar[str] = "zero gating of accelerators, as Eyeriss (Chen et al. 2017)"
     term: Node
-    negative: bool = False
+    minus_zero: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, Product):
@@ -37,20 +37,20 @@ class Gate(Node):
 
     def key(self, context: Context) -> Hashable:
         inner = self.term.key(context)
-        return None if inner is None else (self.kind, inner, self.negative)
+        return None if inner is None else (self.kind, inner, self.minus_zero)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         item = context.value(self.term).item
         zero = item.is_zero  # of a product: whether a factor is zero
-        sign = choose(zero, truth(zero.carrier, self.negative), item.sign)
+        sign = choose(zero, truth(zero.carrier, self.minus_zero), item.sign)
         return Number(Unpacked(replace(item.term, sign=sign), zero, item.is_infinite & ~zero, item.is_nan & ~zero))
 
     def variants(self) -> Iterator[Variant]:
-        yield from others("negative", self.negative, (False, True))
+        yield from others("minus_zero", self.minus_zero, (False, True))
         yield Variant("gate", True, False)
 
     def varied(self, variant: Variant) -> Node:
         return self.term if variant.parameter == "gate" else super().varied(variant)
 
     def sentence(self) -> str:
-        return f"the product, but {'-' if self.negative else '+'}0 where a factor is zero"
+        return f"the product, but {'-' if self.minus_zero else '+'}0 where a factor is zero"

@@ -10,6 +10,7 @@ from smtmodel.nodes.chains import OUTER, Chain, chain_of
 from smtmodel.nodes.element import Constant, Element
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.fused import FusedSum
+from smtmodel.nodes.gate import Gate
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node, Variant, walk
 from smtmodel.nodes.product import Product
@@ -32,9 +33,11 @@ def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
     else:
         yield from _joined(result)
         yield from _in_other_steps(result)
-    if not any(isinstance(node, Round) and isinstance(node.term, Product) for node in walk(result)):
+    if not any(isinstance(node, Round) and isinstance(node.term, (Gate, Product)) for node in walk(result)):
         rounding = Rounding(FORMATS["f32"])
-        rounded = rebuilt(result, lambda old, new: Round(new, rounding) if isinstance(old, Product) else new, {})
+        gated = {node.term for node in walk(result) if isinstance(node, Gate)}
+        products = {node for node in walk(result) if isinstance(node, (Gate, Product))} - gated
+        rounded = rebuilt(result, lambda old, new: Round(new, rounding) if old in products else new, {})
         yield Variant("product", "exact", "rounded_f32"), rounded
 
 
