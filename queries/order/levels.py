@@ -64,8 +64,9 @@ class Builder:
         ]
 
     def _confirm_span(self, root: Node | Leaf) -> None:
-        """Larger units must be hidden alike: otherwise the mask hides them in part, and counts mean nothing."""
-        chosen = {lost: pair for pair, lost in self.probe.asked.items()}
+        """Larger units must be hidden alike: otherwise the mask hides them in part, and counts mean nothing. Beside a
+        trace they were seen to be, as units of two sizes were asked about."""
+        chosen = {lost: pair for pair, lost in self.probe.asked.items() if pair not in self.probe.traced}
         pairs = list(chosen.values())[:6]
         for raised in (1, 2):
             for pair, lost in zip(pairs, self.probe.measure(pairs, raised), strict=True):
@@ -140,6 +141,8 @@ class Builder:
         node = Node("binary" if len(children) == 2 else "exact" if exact else "fused", children)
         self._sizes[id(node)] = node, sum(map(self._size, children))
         self._check(node, levels, level)
+        if node.kind == "exact":
+            self._check_parts(node)
         return node
 
     def _check(self, node: Node, levels: _Levels, level: int) -> None:
@@ -154,6 +157,17 @@ class Builder:
                     if there != number:
                         exact = sizes[number] + sizes[there]
                         self._expect(leaf, other, exact if node.kind == "exact" else sum(sizes))
+
+    def _check_parts(self, node: Node) -> None:
+        """Whether what joins a leaf within a part of an exact step is hidden with it. Masks hide as many leaves in a
+        sum of 0, 1 and 2 + 3 as in one of 0 + 1, 2 and 3."""
+        for part, other in zip(node.children, (*node.children[1:], node.children[0]), strict=True):
+            if isinstance(part, Node):
+                [first, *rest], [partner, *_] = leaves_of(part), leaves_of(other)
+                if self.probe.spares((first, partner), rest):
+                    raise MisfitError(
+                        f"a mask at {first} and {partner} spares some of {len(rest)} others below {first}"
+                    )
 
     def _check_all(self, root: Node | Leaf) -> None:
         table = masked_leaves(root)
