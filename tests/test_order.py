@@ -351,10 +351,12 @@ steps: {{d: "{steps}"}}
         ("npu-tree-bf16-8", ["added", "├─ c", "└─ 0-7 (added in pairs)"], 250),
         ("odd-f16-tree-4", ["added", "├─ c", "└─ 0-3 (added in pairs)"], 200),
         ("tree-widths-4", ["added", "├─ c", "└─ 0-3 (added in pairs)"], 200),
+        ("saturating-e4m3-8", ["c, 0-7 (added one after another)"], 200),
     ],
 )
 def test_units_are_counted_beside_traces_that_fill_a_narrow_result(name: str, lines: list[str], most: int) -> None:
-    """Truncating steps leave a trace of the mask in every sum, and the result holds few bits beside it."""
+    """Truncating steps leave a trace of the mask in every sum, and the result holds few bits beside it. Results in e4m3
+    of sums in f32: only a mask larger than every result hides a unit."""
     unit = UNITS[name]
     asked = parse_signature(unit.formats, unit.length)
 

@@ -25,6 +25,9 @@ AskAll = Callable[[Sequence[Vector]], Sequence[int]]
 ELEMENTS = 1 << 22  # products of the vectors that are formed at a time
 FEW = 8  # units that any unit counts: fewer are not tried
 ROWS = 64  # rows of units that are kept
+SUMS = FORMATS["f32"]  # in which most units add, whatever their results' format
+GROUPS = 32  # of leaves, each asked about by itself for every mask: no more are
+RAISED = 2  # places by which units are raised to confirm that they are hidden alike
 WIDEST = 64  # fraction bits: what any accumulator cuts lies above
 
 
@@ -127,7 +130,8 @@ class Probe:
         self._variant = VARIANTS[0]
         self._beside: Beside | None = None
         self.weights: dict[Leaf, Power] = {}  # of terms that a device does not add as they are
-        self._weighed = self._otherwise = False
+        self._weighed = self._otherwise = self._within = False
+        self.tight = False  # the unit is the largest one that every step hides
         self.traced: set[Pair] = set()  # the masks that left a trace, beside which larger units were counted
         self._given: dict[tuple[Pair, Power, int, Leaf, int], Fraction | None] = {}
         self._filled: dict[tuple[int, bool, bool, Power], tuple[Sequence[Leaf], _Filled]] = {}
@@ -150,7 +154,8 @@ class Probe:
         """Places between mask and unit without which rounding to the result's format hides nothing."""
         return self.model.d.precision + self.together.bit_length() + 3
 
-    def _range(self, normal: bool) -> tuple[int, int]:
+    def _range(self, normal: bool, beyond: bool = False) -> tuple[int, int]:
+        """The smallest and the largest exponent at every leaf and, unless `beyond`, in the result."""
         factors = [exponents(fmt, normal) for fmt in self._factors]
         product, c = (sum(low for low, _ in factors), sum(high for _, high in factors)), exponents(self.model.c, normal)
         shifted = [
@@ -158,8 +163,10 @@ class Probe:
             for leaf, (low, high) in ((0, product), ("c", c))
             for shift in {shift for at, (_, shift) in self.weights.items() if (at == "c") == (leaf == "c")} or {0}
         ]
-        ranges = [*shifted, exponents(self.model.d, normal)]
-        return max(low for low, _ in ranges), min(high for _, high in ranges)
+        low, high = exponents(self.model.d, normal)
+        return max(low, *(low for low, _ in shifted)), min(
+            high if not beyond else WIDEST, *(high for _, high in shifted)
+        )
 
     def spans(self) -> Iterator[tuple[Span, bool]]:
         """Masks and units to try, the widest first, and whether they do without subnormals."""
@@ -266,6 +273,8 @@ class Probe:
         come back. Raises UnrevealedError."""
         if self.widest() < self.needed and self.together < FEW:
             raise self.fail(self._narrow())
+        if self._try_beyond():
+            return
         seen, narrow = "", self._narrow()
         while True:
             if self.widest() >= self.needed:
@@ -285,6 +294,38 @@ class Probe:
                 )
             size = min((self.together + 1) // 2, 1 << self.model.d.precision)
             self.groups = [self.leaves[start : start + size] for start in range(0, len(self.leaves), size)]
+
+    @property
+    def beyond(self) -> bool:
+        """Whether masks are larger than any result."""
+        return self.span.mask > self.model.d.emax
+
+    def stay_within(self) -> None:
+        """Forget what was counted under masks larger than any result, and try no more of them."""
+        self._within = True
+        self.groups, self.tight, self._beside, self._variant = [self.leaves], False, None, VARIANTS[0]
+        self.traced.clear()
+        self._lost.clear()
+        self._met.clear()
+
+    def _try_beyond(self) -> bool:
+        """Try masks larger than any result, where those within its range would not hide a unit in sums of f32."""
+        if self._within:
+            return False
+        low, high = self._range(False, beyond=True)
+        kept, many = SUMS.precision + 1, len(self.leaves).bit_length()
+        if self.widest() >= kept + many + RAISED or high <= self.model.d.emax or high - low < kept:
+            return False
+        size = min(len(self.leaves), 1 << (high - low - kept))
+        if len(self.leaves) > size * GROUPS:
+            return False
+        self.groups = [self.leaves[start : start + size] for start in range(0, len(self.leaves), size)]
+        self.span, self.normal = Span(high, low), False
+        self.tight = high - low < kept + size.bit_length() + RAISED
+        if not self._flaw():
+            return True
+        self.stay_within()
+        return False
 
     def _narrow(self) -> str:
         names = " x ".join(fmt.name for fmt in self._factors)
@@ -310,7 +351,7 @@ class Probe:
         ends: list[Leaf] = [self.products[0], self.leaves[0]]
         checks += [
             (f"2^{mask} at {leaf} alone", Terms(((leaf, (1, mask)),)), Fraction(2) ** (mask - unit))
-            for leaf in dict.fromkeys(ends)
+            for leaf in dict.fromkeys([] if self.beyond else ends)
         ]
         for text, terms, expected in checks:
             [value] = self.values([(terms, text)])

@@ -278,8 +278,7 @@ def reveal(
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
         probe = Probe(every, model, model.scale_block, again, addend)
     try:
-        probe.calibrate()
-        root = Builder(probe, thorough).tree()
+        root = _root(probe, thorough)
     except UnrevealedError:
         probe.stand_by(AGAIN_IN_DOUBT)
         raise
@@ -301,6 +300,19 @@ def reveal(
         ends=found_ends,
         weights=probe.weights,
     )
+
+
+def _root(probe: Probe, thorough: bool) -> Node | Leaf:
+    """The tree; where masks larger than any result reveal none, with those that results hold."""
+    probe.calibrate()
+    try:
+        return Builder(probe, thorough).tree()
+    except UnrevealedError:
+        if not probe.beyond:
+            raise
+    probe.stay_within()
+    probe.calibrate()
+    return Builder(probe, thorough).tree()
 
 
 def _even_odd(products: Products) -> tuple[Products, ...]:
