@@ -79,26 +79,39 @@ def built(
 ) -> tuple[Built, Order]:
     """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
     `tell` prints the order. Raises what `_order`, Builder.run and `stand_by` raise."""
-    from queries.building.build import Builder
-    from queries.building.subtracted import named, subtracted
-    from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
+    from queries.building.subtracted import subtracted
+    from queries.order.ends import named
     from runner.turned import TurnedDevice
 
     try:
-        order = _order(device, asked, deadline)
+        order, places = _order(device, asked, deadline)
     except UnrevealedError as error:
-        places = frozenset[Place]() if isinstance(device, TurnedDevice) else subtracted(device.every, asked)
-        if places:
-            tell(f"it subtracts {named(places, asked)}: asked with their signs turned")
-            found, order = built(TurnedDevice(device, places, asked), asked, options, deadline, tell)
-            before = len(error.questions) + asked.length + asked.addend
-            return _turned_back(found, places, asked), replace(order, questions=order.questions + before)
         if asked.length > GUESSED:
             raise
-        order = Order(orders(asked.length, asked.addend), len(error.questions))
+        places = subtracted(device.every, asked)
+        order = Order(orders(asked.length, asked.addend), len(error.questions) + asked.length + asked.addend)
         tell(f"{error}; {counted(len(order.roots), 'order')} that units are likely to have are tried")
     else:
         order.say(asked, tell)
+    if not places:
+        return _arithmetic(device, order, asked, options, deadline, tell)
+    tell(f"it subtracts {named(places, asked.length)}: asked with their signs turned")
+    found, order = _arithmetic(TurnedDevice(device, places, asked), order, asked, options, deadline, tell)
+    return _turned_back(found, places, asked), order
+
+
+def _arithmetic(
+    device: Device,
+    order: Order,
+    asked: Signature,
+    options: Options,
+    deadline: float | None,
+    tell: Callable[[str], None],
+) -> tuple[Built, Order]:
+    """The unit of a device that adds every term, and which of the orders it has."""
+    from queries.building.build import Builder
+    from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
+
     given: list[tuple[Vector, int]] = []
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
@@ -138,11 +151,13 @@ class Order:
             tell(f"  {line}")
 
 
-def _order(device: Device, asked: Signature, deadline: float | None) -> Order:
-    """The summation tree of a device. Raises UnrevealedError, ContradictionError or IncompleteError, as `revealed`
-    does."""
+def _order(device: Device, asked: Signature, deadline: float | None) -> tuple[Order, frozenset[Place]]:
+    """The summation tree of a device, and the terms that it subtracts. Raises UnrevealedError, ContradictionError or
+    IncompleteError, as `revealed` does."""
+    from queries.order.ends import negative
+
     tree = revealed(device, asked, deadline or float("inf"))
-    return Order([tree.root], len(tree.questions))
+    return Order([tree.root], len(tree.questions)), negative(tree.weights)
 
 
 def _turned_back(found: Built, places: frozenset[Place], asked: Signature) -> Built:

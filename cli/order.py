@@ -64,7 +64,6 @@ def order(
 
     Exit codes: 0 revealed, 2 bad input, 3 not revealed, cut short, or the device contradicts itself.
     """
-    from queries.building.subtracted import named, subtracted
     from queries.compare.steady import ContradictionError
     from queries.order.probe import UnrevealedError
     from reports.order_drawing import order_drawing
@@ -81,9 +80,6 @@ def order(
             questions = tree.questions
         except UnrevealedError as error:
             failure, questions = error, error.questions
-            if places := subtracted(device.every, asked):
-                hint = f"{error}; it subtracts {named(places, asked)}: `identify` turns their signs"
-                failure = UnrevealedError(hint, questions)
         except ContradictionError as error:
             failure = ContradictionError(error.vector, error.first, error.again, device_name)
         description = device.description
@@ -167,7 +163,9 @@ def _notes(tree: Tree, seconds: float) -> list[str]:
 
     lines = [] if tree.ends is None else tree.ends.lines()
     if any(KINDS["exact"] in line for line in tree.outline().lines()):
-        lines.append(f"without loss: within the {tree.span.bits} places that the formats allow to see")
+        lines.append(f"without loss: within the {tree.places} places that the formats allow to see")
+    if tree.places < tree.span.bits:
+        lines.append(f"masks left traces: beside them steps were seen to hide what lies {tree.places} places below")
     return [*lines, f"{counted(len(tree.questions), 'question')}, {seconds:.1f} s"]
 
 
@@ -196,6 +194,6 @@ def _document(
         "seconds": round(seconds, 3),
     }
     if tree is not None:
-        found |= {"steps": tree.steps(), "outline": tree.outline().lines(), "places": tree.span.bits}
+        found |= {"steps": tree.steps(), "outline": tree.outline().lines(), "places": tree.places}
         found |= {} if tree.ends is None else tree.ends.to_json()
     return found

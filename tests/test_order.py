@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from benchmarks.blind.sets import UNITS
 from benchmarks.order import ORDERS, chain_tree, measure
 from cli.main import main
 from queries.order.reveal import Tree, UnrevealedError, reveal
@@ -341,3 +342,80 @@ steps: {{d: "{steps}"}}
     tree = reveal(lambda vector: evaluate_row(model, vector.operands), model)
     assert tree.outline().lines() == lines
     assert len(tree.questions) < 60
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "most"),
+    [
+        ("npu-tree-f16-16", ["added", "├─ c", "└─ 0-15 (added in pairs)"], 450),
+        ("npu-tree-bf16-8", ["added", "├─ c", "└─ 0-7 (added in pairs)"], 250),
+        ("odd-f16-tree-4", ["added", "├─ c", "└─ 0-3 (added in pairs)"], 200),
+        ("tree-widths-4", ["added", "├─ c", "└─ 0-3 (added in pairs)"], 200),
+        ("saturating-e4m3-8", ["c, 0-7 (added one after another)"], 200),
+    ],
+)
+def test_units_are_counted_beside_traces_that_fill_a_narrow_result(name: str, lines: list[str], most: int) -> None:
+    """Truncating steps leave a trace of the mask in every sum, and the result holds few bits beside it. Results in e4m3
+    of sums in f32: only a mask larger than every result hides a unit."""
+    unit = UNITS[name]
+    asked = parse_signature(unit.formats, unit.length)
+
+    def answer(vector: Vector) -> int:
+        return unit.result(vector.operands.a, vector.operands.b, vector.operands.c)
+
+    tree = reveal(answer, asked)
+    assert tree.outline().lines() == lines
+    assert len(tree.questions) < most
+
+
+@pytest.mark.parametrize(
+    ("d", "terms"),
+    [
+        (
+            "r(exact(c, r(exact(a[0] * b[0], a[1] * b[1], r(exact(a[2] * b[2], a[3] * b[3]))))))",
+            [[2, 3], [0, 1], ["c"]],
+        ),
+        (
+            "r(exact(c, r(exact(r(exact(a[0] * b[0], a[1] * b[1])), a[2] * b[2], a[3] * b[3]))))",
+            [[0, 1], [2, 3], ["c"]],
+        ),
+    ],
+)
+def test_steps_without_loss_of_which_masks_hide_as_many_leaves(d: str, terms: list[list[Leaf]]) -> None:
+    """A mask at 0 and 1 hides two leaves of both, one at 0 and 2 three of both."""
+    text = f"""unit: x
+formats: {{a: bf16, b: bf16, c: f32, d: f32}}
+length: 4
+roundings: {{r: "round(f32, nearest_even)"}}
+steps: {{d: "{d}"}}
+"""
+    unit = parse_unit(text, "x.yaml")
+    model = Model("x", unit)
+    tree = reveal(lambda vector: evaluate_row(model, vector.operands), model)
+    assert [step["terms"] for step in tree.steps()] == terms
+    assert [step["kind"] for step in tree.steps()] == ["binary", "exact", "binary"]
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "said"),
+    [
+        ("fdot-fp8-scaled-4", "added in one step without loss", ["it multiplies every product by 2^-9"]),
+        ("fmopa-fp8-f16-8", "added in one step without loss", ["it multiplies every product by 2^-4"]),
+        ("c-halved-4", "c, 0-3 (added one after another)", ["it multiplies c by 2^-1"]),
+        ("xvf64gernn-3", "c, 0-2 (added one after another)", ["it subtracts the products at 0,2 and c"]),
+    ],
+)
+def test_terms_that_are_subtracted_or_scaled(name: str, first: str, said: list[str]) -> None:
+    """The powers of two at leaves are chosen so that the device adds what is meant; earlier questions stay as asked."""
+    unit = UNITS[name]
+
+    def answer(vector: Vector) -> int:
+        return unit.result(vector.operands.a, vector.operands.b, vector.operands.c)
+
+    tree = reveal(answer, parse_signature(unit.formats, unit.length), ends=True)
+    assert tree.outline().lines()[0] == first
+    assert tree.ends is not None
+    assert [line for line in tree.ends.lines() if line.startswith("it ")] == said
+    assert tree.ends.start == "c"
+    assert not tree.ends.fused + tree.ends.rounded
+    assert all(answer(question.vector) == question.d for question in tree.questions)

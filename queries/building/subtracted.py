@@ -43,13 +43,6 @@ def _alone(place: Place, asked: Signature) -> Operands[int]:
     return Operands(a, b, one[2] if place == "c" else 0)
 
 
-def named(places: frozenset[Place], asked: Signature) -> str:
-    """The subtracted terms, in words."""
-    products = sorted(place for place in places if isinstance(place, int))
-    every = "every product" if len(products) == asked.length else f"the products at {', '.join(map(str, products))}"
-    return " and ".join([*([every] if products else []), *(["c"] if "c" in places else [])])
-
-
 def turned(operands: Operands[int], places: frozenset[Place], asked: Signature) -> Operands[int]:
     """The input with the sign bits of a[k], and of c, inverted at these places; products that are missing are +0."""
     missing = (0,) * (asked.length - len(operands.a))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from queries.order.beside import Power
 from queries.order.probe import Probe, power_pattern
 from queries.order.tree import Leaf, Node, compact, nodes_of
 from smtmodel.display import exact_value
@@ -20,16 +21,19 @@ from smtmodel.vectors import Vector
 class Ends:
     """`fused` and `rounded`: the products that keep a bit below the last place of the result's format when they are
     added, and those that do not; of the others no answer tells, for the reason `why`. `start`: what the sum begins
-    with, in words."""
+    with, in words. `weights`: the sign and the exponent of the power of two with which terms count, where some differ
+    from 1; of `length` products."""
 
     start: str
     fused: tuple[int, ...] = ()
     rounded: tuple[int, ...] = ()
     why: str = ""
+    weights: Mapping[Leaf, Power] = field(default_factory=dict)
+    length: int = 0
 
     def lines(self) -> list[str]:
         """What was found, in words, a line for each fact."""
-        lines = [f"starts from: {self.start}"]
+        lines = [f"starts from: {self.start}", *self._weighed()]
         if self.why:
             return [*lines, f"products: {self.why}"]
         if self.fused:
@@ -38,15 +42,44 @@ class Ends:
             lines.append(f"products rounded before they are added, or added to +0 first: {compact(self.rounded)}")
         return lines
 
+    def _weighed(self) -> list[str]:
+        """What is subtracted, and what is scaled."""
+        lines = [f"it subtracts {named(places, self.length)}"] if (places := negative(self.weights)) else []
+        for shift in sorted({shift for _, shift in self.weights.values()} - {0}):
+            scaled = frozenset(leaf for leaf, (_, own) in self.weights.items() if own == shift)
+            lines.append(f"it multiplies {named(scaled, self.length)} by 2^{shift}")
+        return lines
+
     def to_json(self) -> dict[str, Any]:
-        found = {"starts_from": self.start, "products_fused": list(self.fused), "products_rounded": list(self.rounded)}
+        found: dict[str, Any] = {
+            "starts_from": self.start,
+            "products_fused": list(self.fused),
+            "products_rounded": list(self.rounded),
+        }
+        if self.weights:
+            other = {leaf: weight for leaf, weight in self.weights.items() if weight != (1, 0)}
+            found["weights"] = {
+                str(leaf): f"{'-' if sign < 0 else ''}2^{shift}" for leaf, (sign, shift) in other.items()
+            }
         return found | ({"products_not_told": self.why} if self.why else {})
+
+
+def negative(weights: Mapping[Leaf, Power]) -> frozenset[Leaf]:
+    """The terms that are subtracted."""
+    return frozenset(leaf for leaf, (sign, _) in weights.items() if sign < 0)
+
+
+def named(places: frozenset[int | str], length: int) -> str:
+    """Terms of a sum of so many products, in words."""
+    products = sorted(place for place in places if isinstance(place, int))
+    every = "every product" if len(products) == length else f"the products at {compact(products)}"
+    return " and ".join([*([every] if products else []), *(["c"] if "c" in places else [])])
 
 
 def look(probe: Probe, root: Node | Leaf) -> Ends:
     """Ask about both ends of a tree that is known."""
     fused, rounded, why = _products(probe, root)
-    return Ends(_start(probe, root), fused, rounded, why)
+    return Ends(_start(probe, root), fused, rounded, why, probe.weights, probe.model.length)
 
 
 # -- products
@@ -57,6 +90,8 @@ def _products(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple[i
     model = probe.model
     if model.scale is not None:
         return (), (), "with scale factors it is not asked whether they are rounded before"
+    if probe.weights:
+        return (), (), "as terms are subtracted or scaled, it is not asked whether they are rounded before"
     bit = min(model.a.precision, model.b.precision, model.d.precision) - 1
     if 2 * bit <= model.d.precision or bit < 1:
         return (), (), f"each fits {model.d.name}, so that rounding it first would change nothing"
@@ -116,7 +151,9 @@ def _start(probe: Probe, root: Node | Leaf) -> str:
 
 def _zeros(probe: Probe, text: str, number: int) -> Vector:
     model = probe.model
-    c = model.c.sign_bit if "c" in probe.leaves else 0
+    signs = {leaf: sign for leaf, (sign, _) in probe.weights.items()}
+    c = model.c.sign_bit if "c" in probe.leaves and signs.get("c", 1) > 0 else 0
+    a = tuple(model.a.sign_bit if signs.get(k, 1) > 0 else 0 for k in range(model.length))
     scales = (power_pattern(model.scale, 1, 0),) * model.scales if model.scale is not None else ()
-    operands = Operands((model.a.sign_bit,) * model.length, (0,) * model.length, c, scales, scales)
+    operands = Operands(a, (0,) * model.length, c, scales, scales)
     return Vector(model, operands, id=number, extra={"question": text})

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise
 
 from queries.compare.steady import AGAIN_IN_DOUBT
-from queries.order.probe import Probe, sorted_leaves
+from queries.order.probe import RAISED, Probe, sorted_leaves
 from queries.order.tree import Leaf, Node, in_order, leaves_of, masked_leaves, nodes_of, order
 
 LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
@@ -64,10 +64,13 @@ class Builder:
         ]
 
     def _confirm_span(self, root: Node | Leaf) -> None:
-        """Larger units must be hidden alike: otherwise the mask hides them in part, and counts mean nothing."""
-        chosen = {lost: pair for pair, lost in self.probe.asked.items()}
+        """Larger units must be hidden alike: otherwise the mask hides them in part, and counts mean nothing. Beside a
+        trace they were seen to be, as units of two sizes were asked about."""
+        if self.probe.tight:
+            return
+        chosen = {lost: pair for pair, lost in self.probe.asked.items() if pair not in self.probe.traced}
         pairs = list(chosen.values())[:6]
-        for raised in (1, 2):
+        for raised in range(1, RAISED + 1):
             for pair, lost in zip(pairs, self.probe.measure(pairs, raised), strict=True):
                 if lost != self.probe.lost(*pair):
                     bits = self.probe.span.bits
@@ -140,6 +143,8 @@ class Builder:
         node = Node("binary" if len(children) == 2 else "exact" if exact else "fused", children)
         self._sizes[id(node)] = node, sum(map(self._size, children))
         self._check(node, levels, level)
+        if node.kind == "exact":
+            self._check_parts(node)
         return node
 
     def _check(self, node: Node, levels: _Levels, level: int) -> None:
@@ -154,6 +159,17 @@ class Builder:
                     if there != number:
                         exact = sizes[number] + sizes[there]
                         self._expect(leaf, other, exact if node.kind == "exact" else sum(sizes))
+
+    def _check_parts(self, node: Node) -> None:
+        """Whether what joins a leaf within a part of an exact step is hidden with it. Masks hide as many leaves in a
+        sum of 0, 1 and 2 + 3 as in one of 0 + 1, 2 and 3."""
+        for part, other in zip(node.children, (*node.children[1:], node.children[0]), strict=True):
+            if isinstance(part, Node):
+                [first, *rest], [partner, *_] = leaves_of(part), leaves_of(other)
+                if self.probe.spares((first, partner), rest):
+                    raise MisfitError(
+                        f"a mask at {first} and {partner} spares some of {len(rest)} others below {first}"
+                    )
 
     def _check_all(self, root: Node | Leaf) -> None:
         table = masked_leaves(root)
@@ -337,6 +353,8 @@ class Inside:
     def _find_addend(self, products: tuple[int, ...], unit: int) -> None:
         """The mask at c alone: a finished sum of units shows beside it where single units do not."""
         probe = self.probe
+        if probe.beyond:
+            return  # no result shows the mask
         places = probe.span.mask - unit - (len(products).bit_length() - 1)
         if places > probe.model.d.precision - 1:
             return  # the sum of the units is below the last place of the result as well

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import product
 from typing import Any
 
 from queries.compare.steady import AskDevice, spread, stand_by
+from queries.order.beside import VARIANTS, Beside, Power
 from queries.order.tree import Leaf, Pair, order, pair_of
-from smtmodel.display import exact_value, number_text
+from smtmodel.display import exact_value, number_text, powers
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError
 from smtmodel.formats import FORMATS, Format
@@ -21,14 +21,14 @@ from smtmodel.vectors import Vector, to_hex
 
 AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]
-Power = tuple[int, int]  # (sign, exponent) of a power of two
 
 ELEMENTS = 1 << 22  # products of the vectors that are formed at a time
 FEW = 8  # units that any unit counts: fewer are not tried
 ROWS = 64  # rows of units that are kept
-SPARE = 2  # places below what one mask left behind, as others may leave less
+SUMS = FORMATS["f32"]  # in which most units add, whatever their results' format
+GROUPS = 32  # of leaves, each asked about by itself for every mask: no more are
+RAISED = 2  # places by which units are raised to confirm that they are hidden alike
 WIDEST = 64  # fraction bits: what any accumulator cuts lies above
-VARIANTS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # signs of the mask at its first leaf, and of the units
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,14 @@ class Probe:
         self.normal = True
         self._lost: dict[Pair, int] = {}
         self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
-        self._variant, self._residue = VARIANTS[0], False
-        self._filled: dict[tuple[int, bool, Power], tuple[Sequence[Leaf], _Filled]] = {}
+        self._variant = VARIANTS[0]
+        self._beside: Beside | None = None
+        self.weights: dict[Leaf, Power] = {}  # of terms that a device does not add as they are
+        self._weighed = self._otherwise = self._within = False
+        self.tight = False  # the unit is the largest one that every step hides
+        self.traced: set[Pair] = set()  # the masks that left a trace, beside which larger units were counted
+        self._given: dict[tuple[Pair, Power, int, Leaf, int], Fraction | None] = {}
+        self._filled: dict[tuple[int, bool, bool, Power], tuple[Sequence[Leaf], _Filled]] = {}
         self._parts: dict[tuple[Power, bool], list[int]] = {}
 
     # -- the range of the formats
@@ -148,11 +154,19 @@ class Probe:
         """Places between mask and unit without which rounding to the result's format hides nothing."""
         return self.model.d.precision + self.together.bit_length() + 3
 
-    def _range(self, normal: bool) -> tuple[int, int]:
+    def _range(self, normal: bool, beyond: bool = False) -> tuple[int, int]:
+        """The smallest and the largest exponent at every leaf and, unless `beyond`, in the result."""
         factors = [exponents(fmt, normal) for fmt in self._factors]
-        others = [exponents(fmt, normal) for fmt in (self.model.c, self.model.d)]
-        lows = [sum(low for low, _ in factors), *(low for low, _ in others)]
-        return max(lows), min(sum(high for _, high in factors), *(high for _, high in others))
+        product, c = (sum(low for low, _ in factors), sum(high for _, high in factors)), exponents(self.model.c, normal)
+        shifted = [
+            (low + shift, high + shift)
+            for leaf, (low, high) in ((0, product), ("c", c))
+            for shift in {shift for at, (_, shift) in self.weights.items() if (at == "c") == (leaf == "c")} or {0}
+        ]
+        low, high = exponents(self.model.d, normal)
+        return max(low, *(low for low, _ in shifted)), min(
+            high if not beyond else WIDEST, *(high for _, high in shifted)
+        )
 
     def spans(self) -> Iterator[tuple[Span, bool]]:
         """Masks and units to try, the widest first, and whether they do without subnormals."""
@@ -177,7 +191,7 @@ class Probe:
 
     def values(self, asked: Sequence[tuple[Terms, str]]) -> list[Fraction | None]:
         """The device's sums of powers of two at some leaves, zeros elsewhere; None for an answer that is not finite."""
-        forms = [(partial(self._vector, terms, self.normal), text) for terms, text in asked]
+        forms = [(partial(self._vector, terms, self.normal, self.weights), text) for terms, text in asked]
         return [self._value(d) for d in self.patterns(forms)]
 
     def patterns(self, asked: Sequence[tuple[Callable[[str, int], Vector], str]]) -> list[int]:
@@ -201,22 +215,22 @@ class Probe:
         """The device's sum of powers of two at some leaves."""
         return self.values([(Terms(tuple(terms.items())), text)])[0]
 
-    def _vector(self, terms: Terms, normal: bool, text: str, number: int) -> Vector:
-        row = self._row(terms, normal).copied()
+    def _vector(self, terms: Terms, normal: bool, weights: Mapping[Leaf, Power], text: str, number: int) -> Vector:
+        row = self._row(terms, normal, weights).copied()
         for leaf, power in terms.own:
-            self._put(row, leaf, power, normal)
+            self._put(row, leaf, power, normal, weights)
         operands = Operands(tuple(row.a), tuple(row.b), row.c, tuple(row.scale_a), tuple(row.scale_b))
         return Vector(self.model, operands, id=number, extra={"question": text})
 
-    def _row(self, terms: Terms, normal: bool) -> _Filled:
+    def _row(self, terms: Terms, normal: bool, weights: Mapping[Leaf, Power]) -> _Filled:
         """Units at the leaves of a group, zeros elsewhere; kept, as many questions share it."""
-        key = (id(terms.group), normal, terms.unit)
+        key = (id(terms.group), normal, bool(weights), terms.unit)
         if key not in self._filled:
             model = self.model
             one = [power_pattern(model.scale, 1, 0)] * model.scales if model.scale else []
             row = _Filled([0] * model.length, [0] * model.length, 0, one, list(one))
             for leaf in terms.group:
-                self._put(row, leaf, terms.unit, normal)
+                self._put(row, leaf, terms.unit, normal, weights)
             if not terms.group:
                 return row
             if len(self._filled) > ROWS:
@@ -224,7 +238,10 @@ class Probe:
             self._filled[key] = terms.group, row  # the group too, so that its identity stays its own
         return self._filled[key][1]
 
-    def _put(self, row: _Filled, leaf: Leaf, power: Power, normal: bool) -> None:
+    def _put(self, row: _Filled, leaf: Leaf, power: Power, normal: bool, weights: Mapping[Leaf, Power]) -> None:
+        """Fill in what gives a power of two at a leaf, whatever its weight."""
+        sign, shift = weights.get(leaf, (1, 0))
+        power = power[0] * sign, power[1] - shift
         if leaf == "c":
             row.c = power_pattern(self.model.c, *power)
             return
@@ -256,17 +273,19 @@ class Probe:
         come back. Raises UnrevealedError."""
         if self.widest() < self.needed and self.together < FEW:
             raise self.fail(self._narrow())
+        if self._try_beyond():
+            return
         seen, narrow = "", self._narrow()
         while True:
             if self.widest() >= self.needed:
-                for given, normal in self.spans():
-                    span: Span | None = given
-                    while span is not None:
-                        self.span, self.normal = span, normal
-                        flaw, span = self._flaw()
-                        if not flaw:
-                            return
-                        seen = seen or flaw
+                for span, normal in self.spans():
+                    self.span, self.normal, self._beside = span, normal, None
+                    flaw = self._flaw()
+                    if not flaw:
+                        return
+                    if not self._weighed and self._otherwise and self._weigh():
+                        return self.calibrate()
+                    seen = seen or flaw
             if self.together < FEW:
                 raise self.fail(
                     f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
@@ -276,6 +295,38 @@ class Probe:
             size = min((self.together + 1) // 2, 1 << self.model.d.precision)
             self.groups = [self.leaves[start : start + size] for start in range(0, len(self.leaves), size)]
 
+    @property
+    def beyond(self) -> bool:
+        """Whether masks are larger than any result."""
+        return self.span.mask > self.model.d.emax
+
+    def stay_within(self) -> None:
+        """Forget what was counted under masks larger than any result, and try no more of them."""
+        self._within = True
+        self.groups, self.tight, self._beside, self._variant = [self.leaves], False, None, VARIANTS[0]
+        self.traced.clear()
+        self._lost.clear()
+        self._met.clear()
+
+    def _try_beyond(self) -> bool:
+        """Try masks larger than any result, where those within its range would not hide a unit in sums of f32."""
+        if self._within:
+            return False
+        low, high = self._range(False, beyond=True)
+        kept, many = SUMS.precision + 1, len(self.leaves).bit_length()
+        if self.widest() >= kept + many + RAISED or high <= self.model.d.emax or high - low < kept:
+            return False
+        size = min(len(self.leaves), 1 << (high - low - kept))
+        if len(self.leaves) > size * GROUPS:
+            return False
+        self.groups = [self.leaves[start : start + size] for start in range(0, len(self.leaves), size)]
+        self.span, self.normal = Span(high, low), False
+        self.tight = high - low < kept + size.bit_length() + RAISED
+        if not self._flaw():
+            return True
+        self.stay_within()
+        return False
+
     def _narrow(self) -> str:
         names = " x ".join(fmt.name for fmt in self._factors)
         text = f"the formats' range is too narrow (needs 2^{self.needed} between the largest and the smallest number, "
@@ -284,8 +335,8 @@ class Probe:
             text += f"; scale factors are shared by {self.model.scale_block} products"
         return text + ")"
 
-    def _flaw(self) -> tuple[str, Span | None]:
-        """Why this mask and unit cannot be used, and a unit to try instead."""
+    def _flaw(self) -> str:
+        """Why this mask and unit cannot be used; nothing where they can."""
         mask, unit = self.span.mask, self.span.unit
         checks: list[tuple[str, Terms, Fraction]] = []
         singles: list[Leaf] = [self.products[0], self.products[-1], self.leaves[0]]
@@ -300,34 +351,52 @@ class Probe:
         ends: list[Leaf] = [self.products[0], self.leaves[0]]
         checks += [
             (f"2^{mask} at {leaf} alone", Terms(((leaf, (1, mask)),)), Fraction(2) ** (mask - unit))
-            for leaf in dict.fromkeys(ends)
+            for leaf in dict.fromkeys([] if self.beyond else ends)
         ]
         for text, terms, expected in checks:
             [value] = self.values([(terms, text)])
             if value is None or value != expected * Fraction(2) ** unit:
+                self._otherwise = bool(value)
                 answer = number_text(self.questions[-1].d, self.model.d)
-                return f"{text} gave {answer}", None
+                return f"{text} gave {answer}"
+        self._otherwise = False
         return self._unread()
 
-    def _unread(self) -> tuple[str, Span | None]:
-        """What a mask leaves behind where units are not counted beside it, and the largest unit that may be."""
+    def _weigh(self) -> bool:
+        """Ask what becomes of 1 at every leaf: the device may subtract some, or scale them by a power of two. Whether
+        there are any such."""
+        self._weighed, self.normal = True, True
+        values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at {leaf} alone") for leaf in self.leaves])
+        weights: dict[Leaf, Power] = {}
+        for leaf, value in zip(self.leaves, values, strict=True):
+            size = abs(value) if value else Fraction(1)
+            shift = size.numerator.bit_length() - size.denominator.bit_length()
+            if value and size == Fraction(2) ** shift:
+                weights[leaf] = (1 if value > 0 else -1, shift)
+        if any(weight != (1, 0) for weight in weights.values()):
+            self.weights = weights
+        return bool(self.weights)
+
+    def _unread(self) -> str:
+        """Why units are not counted under a mask; nothing where they are."""
         if len(self.leaves) < 3:
-            return "", None
-        pair, seen, better, group = (self.leaves[0], self.leaves[-1]), "", None, self.groups[0]
+            return ""
+        pair, seen = (self.leaves[0], self.leaves[-1]), ""
         for signs in VARIANTS:
-            terms, text = self._mask(pair, signs, 0, 0)
-            [value] = self.values([(terms, text)])
-            counts = (self._count(value, group, signs, 0, residue) for residue in (False, True))
-            count = next((count for count in counts if count is not None), None)
+            [value] = self._masks([(pair, signs, self.span.unit, self.groups[0])])
+            count = self._count(value, self.groups[0], signs, 0)
             if count is not None and count <= len(self.leaves) - 2:
                 if len(self.groups) == 1:
                     self._know(pair, len(self.leaves) - count)
-                return "", None
-            seen = seen or f"{text}: {number_text(self.questions[-1].d, self.model.d)}"
-            if value and better is None:
-                last = (value.numerator & -value.numerator).bit_length() - value.denominator.bit_length()
-                better = Span(self.span.mask, last - len(group).bit_length() - SPARE)
-        return seen, better if better and self.span.unit < better.unit else None
+                return ""
+            if not seen:
+                text = self._mask(pair, signs, self.span.unit, self.groups[0])[1]
+                seen = f"{text}: {'no number' if value is None else powers(value)}"
+        spared = self._spared(pair)
+        if spared is None:
+            return seen
+        self._know(pair, len(self.leaves) - spared)
+        return ""
 
     @property
     def asked(self) -> dict[Pair, int]:
@@ -361,61 +430,91 @@ class Probe:
         """What masks on pairs of leaves take out of the sum, with units 2^raised times as large; always asked."""
         found: list[int | None] = [None] * len(pairs)
         seen: list[list[str]] = [[] for _ in pairs]
-        # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others; a sticky
-        # bit does so whatever their sign
-        variants = product((False, True), dict.fromkeys((self._variant, *VARIANTS)))
-        for residue, signs in dict.fromkeys(((self._residue, self._variant), *variants)):
+        count, unit = len(self.groups), self.span.unit + raised
+        # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others
+        for signs in dict.fromkeys((self._variant, *VARIANTS)):
             rest = [place for place, lost in enumerate(found) if lost is None]
-            if not rest:
-                break
-            count, first = len(self.groups), len(self.questions)
-            asked = [self._mask(pairs[place], signs, raised, group) for place in rest for group in range(count)]
-            values = self.values(asked)
+            values = self._masks([(pairs[place], signs, unit, group) for place in rest for group in self.groups])
             for position, place in enumerate(rest):
-                counts = values[position * count : (position + 1) * count]
-                left = self._left(counts, signs, raised, residue)
+                left = self._left(values[position * count : (position + 1) * count], signs, raised)
                 if left is not None:
-                    found[place], self._variant, self._residue = len(self.leaves) - left, signs, residue
+                    found[place], self._variant = len(self.leaves) - left, signs
                 else:
-                    d = self.questions[first + position * count].d
-                    seen[place].append(number_text(d, self.model.d))
-        for pair, lost, texts in zip(pairs, found, seen, strict=True):
-            if lost is None:
-                text = self._mask(pair, self._variant, raised, 0)[1]
-                raise self.fail(f"{text}: no number of units came back, but {', '.join(texts)}")
-        return [lost for lost in found if lost is not None]
+                    value = values[position * count]
+                    seen[place].append("no number" if value is None else powers(value))
+        return [
+            self._beside_a_trace(pair, raised, texts) if lost is None else lost
+            for pair, lost, texts in zip(pairs, found, seen, strict=True)
+        ]
 
-    def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int, residue: bool) -> int | None:
+    def _beside_a_trace(self, pair: Pair, raised: int, seen: Sequence[str]) -> int:
+        spared = self._spared(pair, raised)
+        if spared is None:
+            text = self._mask(pair, self._variant, self.span.unit + raised, self.groups[0])[1]
+            raise self.fail(f"{text}: no number of units came back, but {', '.join(seen)}")
+        return len(self.leaves) - spared
+
+    def spares(self, pair: Pair, group: Sequence[Leaf]) -> bool | None:
+        """Whether units at some leaves come back from under a mask; None where no answer tells it."""
+        for signs in dict.fromkeys((self._variant, *VARIANTS)):
+            count = self._traces(0).count(pair, signs, group)
+            if count is not None:
+                return count > 0
+        return None
+
+    def _spared(self, pair: Pair, raised: int = 0) -> int | None:
+        """The units that come back beside a trace of the mask, in groups as small as it takes."""
+        self.traced.add(pair)
+        return self._traces(raised).spared(pair)
+
+    def _traces(self, raised: int) -> Beside:
+        least = self.span.unit + raised
+        if self._beside is None or self._beside.least != least:
+
+            def ask(pair: Pair, signs: Power, unit: int, group: Sequence[Leaf]) -> Fraction | None:
+                return self._masks([(pair, signs, unit, group)])[0]
+
+            groups = self.groups if self._beside is None else self._beside.groups
+            self._beside = Beside(ask, groups, least, self.model.d.precision)
+        return self._beside
+
+    def _left(self, values: Sequence[Fraction | None], signs: Power, raised: int) -> int | None:
         """How many units came back, of all groups; None if the result is not a whole number of units."""
         total = 0
         for value, group in zip(values, self.groups, strict=True):
-            count = self._count(value, group, signs, raised, residue)
+            count = self._count(value, group, signs, raised)
             if count is None:
                 return None
             total += count
         return total if total <= len(self.leaves) - 2 else None
 
-    def _count(
-        self, value: Fraction | None, group: Sequence[Leaf], signs: Power, raised: int, residue: bool
-    ) -> int | None:
-        """The units of a group in a sum. `residue`: beside what a mask left behind, larger than all of them together,
-        where the result's format holds both."""
+    def _count(self, value: Fraction | None, group: Sequence[Leaf], signs: Power, raised: int) -> int | None:
+        """The units of a group in a sum."""
         if value is None:
             return None
         count = value / (signs[1] * Fraction(2) ** (self.span.unit + raised))
-        if residue and 0 <= count < 1 << self.model.d.precision:
-            count %= 1 << len(group).bit_length()
         return int(count) if count.denominator == 1 and 0 <= count <= len(group) else None
 
-    def _mask(self, pair: Pair, signs: Power, raised: int, group: int) -> tuple[Terms, str]:
+    def _masks(self, masks: Sequence[tuple[Pair, Power, int, Sequence[Leaf]]]) -> list[Fraction | None]:
+        """The sums of masks on pairs of leaves, by signs and exponents of units and the groups that have them: those
+        that are new are asked together."""
+        keys = [(pair, signs, unit, group[0], len(group)) for pair, signs, unit, group in masks]
+        new = {key: mask for key, mask in zip(keys, masks, strict=True) if key not in self._given}
+        values = self.values([self._mask(*mask) for mask in new.values()])
+        self._given |= dict(zip(new, values, strict=True))
+        return [self._given[key] for key in keys]
+
+    def _mask(self, pair: Pair, signs: Power, unit: int, group: Sequence[Leaf]) -> tuple[Terms, str]:
         """A mask on a pair of leaves, units on the others of a group."""
-        unit = self.span.unit + raised
         own = ((pair[0], (signs[0], self.span.mask)), (pair[1], (-signs[0], self.span.mask)))
-        leaves, some = self.groups[group], "elsewhere"
-        if len(self.groups) > 1:
-            some = f"at the others of {leaves[0]} to {leaves[-1]}"
+        some = "elsewhere" if len(group) == len(self.leaves) else f"at the others of {group[0]} to {group[-1]}"
         text = f"2^{self.span.mask} at {pair[0]}, its negative at {pair[1]}, units of 2^{unit} {some}"
-        return Terms(own, leaves, (signs[1], unit)), text
+        return Terms(own, group, (signs[1], unit)), text
+
+    @property
+    def places(self) -> int:
+        """Between mask and unit, in the question where they were nearest."""
+        return self.span.mask - max(self.span.unit, self._beside.most if self._beside is not None else self.span.unit)
 
     @property
     def signs(self) -> Power:

@@ -7,6 +7,7 @@ Nothing is assumed of the device but its formats and its length.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
+from queries.order.beside import Power
 from queries.order.ends import Ends, look
 from queries.order.levels import Builder, Inside
 from queries.order.probe import AskAll, AskOne, Probe, Question, Span, UnrevealedError
@@ -50,18 +52,21 @@ class Tree:
     `width`: products that share a leaf (a scale block), or 1. `apart`: whether c joins the finished sum of the first
     block's products; None if no answer shows it. `parts`: for the products of a fused step the groups that are summed
     first, one group if there are none; steps that could not be looked into are missing. `span`: the exponents of the
-    masks and units: an exact step loses nothing within that many places.
+    masks and units; `places`: those between them where they were nearest: an exact step loses nothing within them.
+    `weights`: the sign and the exponent of the power of two with which each term counts, where some are not 1.
     """
 
     length: int
     root: Node | Leaf
     span: Span
+    places: int = 0
     width: int = 1
     apart: bool | None = None
     apart_places: int = 0
     parts: dict[Products, tuple[Products, ...]] = field(default_factory=dict)
     questions: tuple[Question, ...] = ()
     ends: Ends | None = None
+    weights: Mapping[Leaf, Power] = field(default_factory=dict)
 
     @cached_property
     def _steps(self) -> list[tuple[Node | Leaf, ...]]:
@@ -232,7 +237,7 @@ class Tree:
         if self.width > 1:
             lines.append(f"{self.width} products share scale factors: the order among them is not told")
         if any(kind in "\n".join(lines) for kind in (KINDS["exact"],)):
-            lines.append(f"without loss: within the {self.span.bits} places that the formats allow to see")
+            lines.append(f"without loss: within the {self.places} places that the formats allow to see")
         lines.append(counted(len(self.questions), "question"))
         return lines
 
@@ -246,7 +251,7 @@ class Tree:
             "group": self.group,
             "partials": self.partials,
             "addend": self.addend,
-            "places": self.span.bits,
+            "places": self.places,
             "questions": [question.to_json() for question in self.questions],
         }
 
@@ -273,8 +278,7 @@ def reveal(
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
         probe = Probe(every, model, model.scale_block, again, addend)
     try:
-        probe.calibrate()
-        root = Builder(probe, thorough).tree()
+        root = _root(probe, thorough)
     except UnrevealedError:
         probe.stand_by(AGAIN_IN_DOUBT)
         raise
@@ -287,13 +291,28 @@ def reveal(
         length=model.length,
         root=root,
         span=probe.span,
+        places=probe.places,
         width=probe.width,
         apart=inside.apart,
         apart_places=inside.places,
         parts=inside.parts,
         questions=tuple(probe.questions),
         ends=found_ends,
+        weights=probe.weights,
     )
+
+
+def _root(probe: Probe, thorough: bool) -> Node | Leaf:
+    """The tree; where masks larger than any result reveal none, with those that results hold."""
+    probe.calibrate()
+    try:
+        return Builder(probe, thorough).tree()
+    except UnrevealedError:
+        if not probe.beyond:
+            raise
+    probe.stay_within()
+    probe.calibrate()
+    return Builder(probe, thorough).tree()
 
 
 def _even_odd(products: Products) -> tuple[Products, ...]:

@@ -357,3 +357,6 @@ class Order(Document):
     """with --ends: products that are rounded before"""
     products_not_told: str = ABSENT
     """with --ends: why no answer tells"""
+    weights: dict[str, str] = ABSENT
+    """where some terms are subtracted or scaled: by which power of two, with its sign; by the number of the product, or
+    c"""
