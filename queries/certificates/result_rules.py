@@ -96,7 +96,7 @@ def truncated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> No
     need(how["format"] == number and how["mode"] == "toward_zero" and how["subnormals"] == "keep", "not only cut off")
     a, b, c, d = (tree.formats[tree.unit[name]] for name in "abcd")
     need(d["signed"] and d["subnormals"] and d["fraction"] > 0, "the format has no sign, or no subnormal numbers")
-    (top_a, _), (top_b, _), (top_c, _), (top, fields) = map(_largest_number, (a, b, c, d))
+    (top_a, _), (top_b, _), (top_c, _), (top, fields) = map(largest_number, (a, b, c, d))
     need(fields == (1 << d["fraction"]) - 1, "the largest number has not all bits")
     reach = top_a + top_b + 2
     need(reach + tree.unit["length"].bit_length() < top, "the products can overflow")
@@ -107,7 +107,7 @@ def truncated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> No
     need(dict(goal.parts) == expected, "the conclusion does not follow")
 
 
-def _largest_number(fmt: Mapping[str, Any]) -> tuple[int, int]:
+def largest_number(fmt: Mapping[str, Any]) -> tuple[int, int]:
     """The exponent of the largest number of a format, and its fraction field."""
     exponent, fraction, specials = fmt["exponent"], fmt["fraction"], fmt["specials"]
     top = (1 << (exponent + fraction)) - 1

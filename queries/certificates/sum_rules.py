@@ -93,7 +93,8 @@ class SumTree(Tree):
         last = "t-1" if covered.width else "n-2"
         grown = any(factor[0] == "growth" for atom in facts.error for item in atom for factor in item)
         rate = f", growth = 1 + r + ... + r^({last}), r = 1 + {decimal_text(self.rate - 1)}" * grown
-        return f"for {covered.text}: |d - exact| <= {form_text(facts.error)}, over all products{rate}{where}"
+        error = form_text(facts.error).replace("|growth|", "growth").replace("|count|", "K")
+        return f"for {covered.text}: |d - exact| <= {error}, over all products{rate}{where}"
 
 
 def holds(fmt: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -327,11 +328,10 @@ def halved(tree: SumTree, goal: Goal, premises: Sequence[int], _: Any) -> None:
     both = tree.numbers(fmt, error, error, old)
     one = after_rounding(tree, Facts(error, error, old, grid=both.grid), how)
     rate, part, more = linear(one.error, START)
-    need(rate >= 1 and set(more) <= {ONE} and one.size == old, "an addition does more than a rounding")
     last, own, size = add(plain(1), times(G, rate - 1)), most(*owns), most(*sizes)
     start = add(times(error, grown), times(old, kept), own)
     above_ = times(times(add(old, lifted(size, lifts(own))), G), part)
-    lost = times(times(last, COUNT), fixed + more.get(ONE, Fraction(0)))
+    lost = times(times(last, COUNT), add(plain(fixed), more))
     every = add(times(start, last), above_, lost)
     need(goal.parts["growth"] == rate, "it grows at another rate")
     conclude(goal, tree.numbers(fmt, every, every, add(old, size)))

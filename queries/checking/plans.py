@@ -1,8 +1,8 @@
 """Checks that two plans are equal: a second statement of the rules by which queries/plans/equal.py proves it.
 
-For a K, both are written out over their products. For every multiple of a number of products, their stages are compared
-from outside; where they are two, each must repeat a step that makes the same of any sum so far and of its products,
-written out, or by a part of the certificate.
+For a K, both are written out over their products; they may differ in roundings that lose nothing. For every multiple of
+a number of products, their stages are compared from outside; where they are two, each must repeat a step that makes the
+same of any sum so far and of its products, written out, or by a part of the certificate.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 
 from hypotheses.schema import Inputs
 from queries.certificates.document import nan_as
+from queries.certificates.lossless import Lossless
 from queries.certificates.magnitudes import FaultError, need
 from queries.certificates.writing_out import Made, Numbers, Plain
 from queries.properties.asked import plain
@@ -44,6 +45,7 @@ from smtmodel.plans import (
 from smtmodel.plans.stages import Engine
 
 unit_data = cache(plain)
+FLATTENED = 2000  # numbers written out, up to which sums of sums are made one
 IN_ORDER = 3  # sums added in pairs as in order
 #: what makes no difference to products that are multiples of the grains, or fill whole turns
 UNUSED = {Split: {"grain"}, Interleaved: {"tail"}, Lanes: {"head", "tail"}}
@@ -96,9 +98,19 @@ class _Compared:
         need(around[0] == around[1], "they make different things of their sums")
         found = []
         for one, other in zip(*sums, strict=True):
-            need(engines[0].of(one.start) == engines[1].of(other.start), "their sums start otherwise")
-            found.append(self._stages(one.stage, other.stage))
+            starts = [engine.of(sums.start) for engine, sums in zip(engines, (one, other), strict=True)]
+            need(starts[0] == starts[1], "their sums start otherwise")
+            found.append(self._from(one.stage, other.stage, starts[0] == numbers.zero()))
         return math.lcm(*found)
+
+    def _from(self, one: Stage, other: Stage, zero: bool) -> int:
+        """As `multiples`, of two stages. `zero`: from +0, so that it is enough if later sums are never -0."""
+        try:
+            return self._stages(one, other)
+        except FaultError:
+            if not zero:
+                raise
+        return self._step(one, other, zero)
 
     def _stages(self, one: Stage, other: Stage) -> int:
         """As `multiples`, of two stages."""
@@ -113,22 +125,41 @@ class _Compared:
                 return around(self._stages(one.parts[0], other.parts[0]))
         return self._step(one, other)
 
-    def _step(self, one: Stage, other: Stage) -> int:
+    def _step(self, one: Stage, other: Stage, zero: bool = False) -> int:
         """Both stages repeat a step, from any sum so far, and round the last sum alike: by induction on the number of
-        steps, they are equal if the steps are."""
+        steps, they are equal if the steps are. `zero`: from any sum but -0, which no step makes."""
         (first, lasts), (second, others) = _repeated(one), _repeated(other)
         need(lasts == others, "their last sums are rounded otherwise")
         need(first.accumulator == second.accumulator and first.d == second.d, "their sums are of other formats")
         count = math.lcm(*(stage.period if isinstance(stage, Chain) else stage.every for stage in (first, second)))
         steps = [Products(stage, Element("c")) for stage in (first, second)]
-        need(self._alike(count, steps, first.accumulator), f"nothing shows that steps of {count} products are equal")
+        addend = first.accumulator
+        alike = self._flat(*self._written(count, steps), addend, True) if zero else self._alike(count, steps, addend)
+        need(alike, f"nothing shows that steps of {count} products are equal")
         return count
 
-    def _alike(self, count: int, sides: Sequence[Node], addend: Format) -> bool:
-        """Whether both sides make the same of so many products and an addend: written out, or by a part."""
+    def _written(self, count: int, sides: Sequence[Node]) -> tuple[Numbers, list[int]]:
+        """What both sides make of so many products and an addend, written out."""
         numbers = Numbers()
-        results = [_Written(numbers, plan, count).of(side) for side, plan in zip(sides, self.plans, strict=True)]
+        return numbers, [_Written(numbers, plan, count).of(side) for side, plan in zip(sides, self.plans, strict=True)]
+
+    def _flat(self, numbers: Numbers, results: Sequence[int], addend: Format, zero: bool = False) -> bool:
+        """Whether two results are the same without roundings that lose nothing. `zero`: of an addend that is not -0,
+        and they are never -0 then."""
+        if len(numbers.made_of) > FLATTENED:
+            return False
+        given = {"a": self.plans[0].a, "b": self.plans[0].b, "c": addend}
+        lossless = Lossless(numbers, {name: format_data(fmt) for name, fmt in given.items()}, zero)
+        one, other = map(lossless.form, results)
+        return one == other and (not zero or lossless.never_minus(one))
+
+    def _alike(self, count: int, sides: Sequence[Node], addend: Format) -> bool:
+        """Whether both sides make the same of so many products and an addend: written out, also without roundings that
+        lose nothing, or by a part."""
+        numbers, results = self._written(count, sides)
         if results[0] == results[1]:
+            return True
+        if self._flat(numbers, results, addend):
             return True
         for place, part in enumerate(self.parts):
             models = (part.left, part.right)

@@ -83,7 +83,6 @@ class Ground:
     multiples: int
     proofs: tuple[Proof, ...] = ()
     grounds: tuple[Ground, ...] = ()
-    lossless: bool = False  # the normal form leaves out exact roundings
 
     @property
     def every(self) -> Iterator[Ground]:
@@ -577,7 +576,7 @@ def _alike(what: str, multiples: int, one: Unit, other: Unit, zero: bool = False
     form = merged_after_zero if zero else merged
     left, right = form(one), form(other)
     if left is not None and right is not None and normal(left) == normal(right):
-        return Ground(f"{what} one normal form, without roundings that lose nothing", multiples, lossless=True)
+        return Ground(f"{what} one normal form, without roundings that lose nothing", multiples)
     return None
 
 

@@ -343,3 +343,7 @@ class PlanErrorBound(Document):
     """rule: how often it was used"""
     lemmas: list[LemmaOfBound]
     """what solvers proved of the datapath"""
+    certificates: list[Certificate] = ABSENT
+    """with --certificate: what was written"""
+    certificate_error: str = ABSENT
+    """why a certificate could not be written"""
