@@ -8,6 +8,7 @@ of all. Seeded: the same arguments give the same rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +23,18 @@ SHAPED = 0.6  # of the rows
 RAISED = "_raised"  # ends the name of an operand that takes another's place in a second evaluation
 SEARCHED = 12  # fraction bits up to which all significands are tried
 TINY = 0.6  # of the rows with ties, those about the smallest results
+KEPT = 600_000  # patterns of a table, at most, that is kept for the next question
 FAR = 40  # places below the largest term that still matter to some unit
 
 
 def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
     """Patterns of shape (count, columns of the layout): the shaped rows first, then the random ones."""
+    made = _made if count * len(layout.names) <= KEPT else _made.__wrapped__
+    return made(layout, count, seed).copy()
+
+
+@lru_cache(16)  # many questions are about inputs of one layout
+def _made(layout: Layout, count: int, seed: int) -> Table:
     rng = np.random.default_rng(seed)
     shaped = int(count * SHAPED)
     base = 2 * layout.length + 1 + 2 * layout.scales
