@@ -4,8 +4,8 @@ gives by which it may be called equal to another unit.
 Formats of one or two bits of exponents, without fractions, without a sign, with any bias; literals that may be NaN or
 infinite, also as factors; numbers written for a NaN; products of c, of one input, of a result so far; limits, cuts and
 floors beyond the range; loops that begin anywhere, take one place twice or add the result so far twice; scale factors
-that are zero or NaN. The forms: the normal form, that of rewriting by lemmas, that with loops and terms written out,
-that with exact roundings left out (for every c, and for those that are not -0).
+that are zero, infinite or NaN. The forms: the normal form, that of rewriting by lemmas, that with loops and terms
+written out, that with exact roundings left out (for every c, and for those that are not -0).
 
 `python -m benchmarks.odd_units [--count 300] [--first 0]`
 """
@@ -64,7 +64,8 @@ WIDER = (
     "e4m3", "e5m2", "e4m3fnuz", "e3m2", "e2m3", "e3m0_extended", "e3m1b7_none", "e4m0_all_ones", "e2m2b0_none",
     "e3m4_ieee", "binary6p3se", "binary6p1se", "e2m4b9_ieee", "e4m2b1_negative_zero",
 )  # fmt: skip
-SCALES = ("ue2m0_all_ones", "ue1m1_none", "ue1m1_all_ones", "ue2m1_none", "ue3m0_all_ones")
+SCALES = ("ue2m0_all_ones", "ue1m1_none", "ue1m1_all_ones", "ue2m1_none", "ue3m0_all_ones", "ue2m1_ieee",
+          "ue2m1_extended")  # fmt: skip
 WIDEST, ROWS, HELD = 15, 1 << 14, 25  # bits of an input; inputs of a unit, and those held against the oracle
 MOST = 11  # nodes of a unit, besides elements
 
