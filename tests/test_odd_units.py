@@ -182,6 +182,15 @@ def test_of_two_lengths_it_is_said_what_is_compared(tmp_path: Path) -> None:
     assert found.exit_code == 0
 
 
+def test_a_sheet_of_a_unit_of_which_a_property_cannot_be_asked(tmp_path: Path) -> None:
+    text = UNIT.format(step=f"r({SUM})", r=NEAR, z=f"e4m3, {NEAR}", d="e4m3", a="e2m1", c="ue2m1_ieee", length=1)
+    (tmp_path / "unit.yaml").write_text(text)
+    sheet = tmp_path / "sheet.html"
+    found = CliRunner().invoke(main, ["datasheet", str(tmp_path / "unit.yaml"), "-o", str(sheet), "--limit", "0"])
+    assert found.exit_code == 0
+    assert "ue2m1_ieee has no sign: c cannot be negated" in sheet.read_text()
+
+
 def test_formats_of_one_name_are_not_one_format() -> None:
     """Of two files that each call one of their own so."""
     own = "own_formats: {{t: {{exponent: {}, fraction: {}, specials: none}}}}\n"
