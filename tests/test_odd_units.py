@@ -191,6 +191,16 @@ def test_a_sheet_of_a_unit_of_which_a_property_cannot_be_asked(tmp_path: Path) -
     assert "ue2m1_ieee has no sign: c cannot be negated" in sheet.read_text()
 
 
+def test_where_no_step_adds_two_products_there_is_no_certificate_of_orders(tmp_path: Path) -> None:
+    (tmp_path / "unit.yaml").write_text(
+        UNIT.format(step=f"r({SUM})", r=NEAR, z=f"e4m3, {NEAR}", d="e4m3", a="e2m1", c="e4m3", length=1)
+    )
+    asked = ["prove", "--property", "order-independent", str(tmp_path / "unit.yaml")]
+    found = CliRunner().invoke(main, [*asked, "--certificate", str(tmp_path / "proof")])
+    assert "there is nothing to compare" in found.stderr
+    assert found.exit_code == 3
+
+
 def test_formats_of_one_name_are_not_one_format() -> None:
     """Of two files that each call one of their own so."""
     own = "own_formats: {{t: {{exponent: {}, fraction: {}, specials: none}}}}\n"
