@@ -7,7 +7,7 @@ floors beyond the range; loops that begin anywhere, take one place twice or add 
 that are zero, infinite or NaN. The forms: the normal form, that of rewriting by lemmas, that with loops and terms
 written out, that with exact roundings left out (for every c, and for those that are not -0).
 
-`python -m benchmarks.odd_units [--count 300] [--first 0]`
+`python -m benchmarks.odd_units [--count 300] [--first 0] [-o FILE]`
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -195,11 +196,11 @@ def unit_of(number: int) -> Unit:
 Form = Callable[[Unit, Normaliser], Node | None]
 FORMS: dict[str, Form] = {
     "normal form": lambda unit, _: normal(unit.result),
-    "rewritten": lambda unit, proofs: normal(normal_form(unit, proofs.proof(unit))),
-    "written out": lambda unit, _: normal(terms_written_out(unit.result)),
-    "loops written out": lambda unit, _: written_out(unit.result),
-    "without exact roundings": lambda unit, _: normal(merged(unit)),
-    "without exact roundings, c not -0": lambda unit, _: merged_after_zero(unit),
+    "form rewritten by lemmas": lambda unit, proofs: normal(normal_form(unit, proofs.proof(unit))),
+    "form with loops and terms written out": lambda unit, _: normal(terms_written_out(unit.result)),
+    "form with loops written out": lambda unit, _: written_out(unit.result),
+    "form without exact roundings": lambda unit, _: normal(merged(unit)),
+    "form without exact roundings, c not -0": lambda unit, _: merged_after_zero(unit),
 }
 
 
@@ -251,19 +252,26 @@ def _unlike_oracle(model: Model, rows: Table, sides: Table, given: Table) -> Ite
 
 
 def main() -> None:
+    assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    proofs, counts = Normaliser(Options(timeout=10.0)), Counter[str]()
+    proofs, counts, wrong = Normaliser(Options(timeout=10.0)), Counter[str](), list[str]()
     for number in range(given.first, given.first + given.count):
         outcome = check(unit_of(number), proofs)
         counts.update(outcome.compared)
-        counts["wrong"] += bool(outcome.wrong)
         if outcome.wrong:
-            print(number, "; ".join(outcome.wrong), unit_text(outcome.unit), sep="\n", flush=True)
-    print(f"{given.count} units: {', '.join(f'{name} {count}' for name, count in counts.items())}")
-    sys.exit(1 if counts["wrong"] else 0)
+            wrong.append(f"- {number}: {'; '.join(outcome.wrong)}")
+            print(wrong[-1], unit_text(outcome.unit), sep="\n", flush=True)
+    compared = ", ".join(f"{count} with the {name}" for name, count in counts.items())
+    text = f"{given.count} units, compared {compared}: {len(wrong)} wrong."
+    print(text)
+    if given.output:
+        lines = ["# Random units of odd forms\n", __doc__.strip(), "", text, *wrong, ""]
+        given.output.write_text("\n".join(lines), encoding="utf-8")
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":
