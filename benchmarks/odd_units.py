@@ -4,10 +4,10 @@ gives by which it may be called equal to another unit.
 Formats of one or two bits of exponents, without fractions, without a sign, with any bias; literals that may be NaN or
 infinite, also as factors; numbers written for a NaN; products of c, of one input, of a result so far; limits, cuts and
 floors beyond the range; loops that begin anywhere, take one place twice or add the result so far twice; scale factors
-that are zero or NaN. The forms: the normal form, that of rewriting by lemmas, that with loops and terms written out,
-that with exact roundings left out (for every c, and for those that are not -0).
+that are zero, infinite or NaN. The forms: the normal form, that of rewriting by lemmas, that with loops and terms
+written out, that with exact roundings left out (for every c, and for those that are not -0).
 
-`python -m benchmarks.odd_units [--count 300] [--first 0]`
+`python -m benchmarks.odd_units [--count 300] [--first 0] [-o FILE]`
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,8 @@ WIDER = (
     "e4m3", "e5m2", "e4m3fnuz", "e3m2", "e2m3", "e3m0_extended", "e3m1b7_none", "e4m0_all_ones", "e2m2b0_none",
     "e3m4_ieee", "binary6p3se", "binary6p1se", "e2m4b9_ieee", "e4m2b1_negative_zero",
 )  # fmt: skip
-SCALES = ("ue2m0_all_ones", "ue1m1_none", "ue1m1_all_ones", "ue2m1_none", "ue3m0_all_ones")
+SCALES = ("ue2m0_all_ones", "ue1m1_none", "ue1m1_all_ones", "ue2m1_none", "ue3m0_all_ones", "ue2m1_ieee",
+          "ue2m1_extended")  # fmt: skip
 WIDEST, ROWS, HELD = 15, 1 << 14, 25  # bits of an input; inputs of a unit, and those held against the oracle
 MOST = 11  # nodes of a unit, besides elements
 
@@ -194,11 +196,11 @@ def unit_of(number: int) -> Unit:
 Form = Callable[[Unit, Normaliser], Node | None]
 FORMS: dict[str, Form] = {
     "normal form": lambda unit, _: normal(unit.result),
-    "rewritten": lambda unit, proofs: normal(normal_form(unit, proofs.proof(unit))),
-    "written out": lambda unit, _: normal(terms_written_out(unit.result)),
-    "loops written out": lambda unit, _: written_out(unit.result),
-    "without exact roundings": lambda unit, _: normal(merged(unit)),
-    "without exact roundings, c not -0": lambda unit, _: merged_after_zero(unit),
+    "form rewritten by lemmas": lambda unit, proofs: normal(normal_form(unit, proofs.proof(unit))),
+    "form with loops and terms written out": lambda unit, _: normal(terms_written_out(unit.result)),
+    "form with loops written out": lambda unit, _: written_out(unit.result),
+    "form without exact roundings": lambda unit, _: normal(merged(unit)),
+    "form without exact roundings, c not -0": lambda unit, _: merged_after_zero(unit),
 }
 
 
@@ -250,19 +252,26 @@ def _unlike_oracle(model: Model, rows: Table, sides: Table, given: Table) -> Ite
 
 
 def main() -> None:
+    assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    proofs, counts = Normaliser(Options(timeout=10.0)), Counter[str]()
+    proofs, counts, wrong = Normaliser(Options(timeout=10.0)), Counter[str](), list[str]()
     for number in range(given.first, given.first + given.count):
         outcome = check(unit_of(number), proofs)
         counts.update(outcome.compared)
-        counts["wrong"] += bool(outcome.wrong)
         if outcome.wrong:
-            print(number, "; ".join(outcome.wrong), unit_text(outcome.unit), sep="\n", flush=True)
-    print(f"{given.count} units: {', '.join(f'{name} {count}' for name, count in counts.items())}")
-    sys.exit(1 if counts["wrong"] else 0)
+            wrong.append(f"- {number}: {'; '.join(outcome.wrong)}")
+            print(wrong[-1], unit_text(outcome.unit), sep="\n", flush=True)
+    compared = ", ".join(f"{count} with the {name}" for name, count in counts.items())
+    text = f"{given.count} units, compared {compared}: {len(wrong)} wrong."
+    print(text)
+    if given.output:
+        lines = ["# Random units of odd forms\n", __doc__.strip(), "", text, *wrong, ""]
+        given.output.write_text("\n".join(lines), encoding="utf-8")
+    sys.exit(1 if wrong else 0)
 
 
 if __name__ == "__main__":

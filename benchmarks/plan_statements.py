@@ -4,7 +4,7 @@ Units of e2m1 products with e4m3 sums, of which matrices of random bits meet mos
 second plan is the first one with one or two things changed, such as a unit, an order or a number, so that half of the
 pairs are equal. A verdict `equal` for every multiple of a K is tried at six of these, or both plans refuse it.
 
-`python -m benchmarks.plan_statements [--count 500] [--first 0] [--timeout 15] [-o FILE]`
+`python -m benchmarks.plan_statements [--count 500] [--first 0] [--timeout 15] [--odd] [-o FILE]`
 """
 
 from __future__ import annotations
@@ -38,14 +38,18 @@ UNITS = {
     "four": (4, "r(exact(a[0:4] * b[0:4], c))"),
     "ones": (4, "repeat(i in range(4), c, r(exact(a[i] * b[i], acc)))"),
     "pairs": (4, "repeat(i in range(0, 4, 2), c, r(exact(a[i:i + 2] * b[i:i + 2], acc)))"),
+    "flush": (1, "f(exact(a[0] * b[0], c))"),
+    "cut": (2, "r(cut(fused(a[0:2] * b[0:2], c, F=4), 3, toward_zero, least=-3))"),
 }
 FORMATS_USED = "formats: {{a: e2m1, b: e2m1, c: e4m3, d: e4m3}}\n"
 UNIT = (
     "unit: {name}\n" + FORMATS_USED + "length: {length}\n"
-    "roundings:\n  r: round(e4m3, nearest_even)\nsteps:\n  d: {step}\n"
+    "roundings:\n  r: round(e4m3, nearest_even)\n  f: round(e4m3, toward_zero, subnormals=flush_before)\n"
+    "steps:\n  d: {step}\n"
 )
 PLAN = "plan: small\n" + FORMATS_USED + "units:\n{units}\nroundings:\n{roundings}\nsteps:\n  d: {step}\n"
-MODES = {"r": "nearest_even", "z": "toward_zero"}
+MODES = {"r": "nearest_even", "z": "toward_zero", "f": "nearest_away, subnormals=flush_after", "u": "up"}
+PLAIN = [name for name in UNITS if name not in ("flush", "cut")]
 CHANGES = (
     ("ones", "fma"), ("fma", "ones"), ("pairs", "two"), ("two", "pairs"), ("two", "short"), ("short", "two"),
     ("four", "two"), ("late", "two"), (", order=pairwise", ""), (", grain=2", ""), (", grain=4", ", grain=2"),
@@ -54,6 +58,13 @@ CHANGES = (
     ("fold(2, 2), 2, fold(2, 1)", "fold(4, 1)"), (", head=2", ""),
     ("split([4]", "split([8]"), ("split([8]", "split([4]"),
     ("halve(8", "halve(4"), (", tail=fma", ""), (", z", ", r"), (", +0)", ", c)"), ("interleave(2", "split(2"),
+)  # fmt: skip
+#: of statements with `odd` stages, besides
+ODD_CHANGES = (
+    ("turns(4", "turns(2"), ("turns(2", "turns(4"), ("whole(4", "whole(2"), ("head=fma", "head=two"),
+    ("head=", "tail="),
+    (", share=2", ""), (", tail=two", ", tail=fma"), (", tail=two", ""), ("promote(6", "promote(4"), (", f)", ", r)"),
+    ("flush", "fma"), ("cut", "two"),
 )  # fmt: skip
 LENGTHS = (None, None, 1, 3, 4, 6, 8, 12, 16, 24)
 MULTIPLES = (1, 2, 3, 5, 8)
@@ -72,14 +83,15 @@ class Statement:
         return f"{self.left} | {self.right}; K = {self.length or 'any'}"
 
 
-def statement(number: int) -> Statement:
-    """The statement of a number."""
-    draw = random.Random(number)
-    stage = _stage(draw, 2)
+def statement(number: int, odd: bool = False) -> Statement:
+    """The statement of a number; `odd`: of more stages, and of units and roundings that flush and cut."""
+    draw = random.Random(f"odd {number}" if odd else number)
+    stage = _odd_stage(draw, 2) if odd else _stage(draw, 2)
     step = draw.choice([f"sum({stage}, c)", f"r(exact(sum({stage}, +0), c))", f"sum({stage}, +0)"])
-    other = _changed(draw, step)
+    changes = CHANGES + ODD_CHANGES if odd else CHANGES
+    other = _changed(draw, step, changes)
     if draw.random() < 0.3:
-        other = _changed(draw, other)
+        other = _changed(draw, other, changes)
     return Statement(step, other, draw.choice(LENGTHS))
 
 
@@ -87,9 +99,9 @@ def _stage(draw: random.Random, depth: int) -> str:
     kinds = ["unit", "unit", "promote", "split", "interleave", "lanes", "halve", "round", "chain"]
     kind = draw.choice(kinds if depth else ["unit", "unit", "chain"])
     if kind == "unit":
-        return draw.choice(list(UNITS))
+        return draw.choice(PLAIN)
     if kind == "chain":
-        return f"chain({draw.choice(list(UNITS))}, tail={draw.choice(['fma', 'two'])})"
+        return f"chain({draw.choice(PLAIN)}, tail={draw.choice(['fma', 'two'])})"
     body, how = _stage(draw, depth - 1), draw.choice("rrrz")
     order, grain = draw.choice(["", ", order=pairwise"]), draw.choice(["", ", grain=2", ", grain=4"])
     match kind:
@@ -108,8 +120,22 @@ def _stage(draw: random.Random, depth: int) -> str:
     return f"{how}({body})"
 
 
-def _changed(draw: random.Random, step: str) -> str:
-    changes = [change for change in CHANGES if change[0] in step]
+def _odd_stage(draw: random.Random, depth: int) -> str:
+    """A stage that takes what is left over in one of several ways, within others of its kind and plain ones."""
+    if not depth or draw.random() < 0.2:
+        return _stage(draw, depth)
+    body, number = _odd_stage(draw, depth - 1), draw.choice([2, 3, 4, 6])
+    how, left = draw.choice("rzfu"), draw.choice(["fma", "two", "flush", "cut"])
+    kinds = [
+        f"turns({number}, {body})", f"turns({number}, {body}, tail={left})", f"whole({number}, {body}, tail={left})",
+        f"whole({number}, {body}, head={left})", f"promote({2 * number}, {body}, {how}, share=2)",
+        f"promote({number}, {body}, {how}, tail={left})", f"chain({draw.choice(list(UNITS))}, tail={left})",
+    ]  # fmt: skip
+    return draw.choice(kinds)
+
+
+def _changed(draw: random.Random, step: str, every: tuple[tuple[str, str], ...]) -> str:
+    changes = [change for change in every if change[0] in step]
     if not changes or draw.random() < 0.1:
         return step
     old, new = draw.choice(changes)
@@ -200,12 +226,13 @@ def main() -> None:
     options.add_argument("--count", type=int, default=500)
     options.add_argument("--first", type=int, default=0)
     options.add_argument("--timeout", type=float, default=15.0)
+    options.add_argument("--odd", action="store_true", help="of more stages, and of units that flush and cut")
     options.add_argument("-o", "--output", type=Path)
     args = options.parse_args()
     counts: Counter[str] = Counter()
     lines, seconds = [], []
     for number in range(args.first, args.first + args.count):
-        asked = statement(number)
+        asked = statement(number, args.odd)
         outcome = check(asked, args.timeout, number)
         counts[outcome.verdict] += 1
         counts["wrong"] += bool(outcome.wrong)

@@ -173,8 +173,12 @@ class _Asker:
         from hypotheses.schema import Inputs
         from queries.properties.report import proof_key
         from queries.properties.statements import problems_of
+        from smtmodel.errors import ParameterError
 
-        problems = problems_of(wanted, model, Inputs())
+        try:
+            problems = problems_of(wanted, model, Inputs())
+        except ParameterError as error:  # it cannot be asked of this unit
+            return {"verdict": "none", "why": str(error)}
         if not problems:
             return {"verdict": "equal", "engines": [], "confirmed_by": []}
         key = proof_key(problems, wanted, confirm=True)

@@ -33,7 +33,8 @@ class ExponentRange(Strict):
 
 
 class Inputs(Strict):
-    """Which inputs count. Applies to every element of a and b and to c; a zero has no exponent to restrict.
+    """Which inputs count. Applies to every element of a and b and to c; a zero has no exponent to restrict. What is
+    `normal`, or has an exponent, is finite.
 
     `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
     `products_below_two`: the significands of a product multiply to less than 2, so that it is normalised as it is.

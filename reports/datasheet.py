@@ -209,6 +209,8 @@ def special_values(model: Model) -> list[tuple[str, str]]:
 def _property(wanted: str, name: str, document: Mapping[str, Any] | None) -> Line:
     if document is None:
         return Line(name, "not asked", "no answer in the store: --limit asks")
+    if document["verdict"] == "none":
+        return Line(name, "not asked", document["why"])
     verdict = {"equal": "yes", "different": "no", "unknown": "open"}[document["verdict"]]
     if verdict == "yes":
         by = ", ".join(document["engines"]) or "construction alone"

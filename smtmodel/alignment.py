@@ -39,7 +39,7 @@ def align(term: Term, maximum: Exponent, fraction_bits: int, rounding: Mode) -> 
         return kept + raised.bits(kept.width)
     shift = distance(term, maximum)
     spare = term.fraction - fraction_bits
-    scaled = term.significand.pad(max(0, -spare))
+    scaled = _at_least(term.significand.pad(max(0, -spare)), spare + 1)
     shifted = scaled.lshr(shift)
     return shifted.extract(shifted.width - 1, spare) if spare > 0 else shifted
 
@@ -49,11 +49,16 @@ def with_tail(term: Term, maximum: Exponent, fraction_bits: int) -> Bits:
     unit decide every rounding."""
     shift = distance(term, maximum)
     spare = max(0, term.fraction - fraction_bits)
-    jammed = term.significand.pad(max(0, fraction_bits - term.fraction)).pad(2)
+    jammed = _at_least(term.significand.pad(max(0, fraction_bits - term.fraction)).pad(2), spare + 3)
     if spare:
         jammed = shift_right_jam(jammed, constant(jammed.carrier, spare, spare.bit_length()))
         jammed = jammed.truncate(jammed.width - spare)
     return shift_right_jam(jammed, shift)
+
+
+def _at_least(bits: Bits, width: int) -> Bits:
+    """Zero-extended to a width, unless they are as wide: all of a small exact sum may lie below the last place."""
+    return bits if bits.width >= width else bits.zext(width)
 
 
 def total_of(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int | None) -> Bits:

@@ -51,8 +51,6 @@ class Unit:
         for name, fmt in (("a", self.a), ("b", self.b), ("c", self.c)):
             if not fmt.subnormals:
                 raise ParameterError(name, f"{fmt.name} has no zero, which missing products and sums of none are")
-        if self.scale is not None and self.scale.has_infinity:
-            raise ParameterError("scale", f"{self.scale.name} has an infinity: scale factors are finite, or NaN")
         if self.scale is not None and (self.scale_block < 1 or self.length % self.scale_block):
             raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
         assert self.rounding

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format, is_spelling
 from smtmodel.nodes import (
     Constant,
@@ -36,7 +37,8 @@ VARIABLES = "ijkl"  # the loop variable of each level, as it is written
 
 
 def unit_text(unit: Unit) -> str:
-    """The text of a unit, which `parse_unit` reads back as an equal one."""
+    """The text of a unit, which `parse_unit` reads back as an equal one. Raises ParameterError for one that no file
+    says: of a plan whose units read their inputs in different ways, or with too many loops within one another."""
     return _Writer(unit).text()
 
 
@@ -44,6 +46,11 @@ def step_texts(unit: Unit) -> dict[str, str]:
     """The roundings and the steps of a unit as they are written, by name."""
     writer = _Writer(unit)
     return writer.rounding_texts() | writer.step_texts()
+
+
+def _variable(level: int) -> str:
+    """The loop variable of a level."""
+    return VARIABLES[level - 1] if level <= len(VARIABLES) else f"loop{level}"
 
 
 class _Writer:
@@ -68,24 +75,33 @@ class _Writer:
         data: dict[str, Any] = {"unit": unit.reference}
         data |= {key: getattr(unit, key) for key in ("about", "source", "evidence") if getattr(unit, key)}
         used = [unit.a, unit.b, unit.c, *([unit.scale] if unit.scale else []), *(how.format for how in self.roundings)]
+        used += [node.format for node in walk(unit.result) if isinstance(node, Literal)]
         if own := {fmt.name: _own_text(fmt) for fmt in used if not (fmt.name in FORMATS or is_spelling(fmt.name))}:
             data["own_formats"] = own
         data |= {"formats": formats | ({"scale": unit.scale.name} if unit.scale else {}), "length": unit.length}
         if unit.scale:
             data["scale_block"] = unit.scale_block
-        reads: dict[str, str] = {
-            node.operand: node.subnormals for node in walk(unit.result) if isinstance(node, Element)
-        }
-        reads = {str(operand): reads[operand] for operand in OPERANDS[:3] if operand in reads}
-        inputs: dict[str, Any] = {}
-        if set(reads.values()) - {"keep"}:
-            inputs = {"subnormals": next(iter(reads.values()))} if len(set(reads.values())) == 1 else {**reads}
-        if any(isinstance(node, Element) and node.positive_zeros for node in walk(unit.result)):
-            inputs["zeros"] = "positive"
-        if inputs:
+        if inputs := self._inputs():
             data["inputs"] = inputs
         data["roundings"], data["steps"] = self.rounding_texts(), self.step_texts()
         return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=118, allow_unicode=True)
+
+    def _inputs(self) -> dict[str, str]:
+        """How inputs are read, where not as they are."""
+        elements = {node for node in walk(self.unit.result) if isinstance(node, Element) and not node.is_factor}
+        reads: dict[str, str] = {}
+        for operand in OPERANDS[:3]:
+            ways = {node.subnormals for node in elements if node.operand == operand}
+            if len(ways) > 1:
+                raise ParameterError(operand, "its elements are read in several ways, and a unit file has one")
+            reads |= dict.fromkeys([str(operand)] if ways else [], next(iter(ways), "keep"))
+        zeros = {node.positive_zeros for node in elements}
+        if len(zeros) > 1:
+            raise ParameterError("zeros", "some elements are read as +0 where they are -0, and a unit file says all")
+        inputs: dict[str, str] = {}
+        if set(reads.values()) - {"keep"}:
+            inputs = {"subnormals": next(iter(reads.values()))} if len(set(reads.values())) == 1 else reads
+        return inputs | ({"zeros": "positive"} if True in zeros else {})
 
     def rounding_texts(self) -> dict[str, str]:
         return {name: f"round({self._rounding(how)})" for how, name in self.roundings.items()}
@@ -102,7 +118,7 @@ class _Writer:
         return self.names[node] if node in self.names else self._body(node)
 
     def _index(self, index: Index) -> str:
-        parts = [VARIABLES[level - 1] if factor == 1 else f"{factor}*{VARIABLES[level - 1]}"
+        parts = [_variable(level) if factor == 1 else f"{factor}*{_variable(level)}"
                  for level, factor in index.factors]  # fmt: skip
         parts += [str(index.offset)] if index.offset or not parts else []
         return " + ".join(parts) if len(parts) > 1 else parts[0]
@@ -116,7 +132,7 @@ class _Writer:
             case Element():
                 return "c" if node.index is None else f"{node.operand}[{self._index(node.index)}]"
             case Running():
-                return "acc" if node.level == self.open[-1] else f"{VARIABLES[node.level - 1]}.acc"
+                return "acc" if node.level == self.open[-1] else f"{_variable(node.level)}.acc"
             case Product():
                 left, right = self._node(node.left), self._node(node.right)
                 changed = _changed(node, ("normalised", "limit"))
@@ -144,7 +160,7 @@ class _Writer:
             case Scale():
                 return f"scale({', '.join(map(self._node, node.operands))})"
             case Repeat():
-                loop = f"{VARIABLES[node.level - 1]} in {_places(node.places)}"
+                loop = f"{_variable(node.level)} in {_places(node.places)}"
                 start = self._node(node.start)
                 self.open.append(node.level)
                 body = self._node(node.body)
@@ -153,7 +169,7 @@ class _Writer:
             case Each():
                 return (
                     self._slice(node)
-                    or f"each({VARIABLES[node.level - 1]} in {_places(node.places)}, {self._node(node.body)})"
+                    or f"each({_variable(node.level)} in {_places(node.places)}, {self._node(node.body)})"
                 )
         raise TypeError(f"no text for {type(node).__name__}")
 

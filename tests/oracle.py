@@ -93,6 +93,8 @@ FORMATS: dict[str, Format] = {
     "e1m1_all_ones": Format(1, 1, 1, "all_ones"),
     "e2m0_all_ones": Format(2, 0, 0, "all_ones"),
     "binary3p1se": Format(2, 0, -1, "p3109"),
+    "ue2m1_ieee": Format(2, 1, 0, "ieee", signed=False),
+    "e2m1b9_ieee": Format(2, 1, -8, "ieee"),
 }
 for p in range(1, 8):  # IEEE P3109, interim report: the exponent bias is half the number of exponent fields
     FORMATS[f"binary8p{p}se"] = Format(8 - p, p - 1, 1 - 2 ** (7 - p), "p3109")

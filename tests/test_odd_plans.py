@@ -13,13 +13,13 @@ from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError
+from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.gemm import simulate
 from smtmodel.plans import Plan
 from smtmodel.plans.loop import unit_of_step
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
-from smtmodel.unitfile import parse_unit
+from smtmodel.unitfile import parse_unit, unit_text
 
 UNIT = """unit: odd
 formats: {{a: {a}, b: e2m1, c: {c}, d: {c}}}
@@ -112,3 +112,28 @@ def test_what_is_written_for_nan_is_read_as_any_result(nan: str, reads: str, tin
         a, b, c = inputs(side, length)
         rows = np.repeat(a, SIDE, axis=0), np.tile(b.T, (SIDE, 1)), c.ravel()
         assert np.array_equal(simulate(a, b, c, side, engine="numpy").ravel(), evaluate_batch(model, *rows))
+
+
+def test_a_unit_file_says_one_way_to_read_inputs() -> None:
+    """A plan whose units read them in two ways is no file: a certificate of one would be about another unit."""
+    units = {"zero": unit("e4m3", reads="a: zero"), "keep": unit("e4m3")}
+    for step in ("sum(whole(4, zero, tail=keep), c)", "sum(whole(4, keep, head=zero), c)"):
+        side = plan(step, units, "e4m3")
+        with pytest.raises(ParameterError, match="read in several ways"):
+            unit_text(unit_of_plan(side, 6))
+        assert parse_unit(unit_text(unit_of_plan(plan("sum(zero, c)", units, "e4m3"), 6)), "text.yaml")
+
+
+def test_many_loops_are_written() -> None:
+    body = "keep"
+    for size in (2, 4, 8, 16, 32):
+        body = f"promote({size}, {body}, r)"
+    whole = unit_of_plan(plan(f"sum({body}, c)", {"keep": unit("e4m3")}, "e4m3"), 64)
+    assert parse_unit(unit_text(whole), "text.yaml") == whole
+
+
+def test_a_number_of_an_own_format_is_written() -> None:
+    own = "own_formats: {t: {exponent: 3, fraction: 1, specials: none}}\n"
+    text = own + UNIT.format(a="e4m3", c="e4m3", how=NEAR, reads="").replace(", c))", ", number(0x5, t)))")
+    whole = parse_unit(text, "odd.yaml")
+    assert parse_unit(unit_text(whole), "text.yaml") == whole

@@ -46,6 +46,7 @@ from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay
 from smtmodel import ieee
 from smtmodel.algebra import constant
+from smtmodel.batch import evaluate_batch
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
@@ -181,6 +182,25 @@ def test_of_two_lengths_it_is_said_what_is_compared(tmp_path: Path) -> None:
     assert found.exit_code == 0
 
 
+def test_a_sheet_of_a_unit_of_which_a_property_cannot_be_asked(tmp_path: Path) -> None:
+    text = UNIT.format(step=f"r({SUM})", r=NEAR, z=f"e4m3, {NEAR}", d="e4m3", a="e2m1", c="ue2m1_ieee", length=1)
+    (tmp_path / "unit.yaml").write_text(text)
+    sheet = tmp_path / "sheet.html"
+    found = CliRunner().invoke(main, ["datasheet", str(tmp_path / "unit.yaml"), "-o", str(sheet), "--limit", "0"])
+    assert found.exit_code == 0
+    assert "ue2m1_ieee has no sign: c cannot be negated" in sheet.read_text()
+
+
+def test_where_no_step_adds_two_products_there_is_no_certificate_of_orders(tmp_path: Path) -> None:
+    (tmp_path / "unit.yaml").write_text(
+        UNIT.format(step=f"r({SUM})", r=NEAR, z=f"e4m3, {NEAR}", d="e4m3", a="e2m1", c="e4m3", length=1)
+    )
+    asked = ["prove", "--property", "order-independent", str(tmp_path / "unit.yaml")]
+    found = CliRunner().invoke(main, [*asked, "--certificate", str(tmp_path / "proof")])
+    assert "there is nothing to compare" in found.stderr
+    assert found.exit_code == 3
+
+
 def test_formats_of_one_name_are_not_one_format() -> None:
     """Of two files that each call one of their own so."""
     own = "own_formats: {{t: {{exponent: {}, fraction: {}, specials: none}}}}\n"
@@ -242,13 +262,35 @@ def test_nothing_is_rounded_to_a_format_without_a_sign() -> None:
     [
         ("a: ue8m0, b: e2m1, c: e4m3, d: e4m3", "ue8m0 has no zero"),
         ("a: e2m1, b: e2m1, c: ue8m0, d: e4m3", "ue8m0 has no zero"),
-        ("a: e2m1, b: e2m1, c: e4m3, d: e4m3, scale: binary8p3ue", "binary8p3ue has an infinity"),
     ],
 )
 def test_operands_that_no_sum_can_take(formats: str, message: str) -> None:
-    """Pattern 0 is not zero there, which +0 and missing products are; an infinite factor would count as a number."""
+    """Pattern 0 is not zero there, which +0 and missing products are."""
     with pytest.raises(InputError, match=message):
         parse_unit(SCALED.format(formats=formats, factor="scale_b[0]"), "odd.yaml")
+
+
+@pytest.mark.parametrize("rounding", ["toward_zero", "nearest_even", "up"])
+def test_a_sum_far_below_its_exponent_is_aligned(rounding: str) -> None:
+    """An exact sum counts with the exponent 0, so that all of a small one lies below the last place that is kept."""
+    model = unit(
+        f"r(fused(exact({SUM}), exact(a[0] * b[0]), F=0, rounding={rounding}))", a="e2m1b9_ieee", c="e2m1b9_ieee"
+    )
+    table = grid_of(columns_of(model, Inputs()))[::5]
+    wanted = [node_oracle.evaluate(model.unit, row[:1], row[1:2], row[2]) for row in table.tolist()]
+    assert all(exact in (own, node_oracle.ANY_NAN) for exact, own in zip(wanted, results(model, table), strict=True))
+
+
+def test_an_infinite_scale_factor_is_infinite() -> None:
+    """All factors of a format with infinities, with a zero, a number and an infinity as products."""
+    text = SCALED.format(formats="a: e2m1_ieee, b: e2m1, c: e2m1, d: e4m3, scale: ue2m1_ieee", factor="scale_b[0]")
+    model = Model("scaled", parse_unit(text.replace("e4m3", "e5m2"), "odd.yaml"))
+    columns = [range(16), (0, 2, 9), (0, 8, 3), range(8), range(8)]
+    rows = grid_of(columns)
+    found = evaluate_batch(model, rows[:, :1], rows[:, 1:2], rows[:, 2], rows[:, 3:4], rows[:, 4:])
+    for (a, b, c, left, right), own in zip(rows.tolist(), found.tolist(), strict=True):
+        exact = node_oracle.evaluate(model.unit, [a], [b], c, [left], [right])
+        assert exact == own or (exact == node_oracle.ANY_NAN and exact_value(own, model.d) == "nan")
 
 
 @pytest.mark.parametrize("pattern", ["0x7fc", "0x7fd", "0"])

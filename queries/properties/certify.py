@@ -32,6 +32,8 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
     if wanted == "equal":
         (proof,) = proofs
         return [(directory, certify_sides(proof, directory, options))]
+    if not proofs:
+        raise CertificateError("no step of the unit adds two products: there is nothing to compare")
     goal = established(wanted, proofs).goal
     assert isinstance(goal, HasProperty)
     texts = property_texts(wanted, goal.model.unit, goal.inputs, goal.compare)

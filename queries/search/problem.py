@@ -172,7 +172,8 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
         for x, y in zip(operands.a, operands.b, strict=True):
             conditions.append(~multiply(unpack(x, model.a).term, unpack(y, model.b).term).significand.msb())
     if inputs.finite and model.scale is not None:
-        conditions += [~unpack(scale, model.scale).is_nan for scale in (*operands.scale_a, *operands.scale_b)]
+        factors = [unpack(scale, model.scale) for scale in (*operands.scale_a, *operands.scale_b)]
+        conditions += [~(factor.is_nan | factor.is_infinite) for factor in factors]
     return all_of(conditions)
 
 

@@ -122,19 +122,25 @@ class Total(Value):
 
 class Changed(Value):
     """Another value with its finite part replaced; the numbers that were added stay the same. `zeros`: where it counts
-    as zero besides; `nans`: where it is a NaN besides."""
+    as zero besides; `nans`: where it is a NaN besides; `infinite`: where it is infinite besides, with its sign."""
 
-    def __init__(self, value: Value, term: Term, zeros: Sequence[Bit] = (), nans: Sequence[Bit] = ()) -> None:
+    def __init__(
+        self, value: Value, term: Term, zeros: Sequence[Bit] = (), nans: Sequence[Bit] = (), infinite: Bit | None = None
+    ) -> None:
         super().__init__(term, any_of([value.is_nan, *nans]))
-        self._value, self._zeros = value, tuple(zeros)
+        self._value, self._zeros, self._infinite = value, tuple(zeros), infinite
 
     @cached_property
     def is_zero(self) -> Bit:
         return any_of([self._value.is_zero, *self._zeros])
 
-    @property
+    @cached_property
     def infinities(self) -> tuple[Bit, Bit]:
-        return self._value.infinities
+        positive, negative = self._value.infinities
+        if self._infinite is None:
+            return positive, negative
+        besides = self._infinite & ~(positive | negative)
+        return positive | (besides & ~self._value.sign), negative | (besides & self._value.sign)
 
     @property
     def negatives(self) -> tuple[Bit, Bit]:

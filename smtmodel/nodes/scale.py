@@ -30,8 +30,11 @@ class Scale(Node):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         term, left, right = (context.value(node) for node in self.operands)
         scale, zeros = multiply(left.term, right.term), (left.is_zero, right.is_zero)
-        infinite = (term.infinities[0] | term.infinities[1]) & any_of(zeros)
-        return Changed(term, multiply(term.term, scale), zeros, (left.is_nan, right.is_nan, infinite))
+        infinite = any_of(term.infinities)
+        beyond = any_of([*left.infinities, *right.infinities])
+        nothing = any_of([*zeros, ~term.term.significand.any() & ~infinite])
+        nans = left.is_nan, right.is_nan, infinite & any_of(zeros), beyond & nothing
+        return Changed(term, multiply(term.term, scale), zeros, nans, beyond)
 
     def sentence(self) -> str:
         return "times its scale factors"
