@@ -295,6 +295,9 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
         (("distinguish", "-q", H, V), "-q is written before the command: "),
         (("simulate", "a.npy", "b.npy", "-o", "d.npy"), "give --model (a unit) or --plan"),
         (("check", "."), "not a folder that --certificate wrote"),
+        (("explain", V, json.dumps(PLAIN), "--svg", "x.png"), "x.png: a name that ends in .svg is needed"),
+        (("explain", V, json.dumps(PLAIN), "--tikz", "x.pdf"), "x.pdf: a name that ends in .tex is needed"),
+        (("show", "cublas/split-k"), "did you mean 'plan:cublas/split-k'?"),
         (("list", "bf16"), "`mmaprobe list models bf16` lists the instructions with it"),
     ],
 )
