@@ -35,7 +35,7 @@ NOISY_REPEATS = 16  # more of them once the device has contradicted itself
 TRIES = 2  # vectors of each new kind that are asked again, the simplest ones
 ROUNDS = 80  # of reductions of one difference
 MOST_CANDIDATES = 512  # reductions put to the devices at a time
-KEPT = 512  # answered vectors kept for judging explanations
+KEPT = 512  # answered vectors kept for judging explanations, and as many of those with different answers
 
 Answer = int | None
 Kind = tuple[tuple[str, ...], str, str]
@@ -199,6 +199,12 @@ class Contradiction:
     answers: tuple[Answer, ...]
 
 
+def _answered(
+    pair: Pair, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer], places: Iterable[int]
+) -> Iterator[Answered]:
+    return ((pair.layout.split(rows[i]), left[i], right[i]) for i in places)
+
+
 @dataclass
 class Comparison:
     """What was asked and found so far. `wanted`: differences of different kinds after which to stop."""
@@ -210,6 +216,7 @@ class Comparison:
     differences: list[Difference] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
     kept: list[Answered] = field(default_factory=list)
+    differing: list[Answered] = field(default_factory=list)  # with different answers, beyond those kept
     apart: list[Answered] = field(default_factory=list)  # of two recordings without a common input: one answer each
 
     @property
@@ -224,8 +231,11 @@ class Comparison:
             left, right = pair.ask(batch)
             answered = [x is not None and y is not None for x, y in zip(left, right, strict=True)]
             self.compared += sum(answered)
-            self.keep((pair.layout.split(batch[i]), left[i], right[i]) for i, known in enumerate(answered) if known)
+            room = KEPT - len(self.kept)
+            self.kept += islice(_answered(pair, batch, left, right, np.flatnonzero(answered)), room)
             found = np.flatnonzero(pair.differ(left, right))
+            beyond = [i for i in found if sum(answered[:i]) >= room]
+            self.differing += islice(_answered(pair, batch, left, right, beyond), KEPT - len(self.differing))
             self.different += len(found)
             self.take(pair, [batch[i] for i in found], [left[i] for i in found], [right[i] for i in found])
             taken += len(batch)
@@ -244,10 +254,6 @@ class Comparison:
                 again, itself = side.results([one[0] for one in kept]), Problem(side.model, side.model)
                 for i in np.flatnonzero(differing(itself, first, again)):
                     self.contradictions.append(Contradiction(side, kept[i][0], (first[i], again[i])))
-
-    def keep(self, answered: Iterable[Answered]) -> None:
-        """Remember answers, up to a limit."""
-        self.kept += islice(answered, KEPT - len(self.kept))
 
     def take(self, pair: Pair, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> None:
         """Follow up vectors with different answers: of each new kind the simplest, if the devices repeat their
