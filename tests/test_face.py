@@ -339,6 +339,8 @@ def test_proofs() -> None:
     assert plans.multiples
     with pytest.raises(UnknownNameError, match="monotonic"):
         mmaprobe.prove(HOPPER, property="monotonous")
+    with pytest.raises(ParameterError, match="mmaprobe prove --property error-bound UNIT"):
+        mmaprobe.prove(HOPPER, property="error-bound")
     with pytest.raises(ParameterError, match="two sides"):
         mmaprobe.prove(HOPPER)
 
