@@ -83,8 +83,8 @@ class Report:
                 answers = f"{f'all {number} answers' if number > 1 else 'the one answer'} of the {other}"
                 if len(whole) == 1:
                     return f"they differ by {whole[0].change}: with it the {word} model gives {answers}"
-                names = " or ".join(change.change for change in whole)
-                return f"they differ by {names}: with any of these changes the {word} model gives {answers}"
+                several = " or ".join(change.change for change in whole)
+                return f"they differ by {several}: with any of these changes the {word} model gives {answers}"
         every = [one for one in self.found if one.complete and len(one.differences) == count]
         reasons = [one for one in every if one.about_one_model]
         if len(reasons) > 1 and min(one.whole[0].asked for one in reasons) < FEW:

@@ -199,12 +199,6 @@ class Contradiction:
     answers: tuple[Answer, ...]
 
 
-def _answered(
-    pair: Pair, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer], places: Iterable[int]
-) -> Iterator[Answered]:
-    return ((pair.layout.split(rows[i]), left[i], right[i]) for i in places)
-
-
 @dataclass
 class Comparison:
     """What was asked and found so far. `wanted`: differences of different kinds after which to stop."""
@@ -232,10 +226,10 @@ class Comparison:
             answered = [x is not None and y is not None for x, y in zip(left, right, strict=True)]
             self.compared += sum(answered)
             room = KEPT - len(self.kept)
-            self.kept += islice(_answered(pair, batch, left, right, np.flatnonzero(answered)), room)
+            self.keep((pair.layout.split(batch[i]), left[i], right[i]) for i, known in enumerate(answered) if known)
             found = np.flatnonzero(pair.differ(left, right))
-            beyond = [i for i in found if sum(answered[:i]) >= room]
-            self.differing += islice(_answered(pair, batch, left, right, beyond), KEPT - len(self.differing))
+            beyond = ((pair.layout.split(batch[i]), left[i], right[i]) for i in found if sum(answered[:i]) >= room)
+            self.differing += islice(beyond, KEPT - len(self.differing))
             self.different += len(found)
             self.take(pair, [batch[i] for i in found], [left[i] for i in found], [right[i] for i in found])
             taken += len(batch)
@@ -254,6 +248,10 @@ class Comparison:
                 again, itself = side.results([one[0] for one in kept]), Problem(side.model, side.model)
                 for i in np.flatnonzero(differing(itself, first, again)):
                     self.contradictions.append(Contradiction(side, kept[i][0], (first[i], again[i])))
+
+    def keep(self, answered: Iterable[Answered]) -> None:
+        """Remember answers, up to a limit."""
+        self.kept += islice(answered, KEPT - len(self.kept))
 
     def take(self, pair: Pair, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> None:
         """Follow up vectors with different answers: of each new kind the simplest, if the devices repeat their
