@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +133,8 @@ def distinguish(
 
 def _questions(names: tuple[str, ...], restrictions: str, target: str | None) -> list[Question]:
     from hypotheses.library import library, question_named
-    from smtmodel.errors import ParameterError
+    from smtmodel.errors import ParameterError, UnknownNameError
+    from smtmodel.reference import parse_reference
 
     if all(_is_reference(name) and name not in library() for name in names):
         for name in names:
@@ -143,6 +145,12 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
         if target is not None:
             raise click.UsageError("--model changes the model of a question, not of a comparison of two models")
         return [_pair(names, parse_inputs(restrictions))]
+    for name, other in zip(names, reversed(names), strict=True):
+        if len(names) == 2 and _is_reference(name) and not _is_reference(other):
+            with suppress(UnknownNameError):
+                parse_reference(other)  # which says what a GPU or an architecture is
+            question_named(other)
+            raise click.UsageError(f"{name} is a model, and {other} a question: give two models, or questions")
     if restrictions:
         raise ParameterError("--inputs", "the inputs of a question are set in its file")
     return [question_named(name, target) for name in names]

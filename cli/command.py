@@ -15,8 +15,21 @@ from smtmodel.errors import InputError
 OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
 
 
+#: options of the program, not of a command
+GLOBAL = ("-q", "--quiet", "-v", "--verbose")
+
+
 class Command(click.Command):
     """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name in GLOBAL and ctx.parent is not None:
+                where = f"{ctx.parent.command_path} {error.option_name} {ctx.info_name} ..."
+                raise click.UsageError(f"{error.option_name} is written before the command: {where}", ctx) from None
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         seen = dict.fromkeys(_inputs(ctx), "")

@@ -128,7 +128,9 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
         return " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are"
 
     def sums(plan: Plan) -> str:
-        return "; within, ".join(text for products in plan.sums for text in stage_words(products.stage))
+        texts = [text for products in plan.sums for text in stage_words(products.stage)]
+        inside = (text if text.startswith("left over") else f"inside: {text}" for text in texts[1:])
+        return "; ".join([*texts[:1], *inside])
 
     def units(plan: Plan) -> str:
         return " and ".join(model.reference for model in plan.models)
@@ -139,7 +141,7 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
         return "the first sum begins with it" if any(starts) else "added at the end" if uses else "not used"
 
     ways = {
-        "the inputs are": inputs, "the unit is": units, "the products are added in": sums, "C:": addend,
+        "the inputs are": inputs, "the unit is": units, "the sum of the products:": sums, "C:": addend,
     }  # fmt: skip
     return [
         f"why: {what} {text(one)} (D1); {text(other)} (D2)" for what, text in ways.items() if text(one) != text(other)

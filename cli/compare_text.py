@@ -74,11 +74,15 @@ class Report:
         if not count:
             return None
         changes = [(word, one) for word, side in zip(("first", "second"), self.common, strict=True) for one in side]
-        for word, change in changes:
-            if change.right == change.asked:
+        for word, side in zip(("first", "second"), self.common, strict=True):
+            if whole := [change for change in side if change.right == change.asked]:
                 other = "second" if word == "first" else "first"
-                answers = counted(change.asked, "answer")
-                return f"they differ by {change.change}: with it the {word} model gives all {answers} of the {other}"
+                number = whole[0].asked
+                answers = f"{f'all {number} answers' if number > 1 else 'the one answer'} of the {other}"
+                if len(whole) == 1:
+                    return f"they differ by {whole[0].change}: with it the {word} model gives {answers}"
+                several = " or ".join(change.change for change in whole)
+                return f"they differ by {several}: with any of these changes the {word} model gives {answers}"
         every = [one for one in self.found if one.complete and len(one.differences) == count]
         reasons = [one for one in every if one.about_one_model]
         if len(reasons) > 1 and min(one.whole[0].asked for one in reasons) < FEW:

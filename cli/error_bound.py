@@ -120,10 +120,6 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
     for theorem in result.shown.walk() if explain else ():
         word = f" ({theorem.word})" if theorem.word else ""
         say(f"  {theorem.rule}: {theorem.goal.statement()}{word}")
-    if "chain" in document:
-        say(f"  each instruction: {document['chain']['step']}")
-        say("    where E is the error before it, and A is |c| and the magnitudes of all products before it")
-        say(f"  {document['chain']['any']}")
     say(f"  {document['formula']}")
     say(f"  where {conditions_of(result.premises, document['formula'])}")
     top = document["window"]["max"]
@@ -136,7 +132,11 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
         if "vector" in near and result.length <= SHOWN:
             show_operands(result.model, layout_of(result.model).split(result.near.row))
         else:
-            say("  (--json has it)")
+            say("    (its operands: --json)")
+    if "chain" in document:
+        say(f"  each instruction: {document['chain']['step']}")
+        say("    where E is the error before it, and A is |c| and the magnitudes of all products before it")
+        say(f"  {document['chain']['any']}")
     for lemma in document["lemmas"]:
         say(f"  the datapath: {lemma['lemma']}: {lemma['by']}")
     rules = sum(document["rules"].values()) - len(document["lemmas"])

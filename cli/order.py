@@ -136,7 +136,9 @@ def revealed(device: Device, asked: Signature, deadline: float, ends: bool = Fal
         found = []
         for vector, d in device.answers(vectors):
             if d is None:
-                raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id} about the order")
+                which = f"no answer is recorded to question {vector.id} about the order"
+                hint = "`mmaprobe identify FAMILY` says which candidates give the results recorded"
+                raise IncompleteError(f"{device.name}: {which}; {hint}")
             found.append(d)
             count += 1
             if now_and_then():

@@ -15,7 +15,21 @@ from smtmodel.files import write_whole
 if TYPE_CHECKING:
     from reports.sheet import Drawing
 
-FILES = click.Path(dir_okay=False, path_type=Path)
+OTHERS = (".svg", ".pdf", ".tex", ".png", ".jpg", ".jpeg", ".eps")  # suffixes that say of which format a picture is
+
+
+class PictureFile(click.Path):
+    """A picture to write, under a name that says of no other format than its own."""
+
+    def __init__(self, ending: str) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+        self.ending = ending
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(str(super().convert(value, param, ctx)))
+        if path.suffix.lower() in OTHERS and path.suffix.lower() != self.ending:
+            self.fail(f"{path}: a name that ends in {self.ending} is needed.", param, ctx)
+        return path
 
 
 @dataclass(frozen=True)
@@ -57,9 +71,11 @@ class PictureFiles:
 def picture_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options for pictures to a command, which gets them as `pictures`."""
 
-    @click.option("--svg", type=FILES, metavar="FILE", help="Draw it here, for pages.")
-    @click.option("--pdf", type=FILES, metavar="FILE", help="Draw it here, for papers (needs matplotlib).")
-    @click.option("--tikz", type=FILES, metavar="FILE", help="Draw it here, as a tikzpicture for LaTeX.")
+    @click.option("--svg", type=PictureFile(".svg"), metavar="FILE", help="Draw it here, for pages.")
+    @click.option(
+        "--pdf", type=PictureFile(".pdf"), metavar="FILE", help="Draw it here, for papers (needs matplotlib)."
+    )
+    @click.option("--tikz", type=PictureFile(".tex"), metavar="FILE", help="Draw it here, as a tikzpicture for LaTeX.")
     @click.option(
         "--width", type=click.FloatRange(min=0, min_open=True), metavar="MM",
         help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper.",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.questions import Verdicts, options_of
 from mmaprobe.units import Model, WantedError, seconds_of, text_of, whole_of
-from smtmodel.errors import IncompleteError, ParameterError
+from smtmodel.errors import IncompleteError, InputError, ParameterError
 
 if TYPE_CHECKING:
     from hypotheses.family import Family
@@ -200,12 +201,12 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         def again(vectors: Sequence[Vector]) -> list[int | None]:
             return [None] * len(vectors) if opened.steady else ask(vectors)
 
-        try:
-            tree = reveal(lambda vector: every([vector])[0], chosen.base, ask_all=every, again=again)
-        except UnrevealedError:
-            tree = None
+        recorded, tree = _recorded(opened, chosen.base), None
+        if not recorded:
+            with suppress(UnrevealedError):
+                tree = reveal(lambda vector: every([vector])[0], chosen.base, ask_all=every, again=again)
         options = options_of(solver, timeout)
-        found = Identifier(chosen.candidates(), ask, options, tree, again=again, start=start).run()
+        found = Identifier(chosen.candidates(), ask, options, tree, recorded, again=again, start=start).run()
         for contradiction in found.contradictions:
             raise ContradictionError(*contradiction, opened.name)
     decided, undecided = found.values()
@@ -221,6 +222,25 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         found.validated,
         time.monotonic() - start,
     )
+
+
+def _recorded(device: Device, base: Model) -> list[Vector]:
+    """The rows of a recording, which are inputs of the base; none for a device that can be asked. Raises InputError for
+    other rows."""
+    from queries.compare.rows import fits, row_of
+    from runner.recorded import RecordedDevice
+    from smtmodel.operands import layout_of
+
+    if not isinstance(device, RecordedDevice):
+        return []
+    names = sorted({vector.model.reference.partition("@")[0] for vector in device.vectors})
+    if len(names) > 1:
+        raise InputError(f"{device.name} holds several instructions: {', '.join(names)}; give one with the rows of one")
+    layout = layout_of(base)
+    for vector in device.vectors:
+        if not fits(vector, base) or vector.model.d.width != base.d.width or row_of(vector.operands, layout) is None:
+            raise InputError(f"{device.name}: line {vector.line} is no input of {base.reference}")
+    return device.vectors
 
 
 def _opened(device: Devices, timeout: float, asked: Model) -> Device:

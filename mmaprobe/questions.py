@@ -183,6 +183,10 @@ def prove(
     from queries.properties.statements import problems_of
     from queries.search.problem import Problem
 
+    if property == "error-bound":
+        raise ParameterError(
+            "property", "bounds are those of the command: mmaprobe prove --property error-bound UNIT --json"
+        )
     _choice("property", property, get_args(Property))
     if compare is not None:
         _choice("compare", compare, ("bits", "value"))

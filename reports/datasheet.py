@@ -131,6 +131,8 @@ def sheet_of_model(model: Model, ask: AskProperty) -> Sheet:
 def sheet_of_identified(document: Mapping[str, Any], ask: AskProperty) -> Sheet:
     """The sheet of a device, from the document that `identify` prints, with a family or without. Raises ValueError if
     nothing was identified."""
+    if not {"device", "verdict"} <= document.keys():
+        raise ValueError("a document of identify is needed (--json)")
     if document["verdict"] not in ("identified", "built"):
         raise ValueError(f"nothing was identified: {document['verdict']}")
     family = families().get(document.get("family", ""))

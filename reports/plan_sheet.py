@@ -69,7 +69,8 @@ def stage_words(stage: Stage) -> Iterator[str]:
             length = stage.model.length
             tail = ", a last short tile filled up with zeros" if length > 1 else ""
             tail = tail if stage.tail is None else ", products that fill no tile by themselves"
-            yield f"tiles of {counted(length, 'product')} in order, each result the next one's addend{tail}"
+            tiles = f"tiles of {length} products in order" if length > 1 else "one product after another"
+            yield f"{tiles}, each result the next one's addend{tail}"
         case Promoted():
             even = f"; the last two equally long, in multiples of {stage.even}" if stage.even else ""
             share = f"; all of as many sums alike, in multiples of {stage.share}" if stage.share else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -273,3 +274,53 @@ def test_rows_that_another_model_does_not_take_are_named(tmp_path):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({"model": V, "a": ["3c00"], "b": ["3c00"], "c": "00000000", "d": "3f800000"}))
     run("evaluate", str(path), "--model", FP8, code=2, said=f"{path}:1: {FP8} takes other formats than {V}")
+
+
+# --- what to do next ----------------------------------------------------------------------------------------------
+
+H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("compare", H, V), f"of a model it is model:{H}"),
+        (("compare", "H100", "A100"), '`mmaprobe list "H100"` shows the instructions'),
+        (("compare", "a.npy", "b.npy", "d1.npy", "d2.npy"), "for two results of a matrix product, --gemm A B D1 D2"),
+        (("distinguish", "H100", "A100"), '`mmaprobe list "H100"` shows them'),
+        (("distinguish", H, "ampere"), "`mmaprobe list ampere` shows them"),
+        (("distinguish", H, "alignment-bits"), f"{H} is a model, and alignment-bits a question"),
+        (("distinguish", H, "alignment-bitz"), "did you mean 'alignment-bits'?"),
+        (("distinguish", f"{H}@F=24", H), "unknown parameter 'F' (F is fraction_bits)"),
+        (("distinguish", "-q", H, V), "-q is written before the command: "),
+        (("simulate", "a.npy", "b.npy", "-o", "d.npy"), "give --model (a unit) or --plan"),
+        (("check", "."), "not a folder that --certificate wrote"),
+        (("explain", V, json.dumps(PLAIN), "--svg", "x.png"), "x.png: a name that ends in .svg is needed"),
+        (("explain", V, json.dumps(PLAIN), "--tikz", "x.pdf"), "x.pdf: a name that ends in .tex is needed"),
+        (("show", "cublas/split-k"), "did you mean 'plan:cublas/split-k'?"),
+        (("list", "bf16"), "`mmaprobe list models bf16` lists the instructions with it"),
+    ],
+)
+def test_a_message_says_what_to_do(
+    command: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(*command, code=2, said=said)
+
+
+def test_formats_as_people_call_them() -> None:
+    rows = CliRunner().invoke(main, ["list", "H100", "fp8"]).stdout.splitlines()
+    assert rows
+    assert all("e4m3" in row or "e5m2" in row for row in rows)
+    names = [CliRunner().invoke(main, ["list", "hopper", name]).stdout for name in ("fp16", "bf16")]
+    assert "bf16" not in names[0]
+    assert "f16" not in names[1].replace("bf16", "")
+
+
+def test_what_a_program_and_a_function_lack(tmp_path: Path) -> None:
+    vectors, empty = tmp_path / "v.jsonl", tmp_path / "empty.py"
+    vectors.write_text(json.dumps({**PLAIN, "model": V}) + "\n")
+    empty.write_text("x = 1\n")
+    run("run", str(vectors), "--device", f"python:{empty}:matmul", code=2, said=f"{empty}: defines no function")
+    said = "ended with exit status 0, without an answer, on vector 1"
+    run("run", str(vectors), "--device", "command:true", code=3, said=said)

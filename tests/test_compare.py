@@ -158,6 +158,36 @@ def test_recordings_that_name_no_instruction_take_the_one_asked_for(tmp_path: Pa
     assert (document["compared"], document["different"]) == (1, 0)
 
 
+def test_a_change_is_the_reason_only_if_no_other_one_is(tmp_path: Path) -> None:
+    """One answer: all changes that give it are named."""
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps({"a": ["3c00", "3c00"], "b": ["3c00", "0003"], "c": "00000000", "d": "3f800002"}))
+    reason = compared(f"recorded:{path}", f"model:{HOPPER}", code=0)["reason"]
+    start, _, rest = reason.partition(": with any of these changes the second model gives the one answer of the first")
+    assert rest == ""
+    changes = [f"output_rounding={mode}" for mode in ("nearest_even", "nearest_away", "up")]
+    assert start.removeprefix("they differ by ").split(" or ") == changes
+
+
+def test_every_difference_counts_for_the_reason(tmp_path: Path) -> None:
+    """The first difference looks like a zero of the other sign; the rest of the batch, beyond the answers that are
+    kept, shows rounded products."""
+    path = tmp_path / "rounded.py"
+    path.write_text(
+        "import numpy as np\n"
+        "def matmul(a, b, c):\n"
+        "    with np.errstate(all='ignore'):\n"
+        "        for k in range(a.shape[1]):\n"
+        "            c = c + a[:, k : k + 1] * b[k : k + 1]\n"
+        "    return c\n"
+    )
+    sides = f"python:{path}:matmul", "model:ieee/fma/f32@length=4"
+    document = compared(*sides, "-n", "1", "--samples", "200", code=0)
+    whole = [one for one in document["common_changes"]["second"] if one["agree"] == one["answers"]]
+    assert [one["change"] for one in whole] == ["product=rounded_f32"]
+    assert document["compared"] > whole[0]["answers"] > 512 + document["different"] // 2
+
+
 def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tmp_path: Path) -> None:
     path = tmp_path / "one.jsonl"
     path.write_text(json.dumps({"model": HOPPER, "a": ["3c00"], "b": ["3c00"], "c": "00000001", "d": "3f800000"}))

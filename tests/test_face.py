@@ -236,6 +236,29 @@ def test_a_file_of_bf16_holds_its_numbers(tmp_path: Path) -> None:
     assert format_of(a.dtype) is FORMATS["bf16"]
 
 
+def test_identify_from_a_recording(tmp_path: Path) -> None:
+    """Every row counts, here as on the command line; rows that name no instruction are those that were asked about."""
+    from queries.search.samples import sample_rows
+    from smtmodel.batch import evaluate_row
+    from smtmodel.operands import layout_of
+
+    model = parse_reference(HOPPER)
+    path, verdicts = tmp_path / "rows.jsonl", []
+    for wrong in (-1, 13):
+        lines = []
+        for number, row in enumerate(sample_rows(layout_of(model), 30, 5).tolist()):
+            operands = layout_of(model).split(row)
+            d = evaluate_row(model, operands) ^ (number == wrong)
+            a, b = ([f"{x:04x}" for x in side] for side in (operands.a, operands.b))
+            lines.append(json.dumps({"a": a, "b": b, "c": f"{operands.c:08x}", "d": f"{d:08x}"}))
+        path.write_text("\n".join(lines))
+        found = mmaprobe.identify(f"recorded:{path}", "H100", formats="f16,f16,f32,f32", length=16)
+        verdicts.append((found.verdict, found.unit and found.unit.reference.partition("@")[0]))
+    assert verdicts == [("identified", HOPPER), ("no candidate", None)]
+    with pytest.raises(mmaprobe.MmaprobeError, match="rows.jsonl:1: a: 16 elements, but .* has 8 products"):
+        mmaprobe.identify(f"recorded:{path}", "H100", formats="f16,f16,f32,f32", length=8)
+
+
 def test_tensors_of_pytorch() -> None:
     """However they lie in memory; what has no numbers here is an error of PyTorch that says what to do."""
     torch = pytest.importorskip("torch")
@@ -251,7 +274,8 @@ def test_tensors_of_pytorch() -> None:
         with pytest.raises(mmaprobe.MmaprobeError, match=f"a: NumPy cannot read this Tensor: .*{advice}"):
             mmaprobe.matmul(tensor, B, unit=HOPPER)
     found = mmaprobe.order(lambda x, y: torch.from_numpy(x) @ torch.from_numpy(y), "f32,f32,f32", 4)
-    assert found == mmaprobe.order(lambda x, y: (torch.from_numpy(x) @ torch.from_numpy(y)).numpy(), "f32,f32,f32", 4)
+    again = mmaprobe.order(lambda x, y: (torch.from_numpy(x) @ torch.from_numpy(y)).numpy(), "f32,f32,f32", 4)
+    assert str(found) == str(again)
 
 
 @pytest.mark.parametrize(
@@ -339,6 +363,8 @@ def test_proofs() -> None:
     assert plans.multiples
     with pytest.raises(UnknownNameError, match="monotonic"):
         mmaprobe.prove(HOPPER, property="monotonous")
+    with pytest.raises(ParameterError, match="mmaprobe prove --property error-bound UNIT"):
+        mmaprobe.prove(HOPPER, property="error-bound")
     with pytest.raises(ParameterError, match="two sides"):
         mmaprobe.prove(HOPPER)
 

@@ -287,7 +287,7 @@ def test_a_data_sheet_of_a_plan() -> None:
     sheet = sheet_of_plan(plan, "small.yaml", document_of_plan(found, "small.yaml"))
     lines = [(line.name, line.value) for line in sheet.lines]
     assert ("Sum of the products", "every 32 products from +0, added as f32, nearest even") in lines
-    assert ("Sum of the products", "left over: tiles of 1 product in order, each result the next one's addend") in lines
+    assert ("Sum of the products", "left over: one product after another, each result the next one's addend") in lines
     assert ("K without a tail", "multiples of 64") in lines
     assert ("NaN", "nan (7fffffff)") not in lines
     bounds = [line for line in sheet.lines if line.name.startswith("Error")]

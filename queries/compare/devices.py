@@ -35,7 +35,7 @@ NOISY_REPEATS = 16  # more of them once the device has contradicted itself
 TRIES = 2  # vectors of each new kind that are asked again, the simplest ones
 ROUNDS = 80  # of reductions of one difference
 MOST_CANDIDATES = 512  # reductions put to the devices at a time
-KEPT = 512  # answered vectors kept for judging explanations
+KEPT = 512  # answered vectors kept for judging explanations, and as many of those with different answers
 
 Answer = int | None
 Kind = tuple[tuple[str, ...], str, str]
@@ -210,6 +210,7 @@ class Comparison:
     differences: list[Difference] = field(default_factory=list)
     contradictions: list[Contradiction] = field(default_factory=list)
     kept: list[Answered] = field(default_factory=list)
+    differing: list[Answered] = field(default_factory=list)  # with different answers, beyond those kept
     apart: list[Answered] = field(default_factory=list)  # of two recordings without a common input: one answer each
 
     @property
@@ -224,8 +225,11 @@ class Comparison:
             left, right = pair.ask(batch)
             answered = [x is not None and y is not None for x, y in zip(left, right, strict=True)]
             self.compared += sum(answered)
+            room = KEPT - len(self.kept)
             self.keep((pair.layout.split(batch[i]), left[i], right[i]) for i, known in enumerate(answered) if known)
             found = np.flatnonzero(pair.differ(left, right))
+            beyond = ((pair.layout.split(batch[i]), left[i], right[i]) for i in found if sum(answered[:i]) >= room)
+            self.differing += islice(beyond, KEPT - len(self.differing))
             self.different += len(found)
             self.take(pair, [batch[i] for i in found], [left[i] for i in found], [right[i] for i in found])
             taken += len(batch)

@@ -113,7 +113,10 @@ def _asked(comparison: Comparison) -> list[Answered]:
     found: dict[Operands[int], tuple[Answer, Answer]] = {
         one.operands: (one.left, one.right) for one in comparison.differences
     }
-    for operands, left, right in comparison.kept:  # a difference that was not minimised is one of these
+    for operands, left, right in (
+        *comparison.kept,
+        *comparison.differing,
+    ):  # a difference that was not minimised is one of these
         found.setdefault(operands, (left, right))
     return [(operands, left, right) for operands, (left, right) in found.items()]
 
