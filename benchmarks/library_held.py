@@ -1,6 +1,7 @@
 """How much of a library's map is true: 200 random shapes that neither its rules nor their check have seen.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.library_held examples/numpy_device.py:matmul f32,f32,f32 [--seconds 90]
+        [--shape 128,1]
 
 Prints a row of docs/library-plans.md: right, all elements as the rules say; said, some not, and a rule says that it is
 not relied on, or that no plan is known there; wrong, some not, without a word. Time is counted as time of computing.
@@ -48,9 +49,10 @@ def main() -> None:
     parser.add_argument("function")
     parser.add_argument("formats")
     parser.add_argument("--seconds", type=float, default=90)
+    parser.add_argument("--shape", default=SHAPE, help="the largest M and N: 128,1 for a matrix times a vector")
     given = parser.parse_args()
     with patch("time.monotonic", computing):
-        mapper = mapper_of(f"python:{given.function}", given.formats, LENGTH, SHAPE, given.seconds)
+        mapper = mapper_of(f"python:{given.function}", given.formats, LENGTH, given.shape, given.seconds)
         with suppress(IncompleteError):
             mapper.run()
     right, wrong = held(mapper)

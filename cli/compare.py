@@ -72,6 +72,12 @@ FILE = click.Path(path_type=Path)
     metavar="C",
     help="The addend of the matrix product, or a bias of one row or column (default: zeros).",
 )
+@click.option(
+    "--formats",
+    metavar="A,B,D",
+    help="With --gemm and no model: the formats of the matrices, A,B,D, or A,B,C,D with --c; for files whose types do "
+    "not say them, as of bf16.",
+)
 @CONVERT
 @click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
@@ -108,7 +114,9 @@ def compare(
     if len(names) != 2 and not (gemm and not names):
         raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2")
     if not gemm and any(value is not None for value in matrices.values()):
-        raise click.UsageError("--c, --convert, --scale-a and --scale-b go with --gemm")
+        raise click.UsageError("--c, --formats, --convert, --scale-a and --scale-b go with --gemm")
+    if matrices["formats"] is not None and (names or reference is not None):
+        raise click.UsageError("devices and --model have their formats: leave out --formats")
     if gemm and vectors is not None:
         raise click.UsageError("--vectors and --gemm exclude each other")
     from queries.compare.devices import Comparison
@@ -210,7 +218,8 @@ class _Run:
             raise InputError(f"{self.recordings[0].name}: a recording cannot recompute a dot product")
         model = None
         if not self.sides:
-            model = formats_of(files, rest["addend"]) if self.reference is None else parse_reference(self.reference)
+            asked = self.reference
+            model = formats_of(files, rest["addend"], rest["formats"]) if asked is None else parse_reference(asked)
         run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, rest)
 
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:

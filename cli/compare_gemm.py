@@ -10,11 +10,13 @@ from cli.compare_text import Report
 from cli.options import progress, say
 from cli.simulate import load_matrix, of_file
 from smtmodel.display import value_text
-from smtmodel.errors import InputError
+from smtmodel.errors import InputError, ParameterError
+from smtmodel.nodes import Round
 from smtmodel.nodes.node import walk
 from smtmodel.vectors import operands_json, to_hex
 
 PLANS = 4  # plans with the same result that are listed
+LOOKED = 12  # plans of each result of which the two most alike are looked for
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,20 +25,27 @@ if TYPE_CHECKING:
     from queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
     from smtmodel.dot import Model
     from smtmodel.formats import Format
+    from smtmodel.losses import Loss
     from smtmodel.plans import Plan
     from smtmodel.signature import Signature
 
 
-def formats_of(files: Sequence[Path], addend: Path | None) -> Signature:
-    """The formats of A, B, D1, D2 and C, from the types of the numbers in the files. Raises InputError."""
+def formats_of(files: Sequence[Path], addend: Path | None, formats: str | None) -> Signature:
+    """The formats of A, B, D1, D2 and C: as given (`a,b,d`, or `a,b,c,d` with C), or from the types of the numbers in
+    the files. Raises InputError or ParameterError."""
     from smtmodel.numbers import format_of
-    from smtmodel.signature import Signature
+    from smtmodel.signature import Signature, parse_signature
 
+    if formats is not None:
+        given = parse_signature(formats, 1)
+        if given.addend != (addend is not None):
+            raise ParameterError("--formats", "one for each matrix: a,b,d, or a,b,c,d where C is given")
+        return given
     found = {}
     for name, path in zip(("a", "b", "d", "d2", "c"), (*files, addend or files[2]), strict=True):
         kind = load_matrix(path, mapped=True).dtype
         if (fmt := format_of(kind)) is None:
-            raise InputError(f"numbers of type {kind} say no format: --model does", str(path))
+            raise InputError(f"numbers of type {kind} say no format: give --formats a,b,d, or --model", str(path))
         found[name] = fmt
     if found["d"] != found["d2"]:
         first, second = found["d"].name, found["d2"].name
@@ -91,15 +100,17 @@ def run_gemm(
 
 
 def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, Any]:
-    """Which plans, and instructions of the table, give each result; and after how many products the first plan of D1
-    and that of D2 diverge."""
-    from queries.plans.results import SECONDS, parted_after, plans_of_results
+    """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
+    in which step they first do."""
+    from queries.plans.results import SECONDS, plans_of_results
 
     given = plans_of_results(model, matrices, found.chosen, progress)
     progress("")
     document: dict[str, Any] = {}
+    pair = most_alike(given[0].plans, given[1].plans)
     for index, one in enumerate(given):
-        names = [plan.reference for plan in one.plans]
+        shown = one.plans if pair is None else dict.fromkeys((pair[index], *one.plans))
+        names = [plan.reference for plan in shown]
         document[f"D{index + 1}"] = {"plans": names, "tried": one.tried, "complete": one.complete}
         if names:
             also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
@@ -107,16 +118,40 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
         else:
             ended = "" if one.complete else f"; {SECONDS:.0f} s were over, and others were not tried"
             say(f"  D{index + 1}: none of the {one.tried} plans tried gives every element compared{ended}")
-    if given[0].plans and given[1].plans and found.first is not None:
-        document["why"] = why_they_differ(given[0].plans[0], given[1].plans[0])
+    if pair is not None and found.first is not None:
+        document["why"] = why_they_differ(*pair)
         for sentence in document["why"]:
             say(f"  {sentence}")
-        count = parted_after(given[0].plans[0], given[1].plans[0], matrices, found.first)
-        document["diverge_after"] = count
-        where, length = f"[{found.first.row}, {found.first.column}]", matrices.a.shape[1]
-        if count is not None:
-            say(f"  in element {where} they agree on fewer products and first diverge at {count} of {length}")
+        document["first_step"] = _first_step(pair, matrices, found.first)
     return document
+
+
+def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:
+    """One plan of each side, such that they differ in the fewest ways; None if a side has none."""
+    pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
+    return min(pairs, key=lambda pair: len(why_they_differ(*pair)), default=None)
+
+
+def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> dict[str, Any] | None:
+    """Say in which step of an element two plans first differ; the same as JSON values."""
+    from queries.plans.results import first_step
+
+    steps = first_step(*pair, matrices, element)
+    if steps is None:
+        return None
+
+    def text(step: Loss | None) -> str:
+        if step is None:
+            return "no such step"
+        products = "" if step.products is None else f", products {step.products[0]} to {step.products[1]},"
+        return f"{step.step}{products} gives {float(step.value):.9g}"
+
+    where = f"[{element.row}, {element.column}]"
+    say(f"  the first step of element {where} in which they differ: {text(steps[0])} (D1); {text(steps[1])} (D2)")
+    return {
+        f"D{number}": None if step is None else {"step": step.step, "products": step.products, "value": str(step.value)}
+        for number, step in enumerate(steps, 1)
+    }
 
 
 def why_they_differ(one: Plan, other: Plan) -> list[str]:
@@ -135,6 +170,9 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
     def units(plan: Plan) -> str:
         return " and ".join(model.reference for model in plan.models)
 
+    def result(plan: Plan) -> str:
+        return f"rounded to {rounding_words(plan.result.rounding)}" if isinstance(plan.result, Round) else "the sum"
+
     def addend(plan: Plan) -> str:
         starts = [products.start.kind == "element" for products in plan.sums]
         uses = any(node.kind == "element" for node in walk(plan.result))
@@ -142,6 +180,7 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
 
     ways = {
         "the inputs are": inputs, "the unit is": units, "the sum of the products:": sums, "C:": addend,
+        "the result is": result,
     }  # fmt: skip
     return [
         f"why: {what} {text(one)} (D1); {text(other)} (D2)" for what, text in ways.items() if text(one) != text(other)

@@ -85,7 +85,8 @@ def stage_words(stage: Stage) -> Iterator[str]:
             yield f"{stage.ways} sums that take {counted(stage.grain, 'product')} in turn, {added}, {stage.order}"
         case Lanes():
             widths = ", then ".join(str(step) for step in stage.steps if isinstance(step, int))
-            yield f"{widths} lanes that take a product each in turn, folded: {added}"
+            unroll = f" of multiples of {stage.unroll} products" if stage.unroll else ""
+            yield f"{widths} lanes that take a product each in turn{unroll}, folded: {added}"
         case Halves():
             yield f"halves, down to {counted(stage.most, 'product')}, {added}"
         case Turns():
@@ -95,9 +96,9 @@ def stage_words(stage: Stage) -> Iterator[str]:
             yield f"multiples of {counted(stage.number, 'product')}{first}"
         case Rounded():
             yield f"the sum of what follows, rounded to {rounding_words(stage.rounding)}"
-    over = len(stage.parts) - 1 if len(stage.parts) > 1 or isinstance(stage, Chain) else None
-    for number, part in enumerate(stage.parts):  # the stage of what is left over may be that of the rest
-        yield from (f"left over: {text}" if number == over else text for text in stage_words(part))
+    bodies = 0 if isinstance(stage, Chain) else 1
+    for number, part in enumerate(stage.parts):
+        yield from (text if number < bodies else f"left over: {text}" for text in stage_words(part))
 
 
 def _bounds(bound: dict[str, Any]) -> Iterator[Line]:

@@ -193,6 +193,8 @@ class Output:
             short = len(ks) % turns[0] // stage.head * stage.head
             take({lane: [k] for lane, k in enumerate(waiting[:short])})
             waiting = waiting[short:]
+        whole = len(ks) // stage.unroll * stage.unroll if stage.unroll else len(waiting)
+        waiting, later = waiting[:whole], waiting[whole:]
         for step in stage.steps:
             if isinstance(step, Fold):
                 folded: dict[int, list[Sum]] = {}
@@ -208,6 +210,7 @@ class Output:
                     own.setdefault(lane, []).append(k)
                 waiting = waiting[step:]
             take(own)
+            waiting, later = [*waiting, *later], []
         return sums[0] if not waiting or stage.tail is None else self.sum(stage.tail, waiting, sums[0])
 
     def in_order(self, stage: Split | Uneven | Interleaved | Lanes, sums: Sequence[Sum]) -> Sum:

@@ -6,10 +6,12 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -18,7 +20,8 @@ from queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, c
 from queries.compare.gemm import Matrices, differing_elements, traced
 from queries.compare.rows import all_rows, row_of
 from queries.plans import results as plan_results
-from queries.plans.candidates import Candidates
+from queries.plans.candidates import Candidates, Sample
+from queries.plans.results import scalars_of
 from queries.search.problem import Problem
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import IncompleteError
@@ -27,8 +30,9 @@ from smtmodel.nodes import Constant
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import to_numbers
 from smtmodel.operands import Operands, layout_of
-from smtmodel.plans import Chain, Plan, Products, Split
+from smtmodel.plans import Chain, Interleaved, Plan, Products, Promoted, Split, Stage
 from smtmodel.reference import parse_reference
+from smtmodel.signature import parse_signature
 from smtmodel.vectors import Vector, open_text, read_vectors
 from tests.test_cli import json_lines, run
 from tests.test_devices import DATA, ECHO, VOLTA, program, write
@@ -37,6 +41,7 @@ COARSE = f"{VOLTA}@fraction_bits=24"
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 AMPERE = "ampere/mma/m16n8k16.f32.f16.f16.f32"
 TURING = "turing/mma/m16n8k8.f32.f16.f16.f32"
+FMA16 = "ieee/fma/f32.f16.f16.f32"
 
 
 @pytest.fixture(scope="module")
@@ -480,7 +485,7 @@ def test_matrices_that_do_not_fit(files: dict[str, str], recorded: str) -> None:
     assert "not that of the product" in run("compare", *both, *words[:4], files["b"], *words[5:], code=2).stderr
     assert "a recording cannot recompute" in run("compare", recorded, both[0], *words, code=2).stderr
     np.save(files["a"], np.load(files["a"]).view(np.uint16))
-    assert "say no format: --model does" in run("compare", *words, code=2).stderr
+    assert "say no format: give --formats a,b,d, or --model" in run("compare", *words, code=2).stderr
     run("compare", *both, "--c", files["c"], code=2)
     run("compare", *both, *words, "--vectors", "x", code=2)
 
@@ -526,3 +531,75 @@ def test_plans_that_time_did_not_allow_are_said(files: dict[str, str], monkeypat
     monkeypatch.setattr("queries.plans.results.SECONDS", -1.0)
     result = run("compare", *gemm(files, "hopper", "turing"), "--model", HOPPER, code=0)
     assert "none of the 0 plans tried gives every element compared; -1 s were over, and others were" in result.stderr
+
+
+def stages_of(plans: Iterable[Plan]) -> set[Stage]:
+    return {products.stage for plan in plans for products in plan.sums}
+
+
+def test_kernels_around_an_instruction_are_candidates() -> None:
+    """Several uses of an instruction in turn, a shorter instruction for what is left over, promotion into the format of
+    the addend: of FP8 the instruction's own results are shorter."""
+    model = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
+    short, one = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32")), Chain(parse_reference(FMA16))
+    chain, how = Chain(model), Rounding(model.d)
+    found = stages_of(Candidates(parse_signature("f16,f16,f32", 1000)).cuts(model, 1000))
+    wanted = {Interleaved(2, chain, how, "sequential", 32, chain), Chain(model, replace(short, tail=one))}
+    assert wanted <= found
+    assert Chain(model, one) in found
+    fp8 = parse_reference("hopper/wgmma/m64n8k32.f32.e4m3.e4m3")
+    for formats in ("e4m3,e4m3,f32", "e4m3,e4m3,bf16"):
+        found = stages_of(Candidates(parse_signature(formats, 2048)).cuts(fp8, 2048))
+        assert Promoted(256, Chain(fp8), Rounding(fp8.c)) in found
+        assert not any(isinstance(stage, Promoted) and stage.d == fp8.d for stage in found)
+
+
+def test_conversions_and_truncated_results_are_candidates() -> None:
+    tf32 = parse_reference("ampere/mma/m16n8k8.f32.tf32.tf32.f32")
+    candidates = Candidates(parse_signature("f32,f32,f32", 64))
+    found = {plan.convert_a: plan for plan in candidates.unusual(64) if tf32 in plan.models}
+    modes = {how.mode for how in found if how is not None and how.format == tf32.a}
+    assert modes == {"nearest_away", "nearest_even", "toward_zero"}
+    for how, plan in found.items():
+        assert how is not None
+        assert plan.reference.endswith(f"inputs rounded to tf32, {how.mode}")
+        assert candidates.like(plan).convert == how
+    fma = [plan for plan in candidates.unusual(64) if plan.models[0].reference == "ieee/fma/f32.tf32.tf32.f32"]
+    assert any(plan.sums[0].stage == Chain(plan.models[0]) for plan in fma)
+    narrow = Candidates(parse_signature("bf16,bf16,bf16", 64)).unusual(64)
+    assert {plan.reference.rpartition(", ")[2] for plan in narrow} == {"result rounded toward_zero"}
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.5), (0.3, 0.0), (1.5, -0.25), (1.0, 1.0)])
+def test_alpha_and_beta_are_estimated_and_have_plans(alpha: float, beta: float) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((16, 1, 40), (16, 40, 1)))
+    c = rng.standard_normal((16, 1, 1)).astype(np.float32)
+    d = (alpha * (a.astype(float) @ b.astype(float)) + beta * c).astype(np.float32).ravel()
+    asked = parse_signature("f16,f16,f32,f32", 40)
+    sample = Sample(a.view(np.uint16), b.view(np.uint16), c.view(np.uint32), c.view(np.uint32))
+    found = scalars_of(asked, sample, d.view(np.uint32))
+    assert found == (None if (alpha, beta) == (1, 1) else (alpha, beta))
+    if found is not None:
+        chain = Chain(parse_reference("ampere/mma/m16n8k16.f32.f16.f16.f32"))
+        texts = [plan.reference for plan in Candidates(asked, scalars=found).plans(chain, False)]
+        half = "number(0x3f000000, f32)"
+        wanted = {
+            (1.0, 0.5): f"r(exact(sum({chain.model.reference}, +0), r(product({half}, c))))",
+            (0.3, 0.0): f"r(product(number(0x3e99999a, f32), sum({chain.model.reference}, +0)))",
+        }
+        assert len(texts) == len(set(texts))
+        assert wanted.get(found, texts[0]) in texts
+
+
+def test_formats_are_said_where_types_do_not(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((4, 64), (64, 4)))
+    words = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
+    for path, matrix in zip(words, (a, b, a[:, :4], b[:4]), strict=True):
+        np.save(path, matrix)
+    assert "say no format: give --formats" in run("compare", "--gemm", *words, code=2).stderr
+    assert "one for each matrix" in run("compare", "--gemm", *words, "--formats", "bf16,bf16,f32,f32", code=2).stderr
+    given = ["--formats", "bf16,bf16,bf16"]
+    assert "leave out --formats" in run("compare", "--gemm", *words, *given, "--model", HOPPER, code=2).stderr
+    assert run("compare", "--gemm", words[0], words[1], words[2], words[2], *given, code=1).stderr.startswith("0 of 16")

@@ -71,8 +71,8 @@ def test_a_product_is_lost_where_it_is_cut() -> None:
     given = Operands((0x3C00, 0, 0, 0, 0, 0x0001), (0x3C00, 0, 0, 0, 0, 0x0400), 0)  # 2^-38 beside 1
     found, _ = losses(Model("cut", unit_of_plan(plan, 8)), given)
     assert found == [
-        Loss("tile[0]", (0, 0), Fraction(0), Fraction(0)),
-        Loss("tile[1]", (5, 5), -(Fraction(2) ** -38), Fraction(0)),
+        Loss("tile[0]", (0, 0), Fraction(0), Fraction(0), Fraction(1)),
+        Loss("tile[1]", (5, 5), -(Fraction(2) ** -38), Fraction(0), Fraction(1)),
     ]
 
 

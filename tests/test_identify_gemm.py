@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -255,13 +256,15 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
         {"plans": ["plain"], "tried": 2, "complete": True},
         {"plans": ["blocks"], "tried": 2, "complete": True},
     ]
-    count = plans["diverge_after"]
-    assert count > 16
     i, j = json.loads(found.stdout)["gemm"]["first"]["row"], json.loads(found.stdout)["gemm"]["first"]["column"]
-    for products, same in ((count - 1, True), (count, False)):
-        parts = a[i : i + 1, :products].view(np.uint32), np.ascontiguousarray(b[:products, j : j + 1]).view(np.uint32)
-        one, other = (simulate(*parts, None, plan) for plan in (plain, blocks))
-        assert (one[0, 0] == other[0, 0]) == same
+    steps = plans["first_step"]  # sixteen products make the first sum; the next one begins a sum from +0
+    products = a[i] * b[:, j]
+    total = np.float32(0)
+    for product in products[:17]:
+        total = total + product
+    assert [steps[name]["step"] for name in ("D1", "D2")] == ["tile[16]", "chunk[1].tile[0]"]
+    assert float(Fraction(steps["D1"]["value"])) == total
+    assert float(Fraction(steps["D2"]["value"])) == products[16]
 
 
 # -- the parts
@@ -364,7 +367,8 @@ def lanes_tree(stage: Lanes, count: int) -> Node | Leaf:
         if isinstance(step, Fold):
             sums = [added([sums[lane] for lane in group]) for group in step.groups(len(sums))]
             continue
-        while count - place >= step or (stage.tail is None and step == last and place < count):
+        end = count - count % stage.unroll if stage.unroll and not number else count
+        while end - place >= step or (stage.tail is None and step == last and place < end):
             for lane in range(min(step, count - place)):
                 take(lane, place + lane)
             place += min(step, count - place)
@@ -380,10 +384,11 @@ LANES = [
     Lanes(CHAIN, R, (8, Fold(2, 4), Fold(2, 1), Fold(2, 1)), 4, Promoted(8, CHAIN, R)),
     Lanes(CHAIN, R, (16, Fold(2, 8), Fold(2, 4), Fold(2, 2), Fold(2, 1))),
     Lanes(CHAIN, R, (16, Fold(2, 1), Fold(2, 1), Fold(2, 1), Fold(2, 1))),
+    Lanes(CHAIN, R, (2, 1, Fold(2, 1)), unroll=8),
 ]
 
 
-@pytest.mark.parametrize("stage", LANES, ids=["dot", "gemv", "reduced", "in-pairs"])
+@pytest.mark.parametrize("stage", LANES, ids=["dot", "gemv", "reduced", "in-pairs", "unrolled"])
 @pytest.mark.parametrize("length", [200, 236, 239, 253])
 def test_a_tree_suggests_lanes(stage: Lanes, length: int) -> None:
     """Among the guesses is the stage itself, or one with its tree at every K."""
@@ -551,7 +556,7 @@ def test_products_left_over_may_come_first(length: int) -> None:
 @pytest.mark.parametrize(
     "stage",
     [*LANES, Whole(4, LANES[3], head=CHAIN), Turns(8, Split(2, CHAIN, R, grain=4), CHAIN)],
-    ids=["dot", "gemv", "reduced", "in-pairs", "whole", "turns"],
+    ids=["dot", "gemv", "reduced", "in-pairs", "unrolled", "whole", "turns"],
 )
 def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
     plan = Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference="lanes")
@@ -570,6 +575,10 @@ def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
         ("lanes(fma, r, 8, fold(2, 4))", "4 lanes are left at the end"),
         ("lanes(fma, r, 8, fold(8, 1), head=9)", "a turn of 9 is not shorter"),
         ("lanes(fma, r, 8, fold(8))", "1 argument"),
+        ("lanes(fma, r, 8, fold(8, 1), unroll=12, tail=fma)", "12 is no multiple of 8 lanes"),
+        ("lanes(fma, r, 8, fold(8, 1), unroll=16)", "nothing takes what is left over"),
+        ("lanes(fma, r, 8, 1, fold(8, 1), head=4, unroll=16)", "head or unroll"),
+        ("lanes(fma, r, 8, 1, fold(8, 1), unroll=-8)", "unroll: -8 is impossible"),
         ("promote(4, fma, r, even=1, tail=fma)", "goes through a tail, or is made equal"),
         ("promote(4, fma, r, share=1, tail=fma)", "goes through a tail, or is made equal"),
         ("promote(4, fma, r, share=1, even=1)", "the last two sums are made equal, or all"),

@@ -355,6 +355,8 @@ def test_wrong_questions(arguments: list[str], message: str) -> None:
     ("sum(interleave(2, fma, r, tail=fma), c)", "sum(interleave(2, fma, r, order=pairwise), c)", 2),
     ("sum(lanes(fma, r, 4, fold(4, 1), head=2), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=fma), c)", 4),
     ("sum(split([8, 16], mma, r), c)", "sum(split([8, 16], mma, r, order=pairwise), c)", 1),
+    ("sum(lanes(fma, r, 2, fold(2, 1), unroll=8, tail=fma), c)",
+     "sum(lanes(fma, r, 2, fold(2, 1), unroll=8, tail=mma), c)", 8),
 ])  # fmt: skip
 def test_what_whole_turns_and_three_sums_make_no_use_of(left: str, right: str, multiples: int) -> None:
     proof = prove(plan_of(left), plan_of(right))
@@ -362,6 +364,23 @@ def test_what_whole_turns_and_three_sums_make_no_use_of(left: str, right: str, m
     assert proof.ground is not None
     assert proof.ground.multiples == multiples
     assert plans_fault({"length": None, "multiples": multiples}, proof.left, proof.right, []) == ""
+
+
+def test_an_unrolled_loop_leaves_more_over_than_its_lanes() -> None:
+    """At K = 6 two lanes take all products, or none where the loop takes eight at a time."""
+    left, right = (plan_of(f"sum(lanes(fma, r, 2, fold(2, 1), tail=fma{more}), c)") for more in ("", ", unroll=8"))
+    assert prove(left, right, 6).verdict == "different"
+    assert prove(left, right, 8).verdict == "equal"
+    for multiples in (2, 4):
+        assert plans_fault({"length": None, "multiples": multiples}, left, right, []) != ""
+
+
+def test_where_products_begin_to_be_halved_is_tried() -> None:
+    """Up to four products, which are the multiples of one that are tried else, both sum in order."""
+    proof = prove(plan_of("sum(halve(8, fma, r), +0)"), plan_of("sum(halve(4, fma, r), +0)"))
+    assert proof.verdict == "different"
+    assert proof.length is not None
+    assert proof.length > 4
 
 
 def test_four_sums_in_pairs_are_others_than_in_order() -> None:

@@ -194,7 +194,7 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
         case Uneven():
             return lambda n: n if all(place % n == 0 for place in one.at) else _none("a run is not a multiple")
         case Lanes():
-            return lambda n: one.lanes * n
+            return lambda n: (one.unroll or one.lanes) * n
         case Interleaved():
             return lambda n: one.ways * math.lcm(n, one.grain)
         case Promoted() | Turns():

@@ -15,18 +15,20 @@ from queries.plans.tree_stages import stages_of
 from smtmodel.compiled import compiler
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.formats import FORMATS
+from smtmodel.formats import FORMATS, Format
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Constant, Element, ExactSum, Round
+from smtmodel.nodes import Constant, Element, ExactSum, Literal, Product, Round
+from smtmodel.nodes import Node as AnyNode
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import nans
 from smtmodel.plan_table import plans as shipped_plans
-from smtmodel.plans import Chain, Halves, Interleaved, Plan, Products, Promoted, Rounded, Split, Stage
+from smtmodel.plans import Chain, Fold, Halves, Interleaved, Lanes, Plan, Products, Promoted, Rounded, Split, Stage
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
 from smtmodel.plans.stages import ORDERS, holds
 from smtmodel.plans.tape import Tape, UncompiledError
 from smtmodel.reference import PLAN, parse_plan_path, parse_reference
+from smtmodel.rounding import Mode
 from smtmodel.signature import Signature
 from smtmodel.tiles import Matrix
 from smtmodel.unit_table import units
@@ -35,7 +37,14 @@ RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1
 QUICK = 4  # products of a unit up to which it is always compiled
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 SPLITS = (2, 3, 4, 5, 6, 8, 16)  # numbers of parts of a kernel that splits K
+GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
+#: how libraries convert inputs in f32 for units of a narrower format
+CONVERSIONS: dict[str, tuple[Mode, ...]] = {
+    "tf32": ("nearest_away", "nearest_even", "toward_zero"),
+    "bf16": ("nearest_even", "toward_zero"),
+    "f16": ("nearest_even",),
+}
 
 
 @dataclass(frozen=True)
@@ -50,15 +59,38 @@ class Sample:
 
 
 class Candidates:
-    """Candidate plans with the formats of `asked`, and whether a plan reproduces a library's results."""
+    """Candidate plans with the formats of `asked`, and whether a plan reproduces a library's results. `convert`: how
+    the inputs become those of the units, None if they are taken as they are; `out`: how a sum of another format becomes
+    the result, None for rounding to nearest even; `scalars`: alpha and beta, None if the sum is the result, or begins
+    with c, or c is added to it."""
 
-    def __init__(self, asked: Signature) -> None:
-        self.asked = asked
+    def __init__(
+        self, asked: Signature, convert: Rounding | None = None, out: Rounding | None = None,
+        scalars: tuple[float, float] | None = None,
+    ) -> None:  # fmt: skip
+        self.asked, self.convert, self.out, self.scalars = asked, convert, out or Rounding(asked.d), scalars
         self.compiled: set[Model] = set()  # longer units that are compiled as well
+
+    @property
+    def taken(self) -> tuple[Format, Format]:
+        """The formats of a and b as the units take them."""
+        return (self.asked.a, self.asked.b) if self.convert is None else (self.convert.format, self.convert.format)
+
+    def variants(self) -> Iterator[Candidates]:
+        """Candidates that convert the inputs from f32, and ones that truncate the result."""
+        if self.asked.a.name == self.asked.b.name == "f32":
+            for name, modes in CONVERSIONS.items():
+                yield from (Candidates(self.asked, Rounding(FORMATS[name], mode)) for mode in modes)
+        yield Candidates(self.asked, None, Rounding(self.asked.d, "toward_zero"))
+
+    def like(self, plan: Plan) -> Candidates:
+        """Candidates with a plan's conversion of inputs and of its result."""
+        out = plan.result.rounding if isinstance(plan.result, Round) else None
+        return Candidates(self.asked, plan.convert_a, out if out is not None and out.format == self.asked.d else None)
 
     def steps(self) -> Iterator[Model]:
         """Units of one product: multiply-add, fused or not, in the format of the result or the next wider one."""
-        a, b, d = self.asked.a, self.asked.b, self.asked.d
+        (a, b), d = self.taken, self.asked.d
         for fmt in dict.fromkeys((d.name, WIDER.get(d.name, d.name))):
             if fmt in ("f64", "f32", "f16") and holds(FORMATS[fmt], a) and holds(FORMATS[fmt], b):
                 yield parse_reference(f"ieee/fma/{fmt}.{a.name}.{b.name}.{fmt}")
@@ -68,7 +100,10 @@ class Candidates:
     def plans(self, stage: Stage, at_end: bool) -> Iterator[Plan]:
         """Plans with this stage. The sum starts from c, or, with `at_end`, c is added to it at the end; a sum of
         another format than that of d is rounded to it. Formats that do not fit together give no plan."""
-        asked, out = self.asked, Rounding(self.asked.d)
+        asked, out = self.asked, self.out
+        if self.scalars is not None:
+            yield from self._scaled(stage, *self.scalars)
+            return
         if asked.addend and not at_end:
             starts: list[Element | Constant] = [Element("c")]
         else:
@@ -80,9 +115,32 @@ class Candidates:
                     total = Round(ExactSum((total, Element("c"))), out)
                 elif stage.d != asked.d:
                     total = Round(total, out)
-                yield named(Plan(asked.a, asked.b, asked.c, total))
+                yield named(Plan(asked.a, asked.b, asked.c, total, self.convert, self.convert))
             except ParameterError:
                 continue
+
+    def _scaled(self, stage: Stage, alpha: float, beta: float) -> Iterator[Plan]:
+        """Plans whose result is alpha times the sum plus beta times c: with each product rounded, or fused with the
+        addition."""
+        how = Rounding(FORMATS["f64" if stage.d.name == "f64" else "f32"])
+
+        def times(scalar: float, node: AnyNode) -> AnyNode:
+            pattern = np.array(scalar, np.float64 if how.format.name == "f64" else np.float32)
+            return Product(Literal(int(pattern.view(f"u{pattern.itemsize}")), how.format), node)
+
+        total = Products(stage, Constant())
+        sums = [total] if alpha == 1 else [times(alpha, total), Round(times(alpha, total), how)]
+        ends: list[AnyNode | None] = [None]
+        if beta:
+            c = Element("c")
+            ends = [c] if beta == 1 else [times(beta, c), Round(times(beta, c), how)]
+        for one in sums:
+            for end in ends:
+                term = one if end is None else ExactSum((one, end))
+                rounded = [term] if how.format == self.out.format else [term, Round(term, how)]
+                for result in (Round(each, self.out) for each in rounded):
+                    with suppress(ParameterError):
+                        yield named(Plan(self.asked.a, self.asked.b, self.asked.c, result, self.convert, self.convert))
 
     def table(self) -> Iterator[Plan]:
         """The shipped plans and units, and the instructions of the table, with K taken in tiles."""
@@ -103,7 +161,7 @@ class Candidates:
         """Plans in which one of these units takes K in tiles, for each unit with these formats."""
         for reference in references:
             model = parse_reference(reference)
-            if (model.a, model.b) == (self.asked.a, self.asked.b) and model.scale is None and holds(model.c, model.d):
+            if (model.a, model.b) == self.taken and model.scale is None and holds(model.c, model.d):
                 yield from self.plans(Chain(model), False)
 
     def usual(self, length: int) -> Iterator[Plan]:
@@ -111,6 +169,13 @@ class Candidates:
         usual sizes."""
         yield from self.table()
         yield from self.loops(length)
+
+    def unusual(self, length: int) -> Iterator[Plan]:
+        """Candidates for K = `length` that convert their inputs, or truncate their result."""
+        for other in self.variants():
+            yield from other.chains([*units(), *INSTRUCTIONS])
+            if other.convert is not None:
+                yield from other.loops(length)
 
     def loops(self, length: int) -> Iterator[Plan]:
         """Plans that divide K = `length` into parts of usual sizes, with units of one product."""
@@ -120,17 +185,23 @@ class Candidates:
             stages += [Promoted(run, chain, how, even) for run in RUNS if run < length for even in (0, 1)]
             stages += [Interleaved(ways, chain, how, order, 1, chain) for ways in WAYS for order in ORDERS]
             stages += [Split(ways, chain, how, "sequential", grain) for ways in WAYS[:3] for grain in (1, 16)]
-            stages += [Halves(most, chain, how) for most in (8, 16, 32, 64, 128) if most < length]
+            stages += [
+                Halves(most, chain, how, grain) for most in (8, 16, 32, 64, 128) if most < length for grain in (1, 8)
+            ]
+            stages += [Lanes(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS]
             for stage in stages:
                 yield from self.plans(stage, False)
 
     def cuts(self, model: Model, length: int) -> Iterator[Plan]:
         """Plans around an instruction, as kernels have them for K = `length`: K split, the accumulator promoted, the
         products that fill no tile summed one by one, c added at the end."""
-        chain, how, unit = Chain(model), Rounding(model.d), model.length
+        chain, how, unit = Chain(model), Rounding(model.c), model.length
+        last = chain if model.d == model.c else Rounded(chain, how)
         stages: list[Stage] = []
         if length % unit:
-            stages += [Chain(model, Chain(step)) for step in self.steps() if step.d == model.d == step.c]
+            ones = [Chain(step) for step in self.steps() if step.d == model.d == step.c]
+            stages += [Chain(model, tail) for tail in ones]
+            stages += [Chain(model, Chain(short, tail)) for short in self.shorter(model) for tail in (None, *ones)]
         stages += [
             Promoted(run, chain, how)
             for run in dict.fromkeys((2 * unit, 4 * unit, 128, *RUNS))
@@ -141,11 +212,26 @@ class Candidates:
         for ways in SPLITS:
             grains = [grain for grain in (0, 32, 64, 128) if grain % unit == 0 and grain * ways < 2 * length]
             stages += [Split(ways, chain, how, order, grain) for grain in grains for order in ORDERS[: 1 + (ways > 2)]]
-        stages += [Interleaved(ways, chain, how, order, unit, chain) for ways in WAYS[:3] for order in ORDERS]
+        stages += [
+            Interleaved(ways, chain, how, order, turn * unit, last)
+            for turn in GRAINS
+            for ways in WAYS[:3]
+            for order in ORDERS[: 1 + (ways > 2)]
+        ]
         ends = (False, True) if self.asked.addend else (False,)
         for stage in dict.fromkeys((chain, *stages)):
             for at_end in ends:
                 yield from self.plans(stage, at_end)
+
+    def shorter(self, model: Model) -> Iterator[Model]:
+        """Instructions of the table with a model's formats that take fewer products, each arithmetic once."""
+        seen: set[object] = set()
+        for reference in INSTRUCTIONS:
+            other = parse_reference(reference)
+            alike = (other.a, other.b, other.c, other.d, other.scale) == (model.a, model.b, model.c, model.d, None)
+            if alike and other.length < model.length and other.unit.result not in seen:
+                seen.add(other.unit.result)
+                yield other
 
     def guesses(self, tree: Node | Leaf, known: Sequence[Plan] = ()) -> Iterator[Plan]:
         """Candidate plans with this summation tree. `known`: plans whose stages are tried as parts of them."""
@@ -209,4 +295,14 @@ def _by_tiles(plan: Plan, sample: Sample) -> Matrix:
 
 
 def named(plan: Plan) -> Plan:
-    return replace(plan, reference=stage_text(plan))
+    """The plan, named by its text, by how it converts its inputs, and by how its result is rounded if not to nearest
+    even."""
+    how, out = plan.convert_a, plan.result.rounding.mode if isinstance(plan.result, Round) else "nearest_even"
+    inputs = "" if how is None else f", inputs rounded to {how.format.name}, {how.mode}"
+    result = "" if out == "nearest_even" else f", result rounded {out}"
+    return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}")
+
+
+def _halved(lanes: int) -> tuple[Fold, ...]:
+    """Folds that add the upper half of the lanes to the lower one, until one is left."""
+    return () if lanes == 1 else (Fold(2, lanes // 2), *_halved(lanes // 2))

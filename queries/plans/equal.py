@@ -213,7 +213,8 @@ class _Prover:
         if length and (ground := _alike(f"K = {length}:", 0, *self._units(length))):
             return self._equal(ground)
         if length is None:
-            lengths = [n * self.tile for n in range(1, MULTIPLES + 1) if n * self.tile <= LONGEST]
+            numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
+            lengths = [n * self.tile for n in dict.fromkeys(numbers) if n * self.tile <= LONGEST]
             if any(self._differ_on_samples(k) for k in lengths):
                 return self._smaller()
         else:
@@ -226,7 +227,7 @@ class _Prover:
         ground = self._for_all()
         if ground is not None and (length or 0) % ground.multiples == 0:
             return self._equal(ground)
-        if (length and self._differ_on_samples(length)) or any(map(self._found_by_solver, lengths)):
+        if (length and self._differ_on_samples(length)) or any(map(self._found_by_solver, lengths[:MULTIPLES])):
             return None
         self._note(f"a few products that differ, at K = {', '.join(map(str, lengths))}: none found")
         return self._whole(length) if length and length <= WHOLE else None
@@ -238,6 +239,11 @@ class _Prover:
         found = self.proof.length or 0
         lengths = range(unit, min(found, (SMALLER + 1) * unit), unit)
         any(self._differ_on_samples(k) for k in lengths if self._fits(k))
+
+    def _halved(self) -> Iterator[int]:
+        """Numbers of products from which on a stage halves them: its period says nothing about them."""
+        sums = [product.stage for plan in (self.left, self.right) for product in plan.sums]
+        yield from (k for most in sorted(set(map(_most, sums)) - {0}) for k in (most + 1, 2 * most))
 
     def _fits(self, length: int) -> bool:
         """Whether both plans take `length` products."""
@@ -330,7 +336,7 @@ class _Prover:
                 inner = self._stages(one.body, other.body)
                 if inner is None:
                     return None
-                multiples = one.lanes * inner.multiples  # whole turns: no head, no tail
+                multiples = (one.unroll or one.lanes) * inner.multiples  # whole turns: no head, no tail
                 return Ground(f"vectors of {one.lanes} lanes, each lane equal", multiples, (), (inner,))
             case Interleaved(), Interleaved() if replace(_ordered(one), body=other.body, tail=other.tail) == _ordered(
                 other
@@ -644,6 +650,12 @@ def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
     yield from (size - 1, size)
     for part in stage.parts:
         yield from _cuts_of(part, length)
+
+
+def _most(stage: Stage) -> int:
+    """The most products that a stage, or a part of it, adds without halving them; 0 where nothing is halved."""
+    own = stage.most if isinstance(stage, Halves) else 0
+    return max((own, *map(_most, stage.parts)))
 
 
 def matrices_agree(left: Plan, right: Plan, length: int) -> bool:

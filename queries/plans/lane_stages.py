@@ -24,6 +24,7 @@ from smtmodel.unit_table import units
 Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds
 MOST_LANES = 256
+UNROLLS = (4, 8, 16, 32)  # products of one turn of an unrolled loop, of which each lane takes several
 
 
 def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -48,6 +49,9 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
                         yield Lanes(Chain(model), rounding, steps, length, tail)
                     except ParameterError:
                         continue
+            for unroll in UNROLLS if takes_all and not short else ():
+                if unroll > lanes and unroll % lanes == 0:
+                    yield Lanes(Chain(model), rounding, steps, unroll=unroll)
 
 
 def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:

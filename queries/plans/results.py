@@ -1,28 +1,34 @@
-"""Which plans reproduce two results of one matrix product, and the smallest K at which the results of two plans
-differ."""
+"""Which plans reproduce two results of one matrix product, and the first step in which two plans differ."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
 from queries.compare.gemm import Element, Matrices
 from queries.compare.steady import same_answer
 from queries.plans.candidates import Candidates, Sample
-from smtmodel.compiled import compiler
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.losses import Loss, losses
+from smtmodel.nodes import Round
+from smtmodel.nodes.node import walk
+from smtmodel.numbers import to_numbers
+from smtmodel.operands import Operands
 from smtmodel.plans import Chain, Plan
-from smtmodel.plans.matrices import Job, Patterns, Strip
+from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.signature import Signature
-from smtmodel.tiles import Engine, Matrix, kind_of
+from smtmodel.tiles import Matrix, kind_of
+from smtmodel.unit_table import units
 
 SECONDS = 60.0  # of trying plans, at most
+DIGITS = 4  # decimal digits of alpha and beta
 SIDE, MANY = 12, 96  # rows, and columns, that are recomputed, and for plans that reproduce those
-PREFIXES = 128  # values of K at which two plans are compared, at most
 
 
 @dataclass(frozen=True)
@@ -83,18 +89,48 @@ def plans_of_results(
 
     def look_around(plan: Plan) -> None:
         candidates.compiled.update(plan.models)
-        look(candidates.cuts(plan.models[0], asked.length))
+        look(candidates.like(plan).cuts(plan.models[0], asked.length))
 
     look(candidates.table())
     for plan in [side[0] for side in found if side and is_chain(side[0])]:  # a result is that of an instruction
         if wanting():
             look_around(plan)
-    if wanting():
-        look(candidates.usual(asked.length))
+    for usual in (candidates.usual, candidates.unusual):
+        if wanting():
+            look(usual(asked.length))
     for plan in list(alike.values()):
         if is_chain(plan) and wanting():
             look_around(plan)
+    for side in (0, 1) if wanting() else ():
+        scalars = None if found[side] else scalars_of(asked, sample, given[side])
+        for maker in [] if scalars is None else [Candidates(asked, None, None, scalars)]:
+            look(maker.chains([*units(), *INSTRUCTIONS]))
+            for plan in [] if found[side] else [plan for plan in list(alike.values()) if is_chain(plan)]:
+                look(maker.cuts(plan.models[0], asked.length))
     return Given(tuple(found[0]), len(tried), complete), Given(tuple(found[1]), len(tried), complete)
+
+
+def scalars_of(asked: Signature, sample: Sample, d: Matrix) -> tuple[float, float] | None:
+    """Alpha and beta of few decimal digits such that the results are about alpha * A B + beta * C; None if no such
+    numbers are near, or they are 1 and 1, or 1 and 0."""
+    a, b, c, results = (
+        to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64)
+        for side, fmt in ((sample.a, asked.a), (sample.b, asked.b), (sample.c, asked.c), (d, asked.d))
+    )
+    terms = np.stack([(a @ b).ravel(), c.ravel()][: 1 + asked.addend], axis=1)
+    if not np.isfinite(terms).all() or not np.isfinite(results).all():
+        return None
+    found, *_ = np.linalg.lstsq(terms, results, rcond=None)
+    error = 4 * np.abs(results - terms @ found).max() / np.abs(terms).max(axis=0)
+    near = [_short(value, limit) for value, limit in zip(found, error, strict=True)]
+    alpha, beta = near[0], near[1] if asked.addend else 0.0
+    return None if alpha is None or beta is None or (alpha, beta) in ((1, 1), (1, 0)) or not alpha else (alpha, beta)
+
+
+def _short(value: float, error: float) -> float | None:
+    """The number of the fewest decimal digits, at most four, within an error of a value."""
+    tried = (float(f"{value:.{digits}g}") for digits in range(1, DIGITS + 1))
+    return 0.0 if abs(value) <= error else next((one for one in tried if abs(one - value) <= error), None)
 
 
 def _arithmetic(plan: Plan) -> object:
@@ -102,7 +138,8 @@ def _arithmetic(plan: Plan) -> object:
     text = plan.reference
     for model in plan.models:
         text = text.replace(model.reference, model.c.name)
-    return text, plan.convert_a, plan.convert_b, tuple((model.unit.result, model.d) for model in plan.models)
+    rounded = tuple(node.rounding for node in walk(plan.result) if isinstance(node, Round))
+    return text, rounded, plan.convert_a, plan.convert_b, tuple((model.unit.result, model.d) for model in plan.models)
 
 
 def is_chain(plan: Plan) -> bool:
@@ -143,7 +180,8 @@ def plans_of_product(
     sample = looked(SIDE)
     found: list[Plan] = []
     best, most, tried, start = None, 0, 0, time.monotonic()
-    for plan in dict.fromkeys(candidates.usual(asked.length)):
+    every = chain(candidates.usual(asked.length), candidates.unusual(asked.length))
+    for plan in dict.fromkeys(every):
         if time.monotonic() > start + seconds:
             break
         report(f"trying {plan.reference}")
@@ -169,26 +207,41 @@ def _agreeing(candidates: Candidates, plan: Plan, sample: Sample) -> int:
     return 0 if results is None else results.size - candidates.differing(results, sample)
 
 
-def parted_after(one: Plan, other: Plan, matrices: Matrices, element: Element) -> int | None:
-    """The smallest K, of those tried, at which the results of two plans differ if an element is computed from the first
-    K products alone; None if there is none."""
-    rows, columns = slice(element.row, element.row + 1), slice(element.column, element.column + 1)
-    a, b = matrices.a[rows], matrices.b[:, columns]
-    c = np.zeros((1, 1), dtype=kind_of(one.c)) if matrices.c is None else matrices.c[rows, columns]
-    engine: Engine = "compiled" if compiler() is not None else "numpy"
-    length = a.shape[1]
+def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> tuple[Loss | None, Loss | None] | None:
+    """The first steps of an element at which two plans differ, in the products that they add or in their results (None:
+    a plan has no more steps); None if all steps are the same, or the product is too long to be traced."""
+    row, column = element.row, element.column
+    a, b = (tuple(map(int, side)) for side in (matrices.a[row], matrices.b[:, column]))
+    operands = Operands(a, b, 0 if matrices.c is None else int(matrices.c[row, column]))
+    try:
+        steps = [losses(Model(plan.reference, unit_of_plan(plan, len(a))), operands)[0] for plan in (one, other)]
+    except ParameterError:
+        return None
+    at = [0, 0]
+    while (pair := (_at(steps[0], at[0]), _at(steps[1], at[1]))) != (None, None):
+        if _what(pair[0]) == _what(pair[1]):
+            at = [place + 1 for place in at]
+            continue
+        for side in (0, 1):  # a sum to which +0 is added is no step of its own beside the next products
+            after, beside = _at(steps[side], at[side] + 1), pair[1 - side]
+            if after is None or beside is None or not _adds_nothing(steps[side], at[side]):
+                continue
+            if _what(after) == _what(beside) or (beside.products and after.products == beside.products):
+                at[side] += 1
+                break
+        else:
+            return pair
+    return None
 
-    def part(count: int) -> bool:
-        try:
-            found = [
-                Strip(Job(plan, a[:, :count], b[:count], engine), slice(None), Patterns(c, plan.c)).result()
-                for plan in (one, other)
-            ]
-        except ParameterError:  # a K that a plan does not take
-            return False
-        return bool(found[0][0, 0] != found[1][0, 0])
 
-    step = -(-length // PREFIXES)
-    counts = [*range(step, length, step), length]
-    first = next((count for count in counts if part(count)), None)
-    return None if first is None else next(count for count in range(max(first - step, 0) + 1, first + 1) if part(count))
+def _at(steps: Sequence[Loss], place: int) -> Loss | None:
+    return steps[place] if place < len(steps) else None
+
+
+def _what(step: Loss | None) -> object:
+    return None if step is None else (step.products, step.value)
+
+
+def _adds_nothing(steps: Sequence[Loss], place: int) -> bool:
+    step = steps[place]
+    return place > 0 and step.products is None and step.value == steps[place - 1].value

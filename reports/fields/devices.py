@@ -365,7 +365,8 @@ class Gemm(Part):
     give all"""
     plans: dict[str, Any] = ABSENT
     """of D1 and D2 the `plans` that give them, how many were `tried`, and whether that is all (`complete`) or time ran
-    out; `diverge_after` is how many products; `why` is what they do in different ways, in words"""
+    out; `why` is what the first two do in different ways, in words, and `first_step` the first step of `first` in
+    which they differ: the `step` of D1 and of D2, its `products` and its `value`"""
     computed_again: dict[str, int] = ABSENT
     """`elements` looked at, and in how many each side gives its matrix again"""
     dot_product: DotProduct = ABSENT

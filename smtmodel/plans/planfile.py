@@ -14,7 +14,8 @@ where a STAGE says how:
     interleave(4, STAGE, r, order=sequential, grain=2, tail=STAGE)    four accumulators that take 2 products in turn
     lanes(STAGE, r, 8, fold(2, 4), 4, fold(4, 1), head=4, tail=STAGE)    8 lanes take a product each in turn, what is
                                                 left goes to 4 lanes, pairs of the first ones that are 4 apart; these
-                                                are added; with head, a short turn of multiples of 4 comes first
+                                                are added; with head, a short turn of multiples of 4 comes first;
+                                                with unroll=16, the 8 lanes take multiples of 16 products
     halve(8, STAGE, r, grain=8)                 pairwise summation down to 8 products
     turns(8, STAGE, tail=STAGE)                 each 8 products go through a stage, from the sum so far
     whole(8, STAGE, tail=STAGE)                 multiples of 8 go through a stage, what is left over through another one
@@ -172,7 +173,7 @@ class _Reader(ExpressionReader):
             self._stage(body),
             self._how(how),
             tuple(map(self._step, steps)),
-            **self._options(tree, options, ("head", "tail")),
+            **self._options(tree, options, ("head", "tail", "unroll")),
         )
 
     def _step(self, tree: ast.expr) -> int | Fold:
@@ -211,6 +212,6 @@ class _Reader(ExpressionReader):
         self._only(tree, options, known)
         read: dict[str, Callable[[ast.expr], Any]] = {
             "order": lambda value: self._word(value, ORDERS), "grain": self._number, "even": self._number,
-            "share": self._number, "head": self._number, "tail": self._stage, **(others or {}),
+            "share": self._number, "head": self._number, "unroll": self._number, "tail": self._stage, **(others or {}),
         }  # fmt: skip
         return {name: read[name](value) for name, value in options.items()}

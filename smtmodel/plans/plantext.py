@@ -124,7 +124,8 @@ class _Writer:
                 return f"interleave({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 1)}{tail})"
             case Lanes():
                 steps = (f"fold({x.ways}, {x.stride})" if isinstance(x, Fold) else str(x) for x in stage.steps)
-                return f"lanes({', '.join((body, how, *steps))}{_option('head', stage.head, 0)}{tail})"
+                options = _option("head", stage.head, 0) + _option("unroll", stage.unroll, 0)
+                return f"lanes({', '.join((body, how, *steps))}{options}{tail})"
             case Halves():
                 return f"halve({stage.most}, {body}, {how}{_option('grain', stage.grain, 1)})"
         raise ParameterError("plan", f"a stage {type(stage).__name__} has no text here")

@@ -522,13 +522,15 @@ class Lanes(Around):
     a fold adds lanes to each other. Later steps take what earlier ones left, with as many of the first lanes as they
     say; lane 0 begins with the start, the others with +0. What is left in the end goes through `tail`, from the sum;
     without one the last lanes that take products take it in a turn that is short. With `head` (not 0) a short turn
-    comes first: of the products that fill no turn of the first lanes, as many as `head` divides."""
+    comes first: of the products that fill no turn of the first lanes, as many as `head` divides. With `unroll` (not 0)
+    the first lanes take a multiple of so many products; what is left goes to later steps or the tail."""
 
     body: Stage
     rounding: Rounding
     steps: tuple[int | Fold, ...]
     head: int = 0
     tail: Stage | None = None
+    unroll: int = 0
 
     def __post_init__(self) -> None:
         _check_tail(self, self.tail)
@@ -542,6 +544,7 @@ class Lanes(Around):
         _positive("lanes", lanes)
         if lanes > MOST_LANES:
             raise ParameterError("lanes", f"{lanes} are too many; at most {MOST_LANES}")
+        self._check_unroll(lanes)
         if self.head >= lanes:
             raise ParameterError("head", f"a turn of {self.head} is not shorter than one of {lanes} lanes")
         for step in self.steps:
@@ -558,6 +561,15 @@ class Lanes(Around):
         if lanes != 1:
             raise ParameterError("lanes", f"{lanes} lanes are left at the end: fold them")
 
+    def _check_unroll(self, lanes: int) -> None:
+        _check_optional("unroll", self.unroll)
+        if self.unroll % lanes:
+            raise ParameterError("unroll", f"{self.unroll} is no multiple of {lanes} lanes")
+        if self.unroll and self.head:
+            raise ParameterError("unroll", "what fills no turn comes first, or at the end: head or unroll")
+        if self.unroll and self.tail is None and all(isinstance(step, Fold) for step in self.steps[1:]):
+            raise ParameterError("unroll", "nothing takes what is left over: give a tail, or lanes after the first")
+
     @property
     def lanes(self) -> int:
         """How many there are at first."""
@@ -568,7 +580,7 @@ class Lanes(Around):
 
     @property
     def period(self) -> int:
-        return self.lanes * self.body.period
+        return (self.unroll or self.lanes) * self.body.period
 
     @property
     def parts(self) -> tuple[Stage, ...]:
@@ -590,7 +602,8 @@ class Lanes(Around):
                     found = [_in_order(engine, [found[lane] for lane in group], self.rounding) for group in groups]
             elif rest is not None:
                 short = self.tail is None and number == last
-                count = rest.count if short else rest.count - rest.count % step
+                turn = self.unroll if self.unroll and not number else step
+                count = rest.count if short else rest.count - rest.count % turn
                 rest = self._taken(engine, f"step{number}", found, rest, count, step)
         if rest is None:
             return found[0]
