@@ -143,11 +143,14 @@ class Lossless:
             case ("product", int(left), int(right), _):
                 one, other = self._grid(left), self._grid(right)
                 return None if one is None or other is None else one + other
-            case ("round", _, (text, *_), *_):
+            case ("round", _, (text, nan, *_), *_):
                 fmt = self._format(text)
+                if nan_as({"nan": nan}, fmt) == "number":  # which may be any multiple
+                    return None
                 last = _last(fmt)
                 least = min(last if at is None else at for at in map(self._grid, self._terms(number)))
-                return min(max(least, last), largest_number(fmt)[0] - fmt["fraction"])
+                highest: int = largest_number(fmt)[0] - fmt["fraction"]
+                return min(max(least, last), highest)
         return None
 
     def _terms(self, number: int) -> list[int]:
