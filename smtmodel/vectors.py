@@ -80,7 +80,9 @@ def to_hex(pattern: int, fmt: Format) -> str:
 def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     """The pattern of a string with all hexadecimal digits of the format, or 0. Raises ValueError, naming the key."""
     if not isinstance(text, str):
-        raise ValueError(f"{key}: {text!r} is not a string of hexadecimal digits")
+        one = f', 1 is "{to_hex(fmt.one, fmt)}"' if fmt.one_exponent == fmt.bias else ""
+        hint = f": numbers are bit patterns{one}" if isinstance(text, (int, float)) else ""
+        raise ValueError(f"{key}: {text!r} is not a string of hexadecimal digits{hint}")
     if not _HEX.fullmatch(text):
         hint = ": write the digits alone, without 0x" if text[:2] in ("0x", "0X") else ""
         raise ValueError(f"{key}: {text!r} is not hexadecimal{hint}")

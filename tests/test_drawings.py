@@ -300,7 +300,7 @@ def test_the_tree_of_a_plan_or_of_a_unit(reference: str, tmp_path: Path) -> None
 
 
 def test_two_pictures_are_two_files(tmp_path: Path) -> None:
-    one, same = tmp_path / "x.svg", tmp_path / "." / "sub" / ".." / "x.svg"
+    one, same = tmp_path / "x", tmp_path / "." / "sub" / ".." / "x"
     (tmp_path / "sub").mkdir()
     result = CliRunner().invoke(main, ["show", AMPERE, "--svg", str(one), "--tikz", str(same)])
     assert result.exit_code == 2
