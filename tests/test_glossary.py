@@ -21,7 +21,7 @@ ENDINGS = ("", "s", "es", "ed", "d", "ing", "ly")
 PLAIN = """
 alter among call came certain carries change chosen
 cuda divide drawings either even far gpus hold kernels known lie lost
-becomes infinite least markdown measure nan odd overflow place samples simulators studies why
+becomes infinite least markdown measure nan types odd overflow place samples simulators studies why
 tests text tikzpicture
 about above added adds after again against algorithms all alone alpha also and another answer apart append are
 arithmetic ask assumed auto bad bar belong below beta both build built but cache called can cannot case changed
