@@ -371,8 +371,8 @@ def test_simulate_takes_plans(tmp_path: Path) -> None:
     [
         (["--plan", "plan:cublas/splitk"], "unknown plan"),
         (["--plan", "none.yaml"], "no such file"),
-        ([], "either --model or --plan"),
-        (["--plan", "plan:loop/fma", "--model", "ieee/fma/f32"], "either --model or --plan"),
+        ([], "give --model (a unit) or --plan"),
+        (["--plan", "plan:loop/fma", "--model", "ieee/fma/f32"], "give --model (a unit) or --plan"),
     ],
 )
 def test_wrong_plans_on_the_command_line(options: list[str], message: str, tmp_path: Path) -> None:
