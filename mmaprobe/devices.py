@@ -201,7 +201,8 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         def again(vectors: Sequence[Vector]) -> list[int | None]:
             return [None] * len(vectors) if opened.steady else ask(vectors)
 
-        recorded, tree = _recorded(opened, chosen.base), None
+        recorded = _recorded(opened, chosen.base)
+        tree: Tree | None = None
         if not recorded:
             with suppress(UnrevealedError):
                 tree = reveal(lambda vector: every([vector])[0], chosen.base, ask_all=every, again=again)

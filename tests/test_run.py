@@ -172,7 +172,9 @@ def test_a_device_that_dies_loses_nothing_and_the_run_goes_on(tmp_path: Path) ->
     path, answers = write(tmp_path / "in.jsonl", *guesses(7)), tmp_path / "answers.jsonl"
     first = run("run", path, "--device", name, "-o", str(answers), "--json", code=3)
     assert "3 vectors answered" in first.stderr
-    assert f"error: {path}:4: {name}: ended with exit status 4, without an answer, on vector 4 (id 'v3')" in first.stderr
+    assert (
+        f"error: {path}:4: {name}: ended with exit status 4, without an answer, on vector 4 (id 'v3')" in first.stderr
+    )
     assert "'same' is consistent with 3 of 3 answers" in first.stderr
     assert "exit status 4" in json.loads(first.stdout)["error"]
     assert [row["id"] for row in content(answers)] == ["v0", "v1", "v2"]
