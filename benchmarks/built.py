@@ -36,8 +36,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.signature import Signature, parse_signature
 from smtmodel.unit import Unit
 from smtmodel.unit_table import units
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 ROWS = 4000  # of each kind

@@ -52,7 +52,7 @@ from smtmodel.nodes.normal import normal
 from smtmodel.nodes.rewriting import written_out
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import unit_text
 from tests import node_oracle, oracle
 from tests.node_units import MODES, Maker
 

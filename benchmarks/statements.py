@@ -57,7 +57,7 @@ from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.parameters import FAMILY
 from smtmodel.reference import with_parameters
 from smtmodel.unit import Unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import unit_text
 from tests import node_oracle, oracle
 from tests.node_units import Maker
 

@@ -9,7 +9,7 @@ from cli.pictures import Canvas, PictureText
 from reports import words
 from smtmodel.explanation import BitLine, Explanation
 from smtmodel.trace import Name, Stage
-from smtmodel.unittext import step_texts
+from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
 LIST_UP_TO = 16  # nonzero products with a line of their own

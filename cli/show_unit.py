@@ -33,7 +33,7 @@ def show(model: str, pictures: PictureFiles) -> None:
     from smtmodel.errors import ParameterError
     from smtmodel.plans.plantext import plan_text
     from smtmodel.reference import LENGTH, PLAN, names_plan, parse_plan_path, parse_reference
-    from smtmodel.unittext import unit_text
+    from smtmodel.unitfile import unit_text
 
     if names_plan(model):
         if pictures:
@@ -53,7 +53,7 @@ def _tree(model: Model, width: float | None) -> Drawing:
     from queries.order.text import Outliner
     from reports.order_drawing import order_drawing
     from smtmodel.reference import names_plan, parse_plan_path
-    from smtmodel.unittext import step_texts
+    from smtmodel.unitfile import step_texts
 
     formats = f"{model.a.name} * {model.b.name} + {model.c.name} -> {model.d.name}"
     base = model.reference.partition("@")[0]

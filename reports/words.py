@@ -14,7 +14,7 @@ from smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Pict
 from smtmodel.facts import Fact
 from smtmodel.formats import Format
 from smtmodel.trace import Kind, Name, Part, Stage
-from smtmodel.unittext import step_texts
+from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:

@@ -42,8 +42,7 @@ from queries.search.distinguish import Options
 from queries.solvers.contract import Answer
 from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
 from tests.test_bounds import ARITHMETICS, UNITS, believed, small
 from tests.test_claim_stages import claim_of

@@ -13,7 +13,7 @@ from queries.checking.folder import check_folder
 from queries.covering.certify import certify_cover
 from queries.covering.cover import Change, Cover, Covering
 from queries.search.distinguish import Options
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import unit_text
 from tests.tampering import accepted, fitted, tampered
 from tests.test_property_certificates import unit
 

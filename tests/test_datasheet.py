@@ -25,7 +25,7 @@ from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.progress import Pieces
 from smtmodel.recordings import RECORDED
 from smtmodel.reference import parse_reference
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import unit_text
 from tests.browser import check_page
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run
 

@@ -22,8 +22,7 @@ from smtmodel.nodes.normal import normal
 from smtmodel.nodes.rewriting import rebuilt, replaced
 from smtmodel.trace import Silent, Trace
 from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 from tests import node_oracle
 from tests.node_units import Patterns, random_unit, vectors
 from tests.oracle import FORMATS, decode

@@ -19,8 +19,7 @@ from smtmodel.plans import Plan
 from smtmodel.plans.loop import unit_of_step
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 
 UNIT = """unit: odd
 formats: {{a: {a}, b: e2m1, c: {c}, d: {c}}}

@@ -30,8 +30,7 @@ from smtmodel.numbers import from_numbers, nans, to_numbers, type_of
 from smtmodel.ordering import negated, pattern_key
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import ROUNDINGS, Target
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 from tests import oracle
 from tests.termeval import evaluate_term
 from tests.test_oracle_formats import grid, neighbours

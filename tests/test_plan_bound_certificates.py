@@ -41,7 +41,7 @@ from smtmodel.nodes import Index
 from smtmodel.plans import Halves, Plan, Span, Split
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.reference import parse_plan_path, parse_reference
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import unit_text
 from tests.tampering import accepted, documents, fitted, put, tampered
 from tests.test_bounds import believed
 from tests.test_plan_bounds import EVERY, FILE, HALVES, STEPS, plan_of

@@ -28,8 +28,7 @@ from smtmodel.plans.plantext import plan_text
 from smtmodel.plans.tape import Tape
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.rounding import ROUNDINGS, Rounding
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 from tests import plan_oracle
 from tests.oracle import decode
 

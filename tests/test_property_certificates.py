@@ -32,8 +32,7 @@ from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
 from tests.test_opposite import believed

@@ -27,8 +27,7 @@ from smtmodel.operands import Operands
 from smtmodel.reference import member_of, parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unit_table import shipped_unit, units
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 from tests import node_oracle, oracle
 from tests.test_carriers import FAMILIES
 

@@ -8,8 +8,7 @@ from typing import Literal
 from queries.building.draft import Choices
 from smtmodel.dot import Model
 from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 from smtmodel.vectors import Vector
 
 Verdict = Literal["built", "unexplained", "open"]

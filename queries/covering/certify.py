@@ -18,7 +18,7 @@ from queries.properties.certify import certify_sides
 from queries.properties.proving import proofs_of
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import unit_text
 
 
 def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certificate]:

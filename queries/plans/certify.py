@@ -18,7 +18,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.plans import Plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import unit_text
 
 LEFT_PLAN, RIGHT_PLAN = "left.plan.yaml", "right.plan.yaml"
 

@@ -17,8 +17,7 @@ from queries.properties.statements import Monotonic, Negated, Reordered
 from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 
 SCHEMA = 1
 

@@ -14,7 +14,7 @@ from queries.proof.written import Written
 from queries.properties.bound_report import BoundResult
 from queries.search.distinguish import Options
 from smtmodel.unit import Unit
-from smtmodel.unittext import unit_text
+from smtmodel.unitfile import unit_text
 
 
 def certify_bound(result: BoundResult, directory: Path, options: Options) -> dict[str, Any]:

@@ -52,7 +52,8 @@ from smtmodel.plans.stages import (
     Uneven,
     Whole,
 )
-from smtmodel.unitfile import ExpressionFile, ExpressionReader, MistakeError, Scope
+from smtmodel.unitfile import ExpressionReader, MistakeError, Scope
+from smtmodel.unitkeys import ExpressionFile
 from smtmodel.yamlfile import YamlFile, read_yaml, validate
 
 STAGES = ("chain", "promote", "split", "interleave", "lanes", "halve", "turns", "whole")
