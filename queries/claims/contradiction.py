@@ -56,7 +56,8 @@ def _check_bound(claim: BoundClaim, claimed: str) -> None:
         [sample_rows(layout, count // 2, SEED), admitted_rows(layout, finite, count, SEED, kept_bits(model))]
     )
     values = np.stack([numbers(table[:, i].copy(), fmt) for i, fmt in enumerate(layout.formats)], axis=1)
-    table, values = (side[np.isfinite(values).all(axis=1)] for side in (table, values))
+    finite_rows = np.isfinite(values).all(axis=1)
+    table, values = table[finite_rows], values[finite_rows]
     results = evaluate_models([model], table)[0]
     for row, given, d in zip(table, values.tolist(), numbers(results, model.d).tolist(), strict=True):
         if not within_bound(claim, list(map(Fraction, given)), d):
