@@ -140,7 +140,7 @@ def _kept(model: Model) -> int:
     return min(kept, default=model.d.precision)
 
 
-def _power(fmt: Format, exponent: Lanes, sign: Lanes | None = None, full: Lanes | bool = False) -> Table:
+def _power(fmt: Format, exponent: Lanes, sign: Lanes | None = None, full: NDArray[np.bool_] | bool = False) -> Table:
     """Patterns of powers of two, subnormal where the exponent requires it; where `full`, normal ones have all fraction
     bits set."""
     least = fmt.emin - fmt.fraction if fmt.subnormals else fmt.emin
