@@ -25,6 +25,7 @@ from queries.checking.folder import check_folder
 from queries.checking.plan_bounds import tree_fault
 from queries.checking.plan_steps import Steps, _Runner, covered, steps_of
 from queries.plans.bound import bound_of_plan
+from queries.plans.certify import plan_texts, read_plan
 from queries.proof.enclosures import Enclosed, weakened
 from queries.proof.induction import Chained
 from queries.proof.settling import Settled
@@ -40,7 +41,7 @@ from smtmodel.formats import Format, format_named
 from smtmodel.nodes import Index
 from smtmodel.plans import Halves, Plan, Span, Split
 from smtmodel.plans.planfile import parse_plan
-from smtmodel.reference import parse_plan_path, parse_reference
+from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
 from smtmodel.unitfile import unit_text
 from tests.tampering import accepted, documents, fitted, put, tampered
 from tests.test_bounds import believed
@@ -90,6 +91,20 @@ def test_trees_of_plans_that_ship_pass(name: str) -> None:
     plan = parse_plan_path(f"plan:{name}")
     assert faults(plan, tree_of(plan, 100 if name == "loop/lanes" else 96)) == []
     assert faults(plan, tree_of(plan, None)) == []
+
+
+@pytest.mark.parametrize("model", [
+    "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e5m2.ue8m0", "arm/neon/bfdot",
+    "cdna3/mfma/f32_16x16x32_fp8_fp8",
+])  # fmt: skip
+def test_trees_of_chained_units_pass_from_their_files(model: str, tmp_path: Path) -> None:
+    """With scale factors, inputs read as zero, and a product that has a limit."""
+    plan = parse_plan_reference(f"plan:{model}")
+    for name, text in plan_texts({"one.plan.yaml": plan}).items():
+        (tmp_path / name).write_text(text)
+    again = read_plan(tmp_path, "one.plan.yaml")
+    for length in (3 * plan.models[0].length, None):
+        assert faults(again, tree_of(plan, length)) == []
 
 
 # -- one thing that is not so
