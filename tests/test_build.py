@@ -579,12 +579,13 @@ def test_small_numbers_cancel_with_the_addend() -> None:
     for formats in ("f16,f16,f32,f32", "bf16,bf16,bf16,bf16", "e4m3,e4m3,f32,f32", "f64,f64,f64,f64"):
         asked = parse_signature(formats, 3)
         rows = Shapes(asked).rows("small", 600)
-        plain = drafted(Node("exact", ("c", 0, 1, 2)), Choices(), formats, 3)
-        signs = drafted(
-            Node("exact", ("c", 0, 1, 2)), Choices(steps=(Step(How(zero="ieee", mode="down")),)), formats, 3
-        )
-        [results, down] = evaluate_models([Model("", plain), Model("", signs)], rows)
-        assert ((results == 0) & (down == asked.d.sign_bit) & (rows[:, -1] != 0)).sum() >= 5, formats
+        units = [
+            drafted(Node("exact", ("c", 0, 1, 2)), Choices(steps=(Step(how),)), formats, 3)
+            for how in (How("nearest_even"), How("down"))
+        ]
+        nearest, down = evaluate_models([Model("", unit) for unit in units], rows)
+        addends = rows[:, -1] & np.uint64(asked.c.sign_bit - 1)
+        assert ((nearest == 0) & (down == asked.d.sign_bit) & (addends != 0)).sum() >= 5, formats
 
 
 TWICE = """unit: twice
