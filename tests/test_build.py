@@ -26,6 +26,7 @@ from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.building.stages import KINDS, ordinary
 from queries.order.guess import orders
+from queries.order.structure import tree_of
 from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of, nodes_of
 from queries.search.distinguish import Options
 from runner.batches import BatchDevice
@@ -547,23 +548,44 @@ def test_sums_that_are_negated(steps: str, mode: str, tmp_path: Path) -> None:
 
 SKIPPED = """unit: skipped
 formats: {a: f16, b: f16, c: f32, d: f32}
-length: 2
+length: 1
 roundings: {r: "round(f32, nearest_even)"}
-steps: {d: "repeat(i in range(2), c, r(exact(acc, gate(a[i] * b[i], ZERO))))"}
+steps: {d: "r(exact(c, gate(a[0] * b[0], ZERO)))"}
 """
 
 
 @pytest.mark.parametrize("zero", ["-0", "+0"])
-def test_products_with_a_zero_factor_that_are_left_out(zero: str, tmp_path: Path) -> None:
+def test_products_with_a_zero_factor_that_are_left_out(zero: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Zero times infinity is nothing, or +0."""
-    true, mine = tmp_path / "true.yaml", tmp_path / "mine.yaml"
-    true.write_text(SKIPPED.replace("ZERO", zero))
-    found = built(f"model:{true}", "f16,f16,f32,f32", 2, "--save", str(mine))
-    assert found["questions"] <= 400
-    models = [parse_reference(str(file)) for file in (true, mine)]
+    for name, value in (("PROOFS", 0.3), ("COVERING", 0.3), ("VALIDATION", 1600)):
+        monkeypatch.setattr(f"queries.building.validation.{name}", value)
+    true, asked = parse_unit(SKIPPED.replace("ZERO", zero), "skipped.yaml"), parse_signature("f16,f16,f32,f32", 1)
+
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        rows = np.array([[*v.operands.a, *v.operands.b, v.operands.c] for v in vectors], dtype=np.uint64)
+        return [int(d) for d in evaluate_models([Model("true", true)], rows)[0]]
+
+    found = Builder([tree_of(true)], asked, ask, Options(timeout=0.5), time.monotonic() + 60).run()
+    assert found.unit is not None
+    assert found.questions <= 400
     for kind in KINDS:
-        left, right = evaluate_models(models, Shapes(parse_signature("f16,f16,f32,f32", 2), 9).rows(kind, 4000))
+        rows = Shapes(asked, 9).rows(kind, 4000)
+        left, right = evaluate_models([Model("true", true), Model("mine", found.unit)], rows)
         assert ((left == right) | (nans(left, FORMATS["f32"]) & nans(right, FORMATS["f32"]))).all()
+
+
+def test_small_numbers_cancel_with_the_addend() -> None:
+    """Whatever the formats: only that shows the sign of an exact zero where a product meets c."""
+    for formats in ("f16,f16,f32,f32", "bf16,bf16,bf16,bf16", "e4m3,e4m3,f32,f32", "f64,f64,f64,f64"):
+        asked = parse_signature(formats, 3)
+        rows = Shapes(asked).rows("small", 600)
+        units = [
+            drafted(Node("exact", ("c", 0, 1, 2)), Choices(steps=(Step(how),)), formats, 3)
+            for how in (How("nearest_even"), How("down"))
+        ]
+        nearest, down = evaluate_models([Model("", unit) for unit in units], rows)
+        addends = rows[:, -1] & np.uint64(asked.c.sign_bit - 1)
+        assert ((nearest == 0) & (down == asked.d.sign_bit) & (addends != 0)).sum() >= 5, formats
 
 
 TWICE = """unit: twice

@@ -38,7 +38,8 @@ TINIES: tuple[tuple[Tiny, bool], ...] = (
     ("keep", False), ("flush_after", False), ("flush_before", False), ("flush_before", True), ("keep", True),
 )  # fmt: skip
 OVERFLOW: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
-GATED: tuple[Zeros, ...] = ("-0", "+0")  # of products with a zero factor
+ZEROS: tuple[Zeros, ...] = ("", "-0", "+0")  # what products with a zero factor give
+GATED = ZEROS[1:]
 SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
 
 
@@ -497,8 +498,8 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
             yield choices.with_hows({place: changed})
     yield replace(choices, positive_zeros=not choices.positive_zeros)
     yield replace(choices, normalised=not choices.normalised)
-    for zeros in ("", *GATED):
-        yield replace(choices, zeros=zeros)
+    for given in ZEROS:
+        yield replace(choices, zeros=given)
     yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
     for start in (*STARTS, *SWAPPED):
         yield replace(choices, start=start)

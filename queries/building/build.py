@@ -182,13 +182,15 @@ class Builder:
         return []
 
     def _finished(self, alive: list[Candidate]) -> list[Candidate]:
-        """The candidates that pass all of validation and every proof."""
-        if alive:
-            self.search.farthest = len(self.search.stages.all), "validation"
+        """The candidates that pass all of validation and every proof, for which there is all of the time."""
+        if not alive:
+            return []
+        self.search.farthest = len(self.search.stages.all), "validation"
+        with self.answers.clock.whole():
             alive = self.validation.validated(alive)
-        while alive and not self.validation.covered(alive[0]):
-            alive = self.search.agreeing(alive, self.search.stages.everything)
-        return self.validation.decided(alive) if alive else []
+            while alive and not self.validation.covered(alive[0]):
+                alive = self.search.agreeing(alive, self.search.stages.everything)
+            return self.validation.decided(alive) if alive else []
 
     def _recognised(self) -> list[Candidate]:
         """The instructions of the table, and units that ship, that give every answer: a few questions tell those of

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from smtmodel.errors import IncompleteError
@@ -33,3 +34,12 @@ class Clock:
             return []
         finally:
             self.limit = whole
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Within it, what is under way may take all of the time that is left."""
+        limit, self.limit = self.limit, self.deadline
+        try:
+            yield
+        finally:
+            self.limit = limit

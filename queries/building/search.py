@@ -44,7 +44,7 @@ class Search:
         self.asked = answers.asked
         self.strict = False
         self.noted: dict[Unit, Choices | None] = dict.fromkeys(before.noted) if before else {}
-        self.farthest = before.farthest if before else (-1, "")
+        self.farthest: tuple[int, str] = before.farthest if before else (-1, "")
         self.ended: tuple[int, Sequence[Choices]] | None = before.ended if before else None
 
     @property
