@@ -59,7 +59,7 @@ class Beside:
                 total = self._total(pair, signs, groups)
                 if total is not None:
                     self.groups = groups
-                    before = self.trace[1] if self.trace is not None and self.trace[0] == signs else 0
+                    before = self.trace[1] if self.trace is not None and self.trace[0] == signs else Fraction(0)
                     self.trace = signs, max(before, *numbers[signs])
                     return total
                 groups = [half for group in groups for half in _halves(group)] if max(map(len, groups)) > 1 else []
