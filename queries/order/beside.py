@@ -32,6 +32,19 @@ class Beside:
         self.ask, self.least, self.precision = ask, least, precision
         self.groups = groups
         self.unit = self.most = least
+        self.trace: tuple[Power, Fraction] | None = (
+            None  # the signs that left a smallest trace last, and the largest such
+        )
+
+    def as_before(self, pair: Pair) -> int | None:
+        """The same with the signs that told it of the last pair, if they leave no larger trace now."""
+        if self.trace is None:
+            return None
+        signs, trace = self.trace
+        values = [self.ask(pair, signs, self.least, group) for group in self.groups]
+        if any(value is None or abs(value) > trace for value in values):
+            return None
+        return self._total(pair, signs, self.groups)
 
     def spared(self, pair: Pair) -> int | None:
         """The number of leaves outside of the step where a mask on a pair cancels; None where no answer tells it.
@@ -46,6 +59,8 @@ class Beside:
                 total = self._total(pair, signs, groups)
                 if total is not None:
                     self.groups = groups
+                    before = self.trace[1] if self.trace is not None and self.trace[0] == signs else Fraction(0)
+                    self.trace = signs, max(before, *numbers[signs])
                     return total
                 groups = [half for group in groups for half in _halves(group)] if max(map(len, groups)) > 1 else []
         return None

@@ -432,7 +432,13 @@ class Probe:
         seen: list[list[str]] = [[] for _ in pairs]
         count, unit = len(self.groups), self.span.unit + raised
         # directed rounding leaves an ulp of the mask behind if the units have the wrong sign: try the others
-        for signs in dict.fromkeys((self._variant, *VARIANTS)):
+        for number, signs in enumerate(dict.fromkeys((self._variant, *VARIANTS))):
+            if number == 1 and not raised:
+                for place in [place for place, lost in enumerate(found) if lost is None]:
+                    spared = self._traces(0).as_before(pairs[place])
+                    if spared is not None:
+                        found[place] = len(self.leaves) - spared
+                        self.traced.add(pairs[place])
             rest = [place for place, lost in enumerate(found) if lost is None]
             values = self._masks([(pairs[place], signs, unit, group) for place in rest for group in self.groups])
             for position, place in enumerate(rest):
