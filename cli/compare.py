@@ -76,7 +76,7 @@ FILE = click.Path(path_type=Path)
     "--formats",
     metavar="A,B,D",
     help="With --gemm and no model: the formats of the matrices, A,B,D, or A,B,C,D with --c; for files whose types do "
-    "not say them, as of bf16.",
+    "not say them, as of FP8.",
 )
 @CONVERT
 @click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")

@@ -594,12 +594,12 @@ def test_alpha_and_beta_are_estimated_and_have_plans(alpha: float, beta: float) 
 
 def test_formats_are_said_where_types_do_not(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    a, b = (rng.standard_normal(shape).astype(ml_dtypes.bfloat16) for shape in ((4, 64), (64, 4)))
+    a, b = (rng.standard_normal(shape).astype(ml_dtypes.float8_e4m3fn) for shape in ((4, 64), (64, 4)))
     words = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
     for path, matrix in zip(words, (a, b, a[:, :4], b[:4]), strict=True):
         np.save(path, matrix)
     assert "say no format: give --formats" in run("compare", "--gemm", *words, code=2).stderr
-    assert "one for each matrix" in run("compare", "--gemm", *words, "--formats", "bf16,bf16,f32,f32", code=2).stderr
-    given = ["--formats", "bf16,bf16,bf16"]
+    assert "one for each matrix" in run("compare", "--gemm", *words, "--formats", "e4m3,e4m3,f32,f32", code=2).stderr
+    given = ["--formats", "e4m3,e4m3,e4m3"]
     assert "leave out --formats" in run("compare", "--gemm", *words, *given, "--model", HOPPER, code=2).stderr
     assert run("compare", "--gemm", words[0], words[1], words[2], words[2], *given, code=1).stderr.startswith("0 of 16")
