@@ -109,8 +109,8 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
     document: dict[str, Any] = {}
     pair = most_alike(given[0].plans, given[1].plans)
     for index, one in enumerate(given):
-        shown = one.plans if pair is None else dict.fromkeys((pair[index], *one.plans))
-        names = [plan.reference for plan in shown]
+        shown = [] if pair is None else [pair[index]]
+        names = [plan.reference for plan in dict.fromkeys((*shown, *one.plans))]
         document[f"D{index + 1}"] = {"plans": names, "tried": one.tried, "complete": one.complete}
         if names:
             also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""

@@ -129,15 +129,15 @@ class Candidates:
             return Product(Literal(int(pattern.view(f"u{pattern.itemsize}")), how.format), node)
 
         total = Products(stage, Constant())
-        sums = [total] if alpha == 1 else [times(alpha, total), Round(times(alpha, total), how)]
+        sums: list[AnyNode] = [total] if alpha == 1 else [times(alpha, total), Round(times(alpha, total), how)]
         ends: list[AnyNode | None] = [None]
         if beta:
             c = Element("c")
             ends = [c] if beta == 1 else [times(beta, c), Round(times(beta, c), how)]
         for one in sums:
             for end in ends:
-                term = one if end is None else ExactSum((one, end))
-                rounded = [term] if how.format == self.out.format else [term, Round(term, how)]
+                term: AnyNode = one if end is None else ExactSum((one, end))
+                rounded: list[AnyNode] = [term] if how.format == self.out.format else [term, Round(term, how)]
                 for result in (Round(each, self.out) for each in rounded):
                     with suppress(ParameterError):
                         yield named(Plan(self.asked.a, self.asked.b, self.asked.c, result, self.convert, self.convert))
