@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from queries.checking.plans import plans_fault
 from queries.plans import equal as plans_equal
@@ -56,7 +57,7 @@ def differ(left: Plan, right: Plan, length: int) -> bool:
     return bool(np.any(found[0] != found[1]))
 
 
-def inputs(side: Plan, length: int) -> list[np.ndarray]:
+def inputs(side: Plan, length: int) -> list[NDArray[np.uint64]]:
     draw = np.random.default_rng(length)
     shapes = (SIDE, length), (length, SIDE), (SIDE, SIDE)
     return [draw.integers(0, 1 << fmt.width, shape).astype(np.uint64)
