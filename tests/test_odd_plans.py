@@ -5,16 +5,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from queries.checking.plans import plans_fault
 from queries.plans import equal as plans_equal
 from queries.plans.merged import merged
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
-from smtmodel.batch import evaluate_batch
+from smtmodel.batch import Patterns, evaluate_batch
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
+from smtmodel.formats import Format
 from smtmodel.gemm import simulate
 from smtmodel.plans import Plan
 from smtmodel.plans.loop import unit_of_step
@@ -53,15 +53,18 @@ def plan(step: str, units: dict[str, Model], a: str, c: str = "e4m3", convert: s
 
 
 def differ(left: Plan, right: Plan, length: int) -> bool:
-    found = [simulate(*inputs(left, length), side, engine="numpy") for side in (left, right)]
-    return bool(np.any(found[0] != found[1]))
+    a, b, c = inputs(left, length)
+    one, other = (simulate(a, b, c, side, engine="numpy") for side in (left, right))
+    return bool(np.any(one != other))
 
 
-def inputs(side: Plan, length: int) -> list[NDArray[np.uint64]]:
+def inputs(side: Plan, length: int) -> tuple[Patterns, Patterns, Patterns]:
     draw = np.random.default_rng(length)
-    shapes = (SIDE, length), (length, SIDE), (SIDE, SIDE)
-    return [draw.integers(0, 1 << fmt.width, shape).astype(np.uint64)
-            for shape, fmt in zip(shapes, (side.a, side.b, side.c), strict=True)]  # fmt: skip
+
+    def matrix(fmt: Format, *shape: int) -> Patterns:
+        return draw.integers(0, 1 << fmt.width, shape).astype(np.uint64)
+
+    return matrix(side.a, SIDE, length), matrix(side.b, length, SIDE), matrix(side.c, SIDE, SIDE)
 
 
 def prover(left: Plan, right: Plan, length: int | None) -> plans_equal._Prover:
