@@ -416,8 +416,8 @@ def test_rules_refuse_what_they_know_nothing_of() -> None:
     cut_sum = Cut(a_sum, 4)
     refused("grid", GridSum((cut_sum, C), (1, 2)), (), [RULES["cut"](cut_sum, (), [exact]), of(C)])
     refused("fused", FusedSum((cut_sum, C), 1), (), [RULES["cut"](cut_sum, (), [exact]), of(C)])
-    unsigned = Round(a_sum, Rounding(replace(UNIT.d, signed=False)))
-    refused("rounded", unsigned, (), [exact])
+    without_zero = Round(a_sum, Rounding(replace(UNIT.d, subnormals=False)))
+    refused("rounded", without_zero, (), [exact])
 
 
 def test_what_is_assumed_of_a_result_so_far_holds_at_the_start_and_after_a_step() -> None:

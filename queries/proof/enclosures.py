@@ -494,10 +494,10 @@ def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Se
 
 def after_rounding(y: Facts, how: Rounding) -> Facts:
     """The facts about a term with the facts `y` once it is rounded, as in `rounded`. Raises RuleError for a format
-    without signs or subnormal numbers."""
+    without subnormal numbers (one without a sign is none that a number can be rounded to)."""
     fmt = how.format
-    if not (fmt.signed and fmt.subnormals):
-        raise RuleError(f"rounded: {fmt.name} has no sign, or no subnormal numbers")
+    if not fmt.subnormals:
+        raise RuleError(f"rounded: {fmt.name} has no subnormal numbers")
     relative = Fraction(0) if y.bits is not None and y.bits <= fmt.precision else power(-fmt.fraction)
     flush = how.subnormals != "keep" and (y.grid is None or y.grid < fmt.emin)
     fixed = Fraction(0) if y.grid is not None and y.grid >= fmt.emin - fmt.fraction else power(fmt.emin - fmt.fraction)
