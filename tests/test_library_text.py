@@ -19,6 +19,7 @@ FEWEST = {"about": 6, "question": 6, "source": 4, "note": 8}  # words
 PAPERS = r"(Fasi|Navarro|Valero-Lara|Valpey|Xie) et al\. 20\d\d|MMA-Sim 2\.1\.1"
 PLACEHOLDER = re.compile(r"\b(todo|tbd|fixme|xxx?|lorem|foo|placeholder)\b|\.\.\.|…", re.I)
 LEFT_HANGING = re.compile(r"\b(a|an|and|at|by|for|from|in|of|on|or|the|to|where|which|with)\W*$|[,;:]$")
+ALGORITHMS = ("3xTF32", "4xTF32")  # names of which the field writes the first letter so
 #: what a sentence cannot begin with where nothing is before it
 BACKWARD = re.compile(r"(It|They|This|That|These|Those|Such|Here|There too|Likewise|Also)\b")
 
@@ -54,7 +55,9 @@ def test_texts_of_shipped_files(name: str) -> None:
     data = SHIPPED[name]
     family, names = bool({"parameters", "candidates"} & set(data)), tuple(data.get("hypotheses", {}))
     wanted = ["question" if "hypotheses" in data else "about", *(key for key in ("source", "note") if key in data)]
-    assert {key: faults(key, data.get(key), names, family) for key in wanted} == {key: [] for key in wanted}
+    assert {key: faults(key, data.get(key), (*names, *ALGORITHMS), family) for key in wanted} == {
+        key: [] for key in wanted
+    }
     assert family or "source" in data
 
 

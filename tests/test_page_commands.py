@@ -23,6 +23,7 @@ NOT_RUN = {
     r"^mmaprobe separate nvidia-f16": "takes minutes; benchmarks/separations.md has it",
     r"^mmaprobe study valero-tf32": "takes a minute; tests/test_studies.py runs studies of fewer sizes",
     r"^mmaprobe identify --gemm --device python:": "takes minutes; docs/library-plans.md has these libraries",
+    r"^mmaprobe identify nvidia-f16 --device recorded:one.jsonl": "takes long; tests/test_identify.py has recordings",
     r"^mmaprobe datasheet unit.json": "tests/test_datasheet.py has it, with a unit that identify found",
     r"^mmaprobe datasheet (MI300X|blackwell|--all)": "asks 20 s for each property; tests/test_datasheet.py has others",
 }

@@ -447,7 +447,7 @@ class Probe:
                     found[place], self._variant = len(self.leaves) - left, signs
                 else:
                     value = values[position * count]
-                    seen[place].append("no number" if value is None else powers(value))
+                    seen[place].append("nan or infinite" if value is None else powers(value))
         return [
             self._beside_a_trace(pair, raised, texts) if lost is None else lost
             for pair, lost, texts in zip(pairs, found, seen, strict=True)
