@@ -152,13 +152,14 @@ class _Run:
 
     def open(self, names: Sequence[str], timeout: float, stack: ExitStack) -> None:
         """Open the devices, and find the formats of their vectors. Raises MmaprobeError."""
+        from cli.identify_gemm import RECORDED
         from runner.devices import open_device
         from runner.recorded import RecordedDevice
         from smtmodel.reference import parse_reference
 
         asked = None if self.reference is None else parse_reference(self.reference)
         opened: dict[int, Device] = {}
-        for place in sorted(range(len(names)), key=lambda place: names[place].startswith("recorded:")):
+        for place in sorted(range(len(names)), key=lambda place: names[place].startswith(RECORDED)):
             known = (model for device in opened.values() if (model := getattr(device, "model", None)))
             opened[place] = stack.enter_context(open_device(names[place], timeout, asked or next(known, None)))
         devices = [opened[place] for place in range(len(names))]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
-import numpy as np
 import pytest
 
 from benchmarks.plan_statements import plan, statement
@@ -16,8 +15,6 @@ from queries.checking.plans import plans_fault
 from queries.plans.equal import prove_plans
 from queries.properties.asked import plain
 from queries.search.distinguish import Options
-from smtmodel.batch import evaluate_batch
-from smtmodel.dot import Model
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Product, Round
@@ -25,9 +22,7 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
-from tests.test_merged import patterns, random_plans
-
-ROWS = 512
+from tests.test_merged import disagreement, random_plans
 
 
 def written(unit: Unit, positive: bool = False) -> tuple[Lossless, int, int]:
@@ -53,22 +48,6 @@ def node_of(numbers: Numbers, number: int) -> Node:
         case ("product", left, right, own):
             return Product(node_of(numbers, left), node_of(numbers, right), **dict(json.loads(own)))
     raise AssertionError(numbers.made_of[number])
-
-
-def disagreement(unit: Unit, seed: int, result: Node, positive: bool) -> int | None:
-    """A row on which another result is another one; c is not -0, and neither is the result, if `positive`."""
-    other = replace(unit, result=result, names={}, signals={}, titles={})
-    draw = np.random.default_rng(seed)
-    a, b = (patterns(draw, fmt, (ROWS, unit.length)) for fmt in (unit.a, unit.b))
-    a[::3, 1:] = 0
-    a[1::3] = unit.a.sign_bit
-    c = patterns(draw, unit.c, (ROWS,))
-    if positive:
-        c[c == unit.c.sign_bit] = 0
-    one, two = (evaluate_batch(Model("unit", side), a, b, c) for side in (unit, other))
-    nan = [(side & np.uint64(unit.d.sign_bit - 1)) > unit.d.largest_field for side in (one, two)]
-    bad = np.flatnonzero((one != two) & ~(nan[0] & nan[1]) | (two == unit.d.sign_bit) & positive)
-    return int(bad[0]) if len(bad) else None
 
 
 @pytest.mark.parametrize("first", range(0, 96, 24))
