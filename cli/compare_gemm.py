@@ -163,9 +163,8 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
         return " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are"
 
     def sums(plan: Plan) -> str:
-        texts = [text for products in plan.sums for text in stage_words(products.stage)]
-        inside = (text if text.startswith("left over") else f"inside: {text}" for text in texts[1:])
-        return "; ".join([*texts[:1], *inside])
+        stages = (one for products in plan.sums for one in stage_words(products.stage))
+        return "; ".join(one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages)
 
     def units(plan: Plan) -> str:
         return " and ".join(model.reference for model in plan.models)

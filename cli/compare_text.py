@@ -95,7 +95,7 @@ class Report:
             (left, right), question = explained.whole, explained.question
             return (
                 f"they differ in {question.id} ({question.question}): the first agrees with {left.hypothesis!r}, the "
-                f"second with {right.hypothesis!r}, in all {counted(left.asked, 'discriminating answer')}"
+                f"second with {right.hypothesis!r}, in {_all(left.asked)}"
             )
         if changes:
             word, change = max(changes, key=lambda pair: pair[1].right)

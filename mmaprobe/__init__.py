@@ -4,8 +4,8 @@
     d = mmaprobe.matmul(a, b, unit="hopper/mma/m16n8k16.f32.f16.f16.f32")
 
 `unit` and `plan` name what multiplies; `matmul` and `dot` compute with it, `explain` shows one evaluation bit by bit.
-`distinguish`, `prove` and `verify` ask solvers about units, plans and claims. `order` and `identify` find out what a
-function that multiplies matrices computes. Bad input raises `MmaprobeError`, which says what is wanted.
+`distinguish`, `prove`, `bound` and `verify` ask solvers about units, plans and claims. `order` and `identify` find out
+what a function that multiplies matrices computes. Bad input raises `MmaprobeError`, which says what is wanted.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mmaprobe.bounds import Bound, Nearest, bound
     from mmaprobe.devices import Identified, Order, identify, order
     from mmaprobe.pictures import Explained, explain
     from mmaprobe.products import dot, matmul
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from smtmodel.errors import MmaprobeError
 
 __all__ = [
+    "Bound",
     "Case",
     "Claimed",
     "Difference",
@@ -30,9 +32,11 @@ __all__ = [
     "Identified",
     "MmaprobeError",
     "Model",
+    "Nearest",
     "Order",
     "Plan",
     "Proved",
+    "bound",
     "distinguish",
     "dot",
     "explain",
@@ -46,6 +50,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "mmaprobe.bounds": ("Bound", "Nearest", "bound"),
     "mmaprobe.devices": ("Identified", "Order", "identify", "order"),
     "mmaprobe.pictures": ("Explained", "explain"),
     "mmaprobe.products": ("dot", "matmul"),

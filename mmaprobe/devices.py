@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mmaprobe.questions import Verdicts, options_of
 from mmaprobe.units import Model, WantedError, seconds_of, text_of, whole_of
 from smtmodel.errors import IncompleteError, InputError, ParameterError
+from smtmodel.parameters import format_parameter
 
 if TYPE_CHECKING:
     from hypotheses.family import Family
@@ -217,7 +218,7 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         survivors[0] if found.verdict == "identified" else None,
         None,
         tuple(model.reference for model in survivors[1:]) if found.verdict == "identified" else (),
-        tuple(f"{name}: {' or '.join(map(str, values))}" for name, values in undecided.items()),
+        tuple(f"{name}: {' or '.join(map(format_parameter, values))}" for name, values in undecided.items()),
         {name: value for name, value in decided.items() if name in chosen.values},
         len(found.questions),
         found.validated,

@@ -184,17 +184,13 @@ def prove(
     from queries.search.problem import Problem
 
     if property == "error-bound":
-        raise ParameterError(
-            "property", "bounds are those of the command: mmaprobe prove --property error-bound UNIT --json"
-        )
+        raise ParameterError("property", "a bound is more than a verdict: mmaprobe.bound(unit)")
     _choice("property", property, get_args(Property))
     if compare is not None:
         _choice("compare", compare, ("bits", "value"))
-    if not isinstance(confirm, bool):
-        raise WantedError("confirm", confirm, "True or False")
-    options = options_of(solver, timeout)
+    options, confirm = options_of(solver, timeout), flag_of("confirm", confirm)
     length = None if length is None else whole_of("length", length)
-    if right is not None and (length is not None or any(_is_plan(side) for side in (left, right))):
+    if right is not None and (length is not None or any(is_plan(side) for side in (left, right))):
         if property != "equal" or inputs or compare:
             raise ParameterError("property, inputs, compare", "of plans only equality is asked, on every input")
         return _plans_proved(_plan("left", left), _plan("right", right), length, options, confirm)
@@ -253,18 +249,21 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
     return found
 
 
-def case_of(model: Model, operands: Operands[int]) -> Case:
-    """An input and the model's result as numbers."""
+def numbers_of(patterns: Sequence[int] | NDArray[Any], fmt: Format) -> NDArray[Any]:
+    """Patterns as numbers, in the type of their format."""
+    return to_numbers(np.array(patterns, dtype=kind_of(fmt)), fmt)
+
+
+def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case:
+    """An input and a result as numbers; the model's result without `d`."""
     from smtmodel.batch import evaluate_row
 
-    def numbers(patterns: Sequence[int], fmt: Format) -> NDArray[Any]:
-        return to_numbers(np.array(patterns, dtype=kind_of(fmt)), fmt)
-
-    a, b = numbers(operands.a, model.a), numbers(operands.b, model.b)
-    c, result = numbers([operands.c], model.c)[0], numbers([evaluate_row(model, operands)], model.d)[0]
+    a, b = numbers_of(operands.a, model.a), numbers_of(operands.b, model.b)
+    pattern = evaluate_row(model, operands) if d is None else d
+    c, result = numbers_of([operands.c], model.c)[0], numbers_of([pattern], model.d)[0]
     if model.scale is None:
         return Case(model.reference, a, b, c, result)
-    scales = [numbers(side, model.scale) for side in (operands.scale_a, operands.scale_b)]
+    scales = [numbers_of(side, model.scale) for side in (operands.scale_a, operands.scale_b)]
     return Case(model.reference, a, b, c, result, scales[0], scales[1])
 
 
@@ -298,7 +297,8 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
     )
 
 
-def _is_plan(side: object) -> bool:
+def is_plan(side: object) -> bool:
+    """Whether an argument is a plan for any K, or the name of one. Raises InputError for a file that is not YAML."""
     from smtmodel.reference import names_plan
 
     return isinstance(side, Plan) or (isinstance(side, (str, os.PathLike)) and names_plan(os.fspath(side)))
@@ -309,10 +309,18 @@ def _plan(name: str, side: object) -> Plan:
 
 
 def options_of(solver: str, timeout: float, count: int = 1) -> Options:
+    """How solvers are asked. Raises MmaprobeError."""
     from queries.search.distinguish import Options
 
     _choice("solver", solver, ("auto", "bitwuzla", "z3", "cvc5"))
     return Options(solver, seconds_of("timeout", timeout), count=whole_of("count", count))
+
+
+def flag_of(name: str, given: object) -> bool:
+    """True or False. Raises MmaprobeError."""
+    if not isinstance(given, bool):
+        raise WantedError(name, given, "True or False")
+    return given
 
 
 def _choice(name: str, given: str, known: Sequence[str]) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from queries.plans.bound_report import lengths_text
 from reports.datasheet import Line, Sheet, special_values
@@ -42,7 +43,8 @@ def sheet_of_plan(plan: Plan, name: str, bound: dict[str, Any]) -> Sheet:
         *(Line(f"Elements of {side}", f"rounded to {rounding_words(how)} first", PLAN)
           for side, how in (("A", plan.convert_a), ("B", plan.convert_b)) if how is not None),
         *(Line("Unit", f"{one.reference}, {counted(one.length, 'product')} at a time", PLAN) for one in plan.models),
-        *(Line("Sum of the products", text, PLAN) for products in plan.sums for text in stage_words(products.stage)),
+        *(Line("Sum of the products", f"left over: {one.text}" if one.place == "left over" else one.text, PLAN)
+          for products in plan.sums for one in stage_words(products.stage)),
         Line("Result", stage_text(plan), PLAN),
         Line("K without a tail", f"multiples of {period}", PLAN),
         *(Line(what, text, f"evaluated at K = {period}")
@@ -57,8 +59,27 @@ def rounding_words(how: Rounding) -> str:
     return f"{how.format.name}, {how.mode.replace('_', ' ')}"
 
 
-def stage_words(stage: Stage) -> Iterator[str]:
+@dataclass(frozen=True)
+class StageWords:
+    """One stage in words. `place`: whether it is the outermost one, takes products inside of the one before it, or
+    takes those that are left over."""
+
+    place: Literal["outermost", "inside", "left over"]
+    text: str
+
+
+def stage_words(stage: Stage) -> Iterator[StageWords]:
     """The stages in words, the outer one first."""
+    yield StageWords("outermost", _words(stage))
+    bodies = 0 if isinstance(stage, Chain) else 1
+    for number, part in enumerate(stage.parts):
+        for one in stage_words(part):
+            inside = number < bodies and one.place != "left over"
+            yield StageWords("inside" if inside else "left over", one.text)
+
+
+def _words(stage: Stage) -> str:
+    """One stage without those in it."""
     added = (
         f"added as {rounding_words(stage.rounding)}"
         if isinstance(stage, (Promoted, Runs, Interleaved, Lanes, Halves))
@@ -70,35 +91,33 @@ def stage_words(stage: Stage) -> Iterator[str]:
             tail = ", a last short tile filled up with zeros" if length > 1 else ""
             tail = tail if stage.tail is None else ", products that fill no tile by themselves"
             tiles = f"tiles of {length} products in order" if length > 1 else "one product after another"
-            yield f"{tiles}, each result the next one's addend{tail}"
+            return f"{tiles}, each result the next one's addend{tail}"
         case Promoted():
             even = f"; the last two equally long, in multiples of {stage.even}" if stage.even else ""
             share = f"; all of as many sums alike, in multiples of {stage.share}" if stage.share else ""
-            yield f"every {stage.every} products from +0, {added}{even}{share}"
+            return f"every {stage.every} products from +0, {added}{even}{share}"
         case Split():
             grain = f" in multiples of {stage.grain}" if stage.grain else ""
-            yield f"{stage.ways} runs of K{grain}, {added}, {stage.order}"
+            return f"{stage.ways} runs of K{grain}, {added}, {stage.order}"
         case Uneven():
             places = ", ".join(map(str, stage.at))
-            yield f"runs of K that end after {places} products and at the end, {added}, {stage.order}"
+            return f"runs of K that end after {places} products and at the end, {added}, {stage.order}"
         case Interleaved():
-            yield f"{stage.ways} sums that take {counted(stage.grain, 'product')} in turn, {added}, {stage.order}"
+            return f"{stage.ways} sums that take {counted(stage.grain, 'product')} in turn, {added}, {stage.order}"
         case Lanes():
             widths = ", then ".join(str(step) for step in stage.steps if isinstance(step, int))
             unroll = f" of multiples of {stage.unroll} products" if stage.unroll else ""
-            yield f"{widths} lanes that take a product each in turn{unroll}, folded: {added}"
+            return f"{widths} lanes that take a product each in turn{unroll}, folded: {added}"
         case Halves():
-            yield f"halves, down to {counted(stage.most, 'product')}, {added}"
+            return f"halves, down to {counted(stage.most, 'product')}, {added}"
         case Turns():
-            yield f"turns of {counted(stage.every, 'product')}, each from the sum so far"
+            return f"turns of {counted(stage.every, 'product')}, each from the sum so far"
         case Whole():
             first = "" if stage.head is None else ", after those left over"
-            yield f"multiples of {counted(stage.number, 'product')}{first}"
+            return f"multiples of {counted(stage.number, 'product')}{first}"
         case Rounded():
-            yield f"the sum of what follows, rounded to {rounding_words(stage.rounding)}"
-    bodies = 0 if isinstance(stage, Chain) else 1
-    for number, part in enumerate(stage.parts):
-        yield from (text if number < bodies else f"left over: {text}" for text in stage_words(part))
+            return f"the sum of what follows, rounded to {rounding_words(stage.rounding)}"
+    raise AssertionError(f"no words for a stage of the kind {type(stage).__name__}")
 
 
 def _bounds(bound: dict[str, Any]) -> Iterator[Line]:

@@ -13,7 +13,7 @@ from runner.recorded import RecordedDevice
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, UnknownNameError
 from smtmodel.gpus import gpu_named
-from smtmodel.reference import parse_reference
+from smtmodel.reference import is_unit_file, parse_reference
 
 __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailableError", "UnansweredError",
            "open_device", "open_servable"]  # fmt: skip
@@ -49,8 +49,11 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
 def _meant(text: str) -> str:
     """What a name without a kind of device is likely to mean, as the beginning of a message."""
     if Path(text).is_file():
-        unit = text.endswith((".yaml", ".yml"))
-        return f"of {'a unit file' if unit else 'answers in a file'} it is {'model' if unit else 'recorded'}:{text}; "
+        if is_unit_file(text):
+            return f"of a unit file it is model:{text}; "
+        if Path(text).suffix == ".py":
+            return f"of a function in a file it is python:{text}:FUNCTION; "
+        return f"of answers in a file it is recorded:{text}; "
     if gpu := gpu_named(text):
         return f'`mmaprobe list "{gpu[0]}"` shows the instructions, model:REFERENCE is a model of one, cuda:... a GPU; '
     try:

@@ -172,6 +172,8 @@ class _Explainer:
                 self.names[key] = visit.place or node.sentence()
             case Product():
                 self._product(visit)
+            case Gate():
+                self._gated(visit)
             case Scale():
                 self._scale(visit, node)
             case Sum() if visit.prefix in self.entered:
@@ -199,6 +201,14 @@ class _Explainer:
         self.step.products.append(item)
         signal = Name("", Stage.PRODUCT, name) if visit.place else Name(visit.prefix, Stage.STEP)
         self.products.setdefault(name, term_line(item, (signal,)))
+
+    def _gated(self, visit: Visit) -> None:
+        """The product as the sum takes it: a zero where a factor is zero, also beside an infinity or a NaN."""
+        name = visit.place or visit.prefix.rstrip(".")
+        item = item_of(name, visit.value)
+        self.step.products = [item if one.name == name else one for one in self.step.products]
+        if name in self.products:
+            self.products[name] = term_line(item, self.products[name].signals)
 
     def _scale(self, visit: Visit, node: Scale) -> None:
         """A product, or an exact sum of products, which has no picture of its own."""

@@ -130,7 +130,7 @@ def test_the_reason_in_one_sentence(recorded: str) -> None:
     assert run("compare", first, second, code=0).stderr.startswith(answers["reason"])
     assert compared(first, first, code=1)["reason"] is None
     other = compared(f"model:{AMPERE}", f"model:{HOPPER}", code=0)["reason"]
-    told = r"in alignment-bits \(.*\): the first agrees with 'f24', the second with 'f25', in all \d+ discriminating"
+    told = r"in alignment-bits \(.*\): the first agrees with 'f24', the second with 'f25', in all \d+ answers"
     assert re.search(told, other)
     odd = compared(f"model:{VOLTA}@output_rounding=up,product=normalised,fraction_bits=21", first, code=0)["reason"]
     assert odd.startswith(("no single change reproduces every answer; ", "no single change of a model"))
@@ -191,6 +191,30 @@ def test_every_difference_counts_for_the_reason(tmp_path: Path) -> None:
     whole = [one for one in document["common_changes"]["second"] if one["agree"] == one["answers"]]
     assert [one["change"] for one in whole] == ["product=rounded_f32"]
     assert document["compared"] > whole[0]["answers"] > 512 + document["different"] // 2
+
+
+def test_every_row_of_two_recordings_counts_for_the_reason(tmp_path: Path) -> None:
+    """The last rows of the second recording are of another unit, which the rows before them do not show."""
+    rng, vectors = np.random.default_rng(5), tmp_path / "vectors.jsonl"
+    sides = rng.standard_normal((200, 2, 16)).astype(np.float16).view(np.uint16).tolist()
+    rows = [{"a": [f"{x:04x}" for x in a], "b": [f"{x:04x}" for x in b], "c": "42c80000"} for a, b in sides]
+    vectors.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    answers = {}
+    for name, model in (("first", AMPERE), ("second", HOPPER), ("last", "cdna1/mfma/f32_16x16x16f16")):
+        path = tmp_path / f"{name}.jsonl"
+        run("run", str(vectors), "--device", f"model:{model}", "-o", str(path), code=0)
+        answers[name] = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    alone = f"recorded:{tmp_path / 'first.jsonl'}", f"recorded:{tmp_path / 'second.jsonl'}"
+    told = compared(*alone, "-n", "1", code=0)
+    assert told["reason"].endswith("the first agrees with 'ada', the second with 'hopper', in all 200 answers")
+    last = [json.dumps(json.loads(line) | {"model": HOPPER}) + "\n" for line in answers["last"][150:]]
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text("".join([*answers["second"][:150], *last]), encoding="utf-8")
+    told = compared(alone[0], f"recorded:{mixed}", "-n", "1", code=0)
+    assert told["compared"] == 200
+    assert (
+        told["reason"] == "no single change of a model, and no question of the library, explains the differences below"
+    )
 
 
 def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tmp_path: Path) -> None:

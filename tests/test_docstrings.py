@@ -39,6 +39,7 @@ GOOD: dict[str, dict[str, Any]] = {  # of each function: arguments that it takes
     "explain": {"unit": HOPPER, "a": ROW, "b": ROW},
     "distinguish": {"left": HOPPER, "right": f"{HOPPER}@fraction_bits=24"},
     "prove": {"left": HOPPER, "right": HOPPER},
+    "bound": {"unit": HOPPER},
     "verify": {"claim": "ootomo-not-worse-f16@terms=2,split=toward_zero"},
     "order": {"device": ones, "formats": "f16,f16,f32,f32", "length": 2},
     "identify": {"device": ones, "formats": "f16,f16,f32,f32", "length": 2},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import groupby
+from textwrap import dedent
 from typing import Any
 
 import numpy as np
@@ -444,6 +445,23 @@ def test_steps_of_a_unit_file() -> None:
     assert "  sum: an infinity decides: term even" in lines
     fma = explained("ieee/fma/f32@length=2", a=["0", "3f800000"], b=["0", "3f800000"], c="80000000")
     assert [step.passes for step in fma.steps] == [False, False]  # -0 + 0 is +0
+
+
+def test_a_gated_product_is_listed_as_the_sum_takes_it() -> None:
+    """0 * inf is a zero behind its gate, and NaN without one."""
+    for product, special in (("gate(a[0] * b[0], -0)", False), ("a[0] * b[0]", True)):
+        text = f"""
+            unit: gated
+            formats: {{a: f16, b: f16, c: f32, d: f32}}
+            length: 1
+            roundings: {{r: "round(f32, nearest_even)"}}
+            steps: {{d: "r(fused({product}, c, F=24))"}}
+        """
+        model = Model("gated.yaml", parse_unit(dedent(text), "gated.yaml"))
+        explanation = explain(model, Operands((0x0000,), (0x7C00,), 0x3F800000))
+        (product_line,) = explanation.products
+        assert product_line.marks == ({"nan"} if special else frozenset())
+        assert any("nan" in line for line in drawn(explanation)) == special
 
 
 def test_the_term_facts_are_those_of_the_products() -> None:

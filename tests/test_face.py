@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -363,10 +364,44 @@ def test_proofs() -> None:
     assert plans.multiples
     with pytest.raises(UnknownNameError, match="monotonic"):
         mmaprobe.prove(HOPPER, property="monotonous")
-    with pytest.raises(ParameterError, match="mmaprobe prove --property error-bound UNIT"):
+    with pytest.raises(ParameterError, match=r"mmaprobe\.bound"):
         mmaprobe.prove(HOPPER, property="error-bound")
     with pytest.raises(ParameterError, match="give a second unit, or a property of one"):
         mmaprobe.prove(HOPPER)
+
+
+def test_a_bound() -> None:
+    """Of a chain, of a plan, and where no rule gives one; the inputs near them give the results that are said."""
+    chained = mmaprobe.bound("ieee/fma/f32", length=3)
+    assert (chained.verdict, chained.length, chained.exponent) == ("holds", 3, 0)
+    assert chained.formula is not None
+    assert chained.formula in str(chained.document)
+    assert chained.every is not None
+    assert chained.every.startswith("after n instructions: |d - exact| <= ")
+    assert "inputs are finite" in chained.where
+    assert chained.lemmas
+    assert "confirmed by" in chained.lemmas[0]
+    planned = mmaprobe.bound("plan:loop/fma", length=3, inputs="exponents=-2..2")
+    assert planned.every is not None
+    assert planned.every.startswith("for K = n: |d - exact| <= ")
+    assert planned.exponent == 2
+    for found, how in ((chained, {"unit": "ieee/fma/f32"}), (planned, {"plan": "loop/fma"})):
+        assert found.nearest is not None
+        case = found.nearest.case
+        assert case.a.shape == case.b.shape == (3,)
+        assert mmaprobe.dot(case.a, case.b, case.c, **how) == case.d
+        exact = sum((Fraction(float(x)) * Fraction(float(y)) for x, y in zip(case.a, case.b, strict=True)),
+                    Fraction(float(case.c)))  # fmt: skip
+        assert float(abs(Fraction(float(case.d)) - exact)) == found.nearest.error <= found.nearest.bound
+        assert found.largest is not None
+    assert mmaprobe.bound(mmaprobe.plan("loop/fma")).formula is None
+    none = mmaprobe.bound("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=1")
+    assert (none.verdict, none.formula, none.nearest) == ("unknown", None, None)
+    assert "may wrap" in none.reason
+    with pytest.raises(ParameterError, match="it takes a multiple of 16"):
+        mmaprobe.bound(HOPPER, length=17)
+    with pytest.raises(ParameterError, match="exponents alone"):
+        mmaprobe.bound(HOPPER, inputs="finite")
 
 
 def test_a_claim() -> None:

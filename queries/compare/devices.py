@@ -218,15 +218,21 @@ class Comparison:
         return len(self.differences) >= self.wanted
 
     def run(self, pair: Pair, rows: Iterable[Row], total: int) -> None:
-        """Ask both devices until enough differences are found or the rows (about `total`) are used up.
-        Raises what they raise; what was found before counts."""
-        taken = 0
+        """Ask both devices until enough differences are found or the rows (about `total`) are used up. Raises what they
+        raise; what was found before counts.
+
+        A recording is compared with another one, or with a model, in every row, and all are kept: what the first rows
+        suggest a later one may contradict."""
+        taken, whole = 0, any(side.closed for side in pair.sides) and all(side.steady for side in pair.sides)
+        limit = total if whole else KEPT
         for batch in _batches(rows):
             left, right = pair.ask(batch)
             answered = [x is not None and y is not None for x, y in zip(left, right, strict=True)]
             self.compared += sum(answered)
-            room = KEPT - len(self.kept)
-            self.keep((pair.layout.split(batch[i]), left[i], right[i]) for i, known in enumerate(answered) if known)
+            room = limit - len(self.kept)
+            self.keep(
+                ((pair.layout.split(batch[i]), left[i], right[i]) for i, known in enumerate(answered) if known), limit
+            )
             found = np.flatnonzero(pair.differ(left, right))
             beyond = ((pair.layout.split(batch[i]), left[i], right[i]) for i in found if sum(answered[:i]) >= room)
             self.differing += islice(beyond, KEPT - len(self.differing))
@@ -235,7 +241,7 @@ class Comparison:
             taken += len(batch)
             text = f"{self.compared} vectors, {self.different} different answers"
             self.progress(Share(text, min(taken, total), total, "vectors"))
-            if self.done:
+            if self.done and not whole:
                 return
         if not self.differences:
             self._stand_by(pair)
@@ -249,9 +255,9 @@ class Comparison:
                 for i in np.flatnonzero(differing(itself, first, again)):
                     self.contradictions.append(Contradiction(side, kept[i][0], (first[i], again[i])))
 
-    def keep(self, answered: Iterable[Answered]) -> None:
+    def keep(self, answered: Iterable[Answered], limit: int = KEPT) -> None:
         """Remember answers, up to a limit."""
-        self.kept += islice(answered, KEPT - len(self.kept))
+        self.kept += islice(answered, max(0, limit - len(self.kept)))
 
     def take(self, pair: Pair, rows: Sequence[Row], left: Sequence[Answer], right: Sequence[Answer]) -> None:
         """Follow up vectors with different answers: of each new kind the simplest, if the devices repeat their

@@ -178,7 +178,8 @@ def document_of_plan(found: PlanBound, name: str) -> dict[str, Any]:
 def lengths_text(formula: Mapping[str, Any]) -> str:
     """The values of K that the formula of a document covers, as text."""
     before = f"{formula['before']} + " if formula["before"] else ""
-    return "any K" if formula["width"] else f"K = {before}{formula['multiples']} n"
+    multiples = "n" if formula["multiples"] == 1 else f"{formula['multiples']} n"
+    return "any K" if formula["width"] else f"K = {before}{multiples}"
 
 
 def _size_json(found: PlanBound, size: AtLength) -> dict[str, Any]:
@@ -189,7 +190,7 @@ def _size_json(found: PlanBound, size: AtLength) -> dict[str, Any]:
     }  # fmt: skip
     if size.near is not None:
         near = size.near
-        row["nearest"] = {"ratio": float(near.ratio), "error": float(near.error), "bound": float(near.bound)} | {
+        row["nearest"] = {"ratio": float(near.ratio), "error": float(near.error), "bound": up_float(near.bound)} | {
             side: [
                 {"pattern": to_hex(pattern, fmt), "count": len(list(alike))}
                 for pattern, alike in groupby(patterns.tolist())

@@ -176,5 +176,5 @@ def near_json(model: Model, near: Near) -> dict[str, Any]:
     size = len(layout.names)
     rows = [near.row[start : start + size] for start in range(0, len(near.row), size)]
     vectors = [Vector(model, layout.split(row), d).to_json() for row, d in zip(rows, results, strict=True)]
-    found: dict[str, Any] = {"ratio": float(near.ratio), "error": float(near.error), "bound": float(near.bound)}
+    found: dict[str, Any] = {"ratio": float(near.ratio), "error": float(near.error), "bound": up_float(near.bound)}
     return found | ({"vector": vectors[0]} if len(vectors) == 1 else {"vectors": vectors})

@@ -1,0 +1,187 @@
+"""How far a unit's result can be from the exact sum, proved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from mmaprobe.products import Plans, Units
+from mmaprobe.questions import Case, Verdicts, case_of, flag_of, is_plan, numbers_of, options_of
+from mmaprobe.units import model_of, plan_of, text_of, whole_of
+
+if TYPE_CHECKING:
+    from hypotheses.schema import Inputs
+    from queries.plans.bound_report import PlanBound
+    from queries.properties.bound_report import BoundResult
+    from queries.search.distinguish import Options
+    from smtmodel.dot import Model
+    from smtmodel.plans.plan import Plan
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """Of the inputs tried, the one whose error is nearest to its bound, so that no bound can be much smaller.
+
+    `case`: the input, with `a` and `b` of K elements, and the result of the unit, chain or plan; `error`: |d - exact|;
+    `bound`: the bound for this input.
+    """
+
+    case: Case
+    error: float
+    bound: float
+
+
+@dataclass(frozen=True)
+class Bound(Verdicts):
+    """A bound of |d - exact|, where `exact` is the same sum without rounding.
+
+    `unit`: the reference of the unit or the plan. `verdict`: holds, or unknown (`reason` says why no rule gives a
+    bound). `formula`: the bound in the magnitudes of the inputs, for `length` products; of a plan without a length both
+    are None. `every`: the formula for every length that a chain or a plan takes without a tail, None where there is
+    none. `where`: the conditions under which both hold. `largest`: what the formula is at most where no input's
+    exponent is above `exponent`, rounded up. `nearest`: an input that comes near the bound. `lemmas`: the statements
+    about the datapath that the bound rests on, each with the solvers that proved it. `seconds`: of the clock.
+    `document`: everything that `mmaprobe prove --property error-bound --json` says, each coefficient of a unit's bound
+    as a fraction.
+    """
+
+    unit: str
+    verdict: Literal["holds", "unknown"]
+    length: int | None
+    formula: str | None
+    every: str | None
+    where: str
+    exponent: int
+    largest: float | None
+    nearest: Nearest | None
+    lemmas: tuple[str, ...]
+    reason: str
+    seconds: float
+    document: dict[str, Any] = field(repr=False)
+
+
+def bound(
+    unit: Units | Plans,
+    *,
+    length: int | None = None,
+    inputs: str = "",
+    confirm: bool = True,
+    timeout: float = 300.0,
+    solver: str = "auto",
+) -> Bound:
+    """How far a result can be from the exact sum: a proved bound, as a formula and as a number.
+
+    Shapes: of the nearest input, `a` and `b` have one element for each product.
+
+    Units: `unit` is a unit or a plan (plan:NAME, or what `mmaprobe.plan` returns). `length` is K: the products of a
+    chain of instructions, each result the next one's addend, or those of a plan; without it, one instruction, or a plan
+    for every K alone. `inputs`: exponents=LOW..HIGH, of which HIGH (0 if it is not given) is the largest exponent in
+    the number `largest`; the formula is for all finite inputs. `confirm`: True or False, whether a second solver
+    confirms every lemma; `timeout` in seconds for all lemmas; `solver` as for `distinguish`.
+
+    Raises MmaprobeError: a name that is not known, a length that the chain does not take, other restrictions;
+    FaultError, one of them, where an evaluated input is beyond the bound.
+
+    Source: composed by rules, node by node, and compared with inputs in exact rationals (docs/prove.md, docs/plans.md);
+    certificates are written by `mmaprobe prove`.
+    """
+    from cli.options import parse_inputs
+
+    options, confirm = options_of(solver, timeout), flag_of("confirm", confirm)
+    restrictions = parse_inputs(text_of("inputs", inputs))
+    count = None if length is None else whole_of("length", length)
+    if is_plan(unit):
+        return _of_plan(plan_of("unit", unit), count, restrictions, options, confirm)
+    return _of_model(model_of("unit", unit), count, restrictions, options, confirm)
+
+
+def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
+    from queries.proof.settling import Settled
+    from queries.properties.bound_report import conditions_of, document_of, find_bound
+
+    found = find_bound(model, inputs, length, Settled(options, confirm))
+    document = document_of(found)
+    formula = document.get("formula")
+    return Bound(
+        model.reference,
+        "unknown" if formula is None else "holds",
+        found.length,
+        formula,
+        document["chain"]["any"] if "chain" in document else None,
+        conditions_of(found.premises, formula or ""),
+        found.window.max,
+        document["window"]["bound"] if "window" in document else None,
+        _nearest_of_model(found),
+        _lemmas(document),
+        found.reason,
+        found.seconds,
+        document,
+    )
+
+
+def _nearest_of_model(found: BoundResult) -> Nearest | None:
+    """The rows of a chain as one input: the first row's addend, the last row's result."""
+    from queries.proof.wording import up_float
+    from smtmodel.operands import Operands, layout_of
+
+    if found.near is None:
+        return None
+    model, near, layout = found.model, found.near, layout_of(found.model)
+    size = len(layout.names)
+    rows = [layout.split(near.row[start : start + size]) for start in range(0, len(near.row), size)]
+
+    def joined(name: str) -> tuple[int, ...]:
+        return tuple(pattern for row in rows for pattern in getattr(row, name))
+
+    whole = Operands(joined("a"), joined("b"), rows[0].c, joined("scale_a"), joined("scale_b"))
+    return Nearest(case_of(model, whole, near.results[-1]), float(near.error), up_float(near.bound))
+
+
+def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
+    from queries.plans.bound_report import document_of_plan, find_plan_bound
+    from queries.proof.settling import Settled
+    from queries.properties.bound_report import conditions_of
+
+    found = find_plan_bound(plan, inputs, () if length is None else (length,), Settled(options, confirm))
+    document = document_of_plan(found, plan.reference)
+    every, size = document["formula"], document["sizes"][0] if document["sizes"] else None
+    formulas = [one["bound"] for one in (every, size) if one is not None]
+    return Bound(
+        plan.reference,
+        "holds" if formulas else "unknown",
+        length,
+        None if size is None else size["bound"],
+        None if every is None else _every(every),
+        conditions_of(found.premises, " ".join(formulas)),
+        found.window.max,
+        None if size is None else size["window"]["bound"],
+        _nearest_of_plan(found),
+        _lemmas(document),
+        found.reason,
+        found.seconds,
+        document,
+    )
+
+
+def _every(formula: dict[str, Any]) -> str:
+    """The formula of a plan with the lengths that it is for, and what its G is."""
+    from queries.plans.bound_report import lengths_text
+
+    growth = f", G = {formula['growth']}" if " G" in formula["bound"] else ""
+    return f"for {lengths_text(formula)}: {formula['bound']}{growth}"
+
+
+def _nearest_of_plan(found: PlanBound) -> Nearest | None:
+    from queries.proof.wording import up_float
+
+    near = found.sizes[0].near if found.sizes else None
+    if near is None:
+        return None
+    plan = found.plan
+    a, b = numbers_of(near.a, plan.a), numbers_of(near.b, plan.b)
+    (c,), (d,) = numbers_of([0], plan.c), numbers_of([near.d], plan.d)
+    return Nearest(Case(plan.reference, a, b, c, d), float(near.error), up_float(near.bound))
+
+
+def _lemmas(document: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{one['lemma']}: {one['by']}" for one in document.get("lemmas", ()))
