@@ -54,7 +54,8 @@ def build(
             failure = error
         except ContradictionError as error:
             failure = ContradictionError(error.vector, error.first, error.again, device_name)
-        description = {**device.description, "name": f"{device_name} ({device.description.get('name', 'no name')})"}
+        own = device.description.get("name", "no name")
+        description = {**device.description, "name": own if own == device_name else f"{device_name} ({own})"}
     progress("")
     seconds = time.monotonic() - start
     unit = None if found is None or found.unit is None else _described(found, found.unit, order, description, save)

@@ -250,7 +250,7 @@ def _patterns(path: Path, fmt: Format, convert: Any) -> NDArray[Any]:
     with of_file(str(path)):
         patterns = from_numbers(load_matrix(path), fmt, convert)
     if patterns.ndim != 2 or (patterns.size and int(patterns.max()) >> fmt.width):
-        raise InputError(f"a matrix of {fmt.name} is needed ({fmt.width} bits), not {patterns.ndim} axes", str(path))
+        raise InputError(f"a matrix of {fmt.name} is needed, two axes and {fmt.width} bits", str(path))
     return patterns
 
 

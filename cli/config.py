@@ -53,6 +53,8 @@ def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
                     defaults[str(option.name)] = value
         except (UnknownNameError, click.BadParameter, TypeError, ValueError, AttributeError) as error:
             wrong = error.message if isinstance(error, click.BadParameter) else str(error)
+            if isinstance(error, (TypeError, AttributeError)):  # what a conversion says of a value of another type
+                wrong = f"{value!r} is not a value of this option; text is in quotes"
             raise InputError(wrong, str(path), _line(text, table, key), key or table) from None
     return defaults
 

@@ -140,7 +140,10 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
         if (arch := architecture_of(subject)) is not None:
             return sheets_of(arch, ask, pieces)
         raise UnknownNameError(
-            "architecture or GPU", subject, [*architectures, *(g for row in GPUS.values() for g in row)]
+            "architecture or GPU",
+            subject,
+            [*architectures, *(g for row in GPUS.values() for g in row)],
+            " (`mmaprobe list gpus` shows all)",
         )
     return [sheet_of_model(parse_reference(subject), ask)]
 

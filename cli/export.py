@@ -59,13 +59,13 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
     content, note = getattr(import_module(f"reports.{module}"), function)(rows, name)
-    if note:
-        say(note)
     if output in (None, "-"):
         click.echo(content, nl=False)
+        if note:
+            say(note)
     else:
         write_whole(Path(str(output)), content)
-        say(f"{output}: {counted(len(rows), 'vector')}")
+        say(f"{output}: {note or counted(len(rows), 'vector')}")
 
 
 def _terminal() -> bool:

@@ -229,6 +229,8 @@ def identify(
         if output is not None or model is not None:
             raise click.UsageError("--output and --model go with FAMILY")
         if gemm:
+            if formats is None and device_name.startswith(RECORDED):
+                raise click.UsageError("--gemm of a recorded product needs --formats")
             if formats is None or length is None:
                 raise click.UsageError("--gemm needs --formats and --length")
             if scale is not None:

@@ -24,7 +24,7 @@ MODES = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": "
 
 def tests(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """A line for each vector that has at most one nonzero product, and operands that d's format (f16, f32 or f64)
-    represents exactly. D is the observed result, or the model's if none was observed. The second item says how many
+    represents exactly. D is the observed result, or the model's if none was observed. The second item says so where
     vectors were left out. Raises InputError if no vector fits."""
     lines = [line for row in rows if (line := _line(row)) is not None]
     if not lines:
@@ -33,8 +33,8 @@ def tests(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
             f"{', '.join(TYPES)}",
             name,
         )
-    left = len(rows) - len(lines)
-    return ("\n".join(lines) + "\n").encode(), f"{left} of {len(rows)} vectors do not fit FPgen" if left else ""
+    note = f"{len(lines)} of {len(rows)} vectors; the others do not fit FPgen" if len(lines) < len(rows) else ""
+    return ("\n".join(lines) + "\n").encode(), note
 
 
 def _line(row: ObservedVector) -> str | None:

@@ -127,6 +127,9 @@ class CallableDevice(Device):
             shapes = " and ".join(str(array.shape) for array in arrays)
             said = f"{type(error).__name__}: {error} (it was called with arrays of shapes {shapes})"
             raise self._failure(said, vector) from None
+        if found.dtype == object:
+            kind = type(found.flat[0]).__name__ if found.size else "object"
+            raise self._failure(f"it gives a {kind}, not an array of numbers", vector)
         if found.shape != c.shape:
             raise self._failure(f"the product has the shape {found.shape}, not {c.shape}", vector)
         expected = type_of(model.d)

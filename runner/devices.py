@@ -42,7 +42,8 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
         "cuda": lambda: _open_cuda(rest, timeout),
     }
     if kind not in kinds:
-        raise UnknownNameError("kind of device", kind, kinds, hint=f" ({FORMS})")
+        meant = f" (of a function in a file it is python:{text})" if Path(kind).suffix == ".py" else f" ({FORMS})"
+        raise UnknownNameError("kind of device", kind, kinds, hint=meant)
     return kinds[kind]()
 
 

@@ -59,6 +59,8 @@ def parse_reference(text: str) -> Model:
     if not is_unit_file(path):
         return _known_model(text)
     if changes:
+        if "plan" in keys_of(path):
+            raise ParameterError(path, f"of a plan file it is {PLAN}{path}{LENGTH}K")
         raise ParameterError(path, "a unit file has no parameters to change: change its text")
     return Model(path, read_unit(Path(path)))
 

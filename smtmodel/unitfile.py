@@ -52,6 +52,7 @@ from smtmodel.nodes.repeat import Places
 from smtmodel.nodes.round import TINY, ZEROS, Rounding
 from smtmodel.rounding import OVERFLOWS, Mode
 from smtmodel.unit import Unit, closed_steps
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from smtmodel.unitkeys import ExpressionFile, OwnFormat, UnitFile
@@ -59,7 +60,20 @@ if TYPE_CHECKING:
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
-CALLS = ("number", "product", "gate", "exact", "fused", "grid", "cut", "round", "scale", "repeat", "each")
+#: how each node is written that is a call
+WRITTEN = {
+    "number": "number(PATTERN, FORMAT)",
+    "product": "product(X, Y)",
+    "gate": "gate(PRODUCT, -0)",
+    "exact": "exact(TERM, ...)",
+    "fused": "fused(TERM, ..., F=BITS)",
+    "grid": "grid(TERM, ..., F=[BITS, ...])",
+    "cut": "cut(TERM, BITS, MODE)",
+    "round": "round(TERM, FORMAT, MODE)",
+    "scale": "scale(TERM, SCALE_A, SCALE_B)",
+    "repeat": "repeat(k in range(...), START, BODY)",
+    "each": "each(k in range(...), TERM)",
+}
 
 
 def parse_unit(text: str, name: str) -> Unit:
@@ -105,7 +119,8 @@ class _Affine:
 class ExpressionReader:
     """Reads the expressions of a file. `steps`: those read so far."""
 
-    calls: ClassVar[tuple[str, ...]] = CALLS
+    calls: ClassVar[tuple[str, ...]] = tuple(WRITTEN)
+    written: ClassVar[Mapping[str, str]] = WRITTEN
 
     def __init__(self, file: YamlFile, data: ExpressionFile) -> None:
         self.file, self._data = file, data
@@ -171,9 +186,8 @@ class ExpressionReader:
         if is_spelling(name):
             raise self.file.error((section, name), "this name is the spelling of a format")
         if not name.isidentifier() or name in self._taken():
-            raise self.file.error(
-                (section, name), "this name cannot be used: it is not an identifier, or has a meaning"
-            )
+            why = "it has a meaning already" if name.isidentifier() else "a name is of letters, digits and _"
+            raise self.file.error((section, name), f"this name cannot be used: {why}")
         return name
 
     def _read(self, section: str, name: str, text: str, build: Callable[[ast.expr], Any]) -> Any:
@@ -303,7 +317,9 @@ class ExpressionReader:
         count, most = len(tree.args), least if most is None else most
         if not least <= count <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
-            raise MistakeError(tree, f"{count} arguments are given, {wanted} are needed")
+            name = tree.func.id if isinstance(tree.func, ast.Name) else ""
+            form = f": {self.written[name]}" if name in self.written else ""
+            raise MistakeError(tree, f"{counted(count, 'argument')} given, {wanted} needed{form}")
         return tree.args
 
     def _given(self, tree: ast.Call) -> dict[str, ast.expr]:
@@ -409,10 +425,11 @@ class ExpressionReader:
     def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         term, bits, *mode = self._arguments(tree, 2, 3)
         self._only(tree, options, ("least",))
+        node, kept = self._node(term, scope), self._number(bits)
         given: dict[str, Any] = {"mode": self._word(mode[0], MODES)} if mode else {}
         if "least" in options:
             given["least"] = self._number(options["least"])
-        return Cut(self._node(term, scope), self._number(bits), **given)
+        return Cut(node, kept, **given)
 
     def _rounding_text(self, tree: ast.expr) -> Rounding:
         if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "round"):
@@ -496,8 +513,10 @@ class _Reader(ExpressionReader):
                         self.steps, reference=data.unit, about=data.about, source=data.source,
                         evidence=data.evidence)  # fmt: skip
         except ParameterError as error:
-            raise self.file.error((error.parameter,) if error.parameter in data.model_fields_set else ("steps", "d"),
-                                  str(error)) from None  # fmt: skip
+            if error.parameter in data.model_fields_set:
+                told = str(error).removeprefix(f"{error.parameter}: ")
+                raise self.file.error((error.parameter,), told) from None
+            raise self.file.error(("steps", "d"), str(error)) from None
         self.check_result(unit.d)
         return unit
 

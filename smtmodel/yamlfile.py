@@ -140,7 +140,7 @@ _WANTED = {
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number is needed"),
     **dict.fromkeys(("float_type", "float_parsing"), "a number is needed"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "true or false is needed"),
-    "string_type": "a text is needed; a number or true is one in quotes",
+    "string_type": "text is needed; put a number, or a word such as true, in quotes",
 }
 
 

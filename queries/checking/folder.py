@@ -72,8 +72,10 @@ def _manifest(folder: Path) -> dict[str, Any]:
         _ = dict(found["sha256"]), list(found["parts"])
     except OSError as error:
         raise InputError(f"not a folder that --certificate wrote: {MANIFEST}: {error.strerror}", str(folder)) from None
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"no manifest of a certificate: {error!r}", str(folder / MANIFEST)) from None
+    except KeyError as error:
+        raise InputError(f"not the manifest of a certificate: it has no {error}", str(folder / MANIFEST)) from None
+    except (ValueError, TypeError) as error:
+        raise InputError(f"not the manifest of a certificate: {error}", str(folder / MANIFEST)) from None
     return found
 
 

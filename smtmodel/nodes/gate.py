@@ -26,7 +26,7 @@ class Gate(Node):
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, Product):
-            raise ParameterError("gate", f"it takes a product, not a {self.term.kind}")
+            raise ParameterError("gate", f"it takes a product, and this is none: {self.term.kind}")
 
     @property
     def operands(self) -> tuple[Node, ...]:

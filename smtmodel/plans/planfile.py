@@ -52,11 +52,23 @@ from smtmodel.plans.stages import (
     Uneven,
     Whole,
 )
-from smtmodel.unitfile import ExpressionReader, MistakeError, Scope
+from smtmodel.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
 from smtmodel.unitkeys import ExpressionFile
 from smtmodel.yamlfile import YamlFile, read_yaml, validate
 
-STAGES = ("chain", "promote", "split", "interleave", "lanes", "halve", "turns", "whole")
+#: how each stage is written that is a call
+STAGES = {
+    "chain": "chain(UNIT, tail=STAGE)",
+    "promote": "promote(NUMBER, STAGE, ROUNDING)",
+    "split": "split(NUMBER, STAGE, ROUNDING)",
+    "interleave": "interleave(NUMBER, STAGE, ROUNDING)",
+    "lanes": "lanes(STAGE, ROUNDING, LANES, ...)",
+    "halve": "halve(NUMBER, STAGE, ROUNDING)",
+    "turns": "turns(NUMBER, STAGE)",
+    "whole": "whole(NUMBER, STAGE)",
+}
+CALLS = ("sum", "exact", "round", "cut", "product", "number")
+OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"}
 
 
 class _File(ExpressionFile):
@@ -72,7 +84,8 @@ def parse_plan(text: str, name: str, model_of: Callable[[str], Model]) -> Plan:
 
 
 class _Reader(ExpressionReader):
-    calls: ClassVar[tuple[str, ...]] = ("sum", "exact", "round", "cut", "product", "number")
+    calls: ClassVar[tuple[str, ...]] = CALLS
+    written: ClassVar[Mapping[str, str]] = WRITTEN | STAGES | OTHERS
 
     def __init__(self, file: YamlFile, model_of: Callable[[str], Model]) -> None:
         self.data = validate(file, _File)
@@ -140,6 +153,8 @@ class _Reader(ExpressionReader):
                 (body,) = self._arguments(tree, 1)
                 self._only(tree, options, ())
                 return Rounded(self._stage(body), self.roundings[name])
+            if name in self.models:
+                raise MistakeError(tree, f"a unit has no arguments: {name}, or chain({name}, tail=STAGE)")
             if name not in STAGES:
                 raise MistakeError(tree, str(UnknownNameError("stage", name, [*STAGES, *self.roundings, *self.models])))
             build: Callable[[ast.Call, dict[str, ast.expr]], Stage] = getattr(self, f"_stage_{name}")
