@@ -32,9 +32,9 @@ COLUMNS = {
 INTRODUCTION = """# Order, sign symmetry and monotonicity of every instruction
 
 Written by `python -m benchmarks.properties`. For every arithmetic of the instruction table, on all inputs (infinities
-and NaNs too; with a NaN nothing rises or falls):
+and NaNs too; a NaN is neither larger nor smaller):
 
-- **order of products**: the result is the same bits in whatever order the products of a step (or scale group) come;
+- **order of products**: the result has the same bits whatever the order of the products of a step (or scale group);
 - **sign**: negating every a and c negates the result (+0 and -0 count as one);
 - **monotonic in c**, **in a product**: the result does not fall when c, or the value of one product, rises.
 

@@ -259,7 +259,8 @@ def test_defaults_from_a_file(tmp_path: Path) -> None:
         ('timeout = "soon"', "1: timeout: 'soon' is not"),
         ("[prove]\ntimeout = [5]", "2: timeout: [5] is not a number"),
         ("timeout = -1", "1: timeout: -1"),
-        ("[prove]\nconfirm = [true]", "2: confirm: "),
+        ("[prove]\nconfirm = [true]", "2: confirm: [True] is not a value of this option"),
+        ("store = 5", "1: store: 5 is not a value of this option; text is in quotes"),
         ('[verify]\nsolver = "zz3"', "2: solver: 'zz3' is not one of"),  # of another command than the one given
         ("[prove.deep]\nx = 1", " deep: unknown option"),
     ],

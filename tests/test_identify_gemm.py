@@ -566,7 +566,7 @@ def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("stage", "message"),
     [
-        ("lanes(fma, r)", "2 arguments are given, 3"),
+        ("lanes(fma, r)", "2 arguments given, 3"),
         ("lanes(fma, r, fold(2, 1))", "the first step is a number of lanes"),
         ("lanes(fma, r, 8, fold(2, 3))", "8 lanes are not groups of 2, 3 apart"),
         ("lanes(fma, r, 8, fold(1, 1), fold(8, 1))", "8 lanes are not groups of 1"),

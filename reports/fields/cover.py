@@ -26,7 +26,7 @@ class Conditions(Part):
     out_of_reach: list[OutOfReach]
     """those proved to be reached by no input"""
     open: list[str]
-    """the others"""
+    """those neither reached nor proved to be out of reach"""
 
 
 class Cover(Document):
@@ -45,7 +45,7 @@ class Cover(Document):
     vectors: list[Vector]
     """`d` is the unit's result; `reaches`: what each was chosen for"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     certificates: list[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT

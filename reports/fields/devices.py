@@ -98,7 +98,7 @@ class Evaluate(Document):
     first_mismatches: list[Mismatch]
     """the first hundred mismatches"""
     error: str | None
-    """what ended it early"""
+    """the error that ended it early"""
 
 
 class Place(Part):
@@ -182,7 +182,7 @@ class RunDevice(Part):
     name: str
     """as on the command line"""
     description: dict[str, Any]
-    """what it says of itself"""
+    """what the device says of itself"""
 
 
 class Run(Document):
@@ -205,7 +205,7 @@ class Run(Document):
     output: str | None
     """where the answers are"""
     error: str | None
-    """what ended it early"""
+    """the error that ended it early"""
     vectors: list[Vector] = ABSENT
     """without --output: the answers"""
 
@@ -218,7 +218,7 @@ class ComparedDevice(Part):
     model: str
     """the model that its inputs are made by"""
     description: dict[str, Any]
-    """what it says of itself"""
+    """what the device says of itself"""
     asked: int
     """questions put to it"""
 
@@ -324,7 +324,7 @@ class DeviceContradiction(Part):
     vector: Vector
     """the question"""
     answers: list[Hex | None]
-    """what it gave"""
+    """its answers; null where it gave none"""
 
 
 class DifferingElement(Part):
@@ -404,6 +404,6 @@ class Compare(Document):
     contradictions: list[DeviceContradiction]
     """answers that contradict each other"""
     error: str | None
-    """what ended it early"""
+    """the error that ended it early"""
     gemm: Gemm = ABSENT
     """with --gemm"""

@@ -17,7 +17,7 @@ class SolverAnswer(Part):
     status: str
     """sat, unsat or unknown"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     reason: str
     """why unknown; else empty"""
 
@@ -49,7 +49,7 @@ class PairOfHypotheses(Part):
     found_by_simulation: bool
     """whether samples, and no solver, found the vectors"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     asked: list[QueryAsked]
     """the queries, in order"""
 

@@ -105,7 +105,7 @@ class SimulatedProduct(Part):
     shape: list[int]
     """of the result"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
 
 
 class Simulate(Document):

@@ -54,7 +54,7 @@ class Separate(Document):
     unknown: list[list[str]]
     """pairs that are neither distinguished nor proved equal"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
 
 
 class Outline(Part):
@@ -105,7 +105,7 @@ class Identify(Document):
     verdict: Literal["identified", "no candidate", "open"]
     """identified: one class of candidates is left"""
     error: str | None
-    """what ended it early"""
+    """the error that ended it early"""
     candidates: int
     """how many the family has"""
     impossible: Impossible
@@ -141,7 +141,7 @@ class Identify(Document):
     would_decide: list[Vector]
     """questions that a recording has no answer to, and that would decide"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
 
 
 class EqualModel(Part):
@@ -193,9 +193,9 @@ class Build(Document):
     verdict: str
     """identified: a unit gives every answer and nothing near it does; open: something was not decided"""
     error: str | None
-    """what ended it early"""
+    """the error that ended it early"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     unit: str | None = ABSENT
     """the unit file; this field and those below are there where the order was found"""
     equal: list[EqualModel] = ABSENT
@@ -289,7 +289,7 @@ class IdentifyProduct(Document):
     best_agrees: int
     """how many it gives"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
 
 
 class IdentifyGemm(Document):
@@ -298,7 +298,7 @@ class IdentifyGemm(Document):
     device: dict[str, Any]
     """`name`"""
     error: str | None
-    """what ended it early"""
+    """the error that ended it early"""
     rules: list[Rule]
     """which elements have which plan"""
     plans: dict[str, str]
@@ -312,7 +312,7 @@ class IdentifyGemm(Document):
     products_asked: int
     """matrix products asked of the library"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
 
 
 class OrderStep(Part):
@@ -342,7 +342,7 @@ class Order(Document):
     questions: int
     """how many it took"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     steps: list[OrderStep] = ABSENT
     """the sums, in the order in which they are done; this field and those below are there where it was found"""
     outline: list[str] = ABSENT

@@ -21,7 +21,7 @@ class OneLemma(Part):
     answer: str
     """the solver, its version and its time"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     confirmed_by: str | None
     """a solver of another lineage that gives the same answer"""
 
@@ -47,7 +47,7 @@ class PairProof(Part):
     verdict: Verdict
     """equal: the statement holds"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     engines: list[str]
     """who proved it"""
     confirmed_by: list[str]
@@ -116,7 +116,7 @@ class Prove(Document):
     interrupted: bool
     """whether an interrupt cut it short"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     engines: list[str]
     """who proved it"""
     confirmed_by: list[str]
@@ -147,7 +147,7 @@ class ProvePlans(Document):
     interrupted: bool
     """whether an interrupt cut it short"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     length: int | None
     """K, or null for every K"""
     multiples: int | None
@@ -155,7 +155,7 @@ class ProvePlans(Document):
     rules: list[str]
     """the rules by which one plan was rewritten into the other"""
     engines: list[str]
-    """who proved its lemmas"""
+    """solvers that proved its lemmas"""
     confirmed_by: list[str]
     """solvers that confirmed all lemmas"""
     proofs: list[PairProof]
@@ -176,7 +176,8 @@ class ErrorTerm(Part):
     coefficient: str
     """a fraction"""
     of: list[list[list[str | int | bool]]]
-    """products of factors, each [operand, its place, whether raised to the smallest normal number]"""
+    """products of magnitudes, of which the coefficient multiplies the largest; each factor is [operand, its place,
+    whether raised to the smallest normal number]"""
 
 
 class NumericBound(Part):
@@ -187,7 +188,7 @@ class NumericBound(Part):
     max: int
     """the largest exponent of an operand"""
     bound: float
-    """|d - exact| is at most this"""
+    """|d - exact| is at most this number, which is rounded up"""
 
 
 class Chain(Part):
@@ -207,7 +208,7 @@ class LemmaOfBound(Part):
     """A lemma about the datapath."""
 
     lemma: str
-    """what it states"""
+    """the statement"""
     by: str
     """who proved it"""
 
@@ -218,9 +219,9 @@ class Nearest(Part):
     ratio: float
     """error / bound"""
     error: float
-    """|d - exact| there"""
+    """|d - exact| for this input"""
     bound: float
-    """the bound there"""
+    """the bound for this input, rounded up"""
     vector: Vector = ABSENT
     """the input of one instruction"""
     vectors: list[Vector] = ABSENT
@@ -243,7 +244,7 @@ class ErrorBound(Document):
     reason: str | None
     """why there is no bound"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     formula: str = ABSENT
     """the bound as a formula; this field and those below are there where a bound was proved"""
     terms: list[ErrorTerm] = ABSENT
@@ -259,7 +260,7 @@ class ErrorBound(Document):
     tried: int = ABSENT
     """inputs that the bound was checked against"""
     nearest: Nearest | None = ABSENT
-    """the worst of them"""
+    """of the inputs tried, the one with the largest ratio of error to bound; null where none was tried"""
     certificates: list[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT
@@ -296,9 +297,9 @@ class NearestProduct(Part):
     ratio: float
     """error / bound"""
     error: float
-    """|d - exact| there"""
+    """|d - exact| for this input"""
     bound: float
-    """the bound there"""
+    """the bound for this input, rounded up"""
     a: list[Alike]
     """the row of A"""
     b: list[Alike]
@@ -317,7 +318,7 @@ class PlanBoundAt(Part):
     tried: int
     """elements of products that were evaluated"""
     nearest: NearestProduct | None
-    """the worst of them; null where none was tried"""
+    """of these, the one with the largest ratio of error to bound; null where none was tried"""
 
 
 class PlanErrorBound(Document):
@@ -330,15 +331,15 @@ class PlanErrorBound(Document):
     verdict: Literal["holds", "unknown"]
     """holds: proved"""
     premises: list[str]
-    """what is supposed of inputs"""
+    """what is assumed of the inputs"""
     reason: str | None
     """why there is no bound, or no formula"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     formula: PlanFormula | None
     """for every K that is a multiple of the plan's period"""
     sizes: list[PlanBoundAt]
-    """for the K asked"""
+    """a bound for each K asked"""
     rules: dict[str, int]
     """rule: how often it was used"""
     lemmas: list[LemmaOfBound]

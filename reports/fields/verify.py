@@ -25,7 +25,7 @@ class Step(Part):
     what: str
     """what was tried, in words"""
     seconds: float = ABSENT
-    """how long it took"""
+    """how long it took, in seconds"""
     answers: list[str]
     """what the solvers answered"""
 
@@ -93,7 +93,7 @@ class Worst(Part):
     engine: str
     """who proved that"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     asked: list[Step]
     """what was tried"""
     vector: ClaimVector | None
@@ -128,7 +128,7 @@ class Claim(Part):
     interrupted: bool
     """whether an interrupt cut it short"""
     seconds: float
-    """how long it took"""
+    """how long it took, in seconds"""
     lemmas: list[ClaimLemma]
     """what was proved"""
     asked: list[Step]
