@@ -121,7 +121,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
     if pair is not None and found.first is not None:
         document["why"] = why_they_differ(*pair)
         for sentence in document["why"]:
-            say(f"  {sentence}")
+            say(f"  why: {sentence}")
         document["first_step"] = _first_step(pair, matrices, found.first)
     return document
 
@@ -181,9 +181,7 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
         "the inputs are": inputs, "the unit is": units, "the sum of the products:": sums, "C:": addend,
         "the result is": result,
     }  # fmt: skip
-    return [
-        f"why: {what} {text(one)} (D1); {text(other)} (D2)" for what, text in ways.items() if text(one) != text(other)
-    ]
+    return [f"{what} {text(one)} (D1); {text(other)} (D2)" for what, text in ways.items() if text(one) != text(other)]
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:

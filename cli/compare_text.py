@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from queries.compare.neighbours import Neighbour
     from queries.compare.why import Change, Explanation, Support
     from runner.devices import Device
+    from smtmodel.dot import Model
     from smtmodel.operands import Operands
     from smtmodel.vectors import Vector
 
@@ -93,9 +94,11 @@ class Report:
             )
         for explained in sorted(every, key=lambda one: not one.about_one_model):
             (left, right), question = explained.whole, explained.question
+            about = "" if left.asked >= self.comparison.compared else " that the question is about"
             return (
                 f"they differ in {question.id} ({question.question}): the first agrees with {left.hypothesis!r}, the "
-                f"second with {right.hypothesis!r}, in {_all(left.asked)}"
+                f"second with {right.hypothesis!r}, in {_all(left.asked)}{about}"
+                f"{_parameters_apart(*(question.models[one.hypothesis] for one in explained.whole))}"
             )
         if changes:
             word, change = max(changes, key=lambda pair: pair[1].right)
@@ -290,6 +293,18 @@ class Report:
 
 def _terms(operands: Operands[int]) -> int:
     return sum(1 for x, y in zip(operands.a, operands.b, strict=True) if x or y) + (operands.c != 0)
+
+
+def _parameters_apart(left: Model, right: Model) -> str:
+    """The parameters in which two models of one family differ, as the end of a sentence; empty for other models."""
+    if left.member is None or right.member is None or left.member.family != right.member.family:
+        return ""
+    members = left.member.without_idle(), right.member.without_idle()
+    names = [name for name in members[0].values if members[0].values[name] != members[1].values[name]]
+    if not names:
+        return ""
+    sides = (", ".join(f"{name}={member.text(name)}" for name in names) for member in members)
+    return f" ({'; '.join(f'{side} in the {word}' for side, word in zip(sides, ('first', 'second'), strict=True))})"
 
 
 def _all(count: int) -> str:

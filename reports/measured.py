@@ -117,17 +117,19 @@ def compared(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     if devices:
         both = f"{counted(document['compared'], 'vector')}, {document['different']} with different answers"
         section.facts.append(("answered by both", both))
-    for question in document["questions"]:
+    for question in (one for one in document["questions"] if one["complete"]):
         held = (f"the {side} with {one['hypothesis']!r} in {one['agree']} of {counted(one['answers'], 'answer')}"
                 for side in ("first", "second") for one in question[side])  # fmt: skip
         section.facts.append((question["id"], f"{question['question']} Agrees: {', '.join(held)}"))
+    if partial := [one["id"] for one in document["questions"] if not one["complete"]]:
+        section.facts.append(("questions that explain differences, but not every answer", ", ".join(partial)))
     for side, changes in document["common_changes"].items():
         agree = (f"{one['change']} ({one['agree']} of {counted(one['answers'], 'answer')})" for one in changes)
         if changes:
             section.facts.append((f"changes of the {side} that give every difference", ", ".join(agree)))
     if gemm := document.get("gemm"):
         section.facts.append(("elements", f"{gemm['differing']} of {gemm['elements']} differ"))
-        section.facts += [("why", sentence.removeprefix("why: ")) for sentence in gemm.get("plans", {}).get("why", ())]
+        section.facts += [("why", sentence) for sentence in gemm.get("plans", {}).get("why", ())]
     if document["error"]:
         section.facts.append(("error", document["error"]))
     shown = [one for one in document["differences"] if one["vector"] is not None]

@@ -206,7 +206,8 @@ def test_every_row_of_two_recordings_counts_for_the_reason(tmp_path: Path) -> No
         answers[name] = path.read_text(encoding="utf-8").splitlines(keepends=True)
     alone = f"recorded:{tmp_path / 'first.jsonl'}", f"recorded:{tmp_path / 'second.jsonl'}"
     told = compared(*alone, "-n", "1", code=0)
-    assert told["reason"].endswith("the first agrees with 'ada', the second with 'hopper', in all 200 answers")
+    apart = "block=8, fraction_bits=24, exponent_floor=-132 in the first; block=16, fraction_bits=25"
+    assert f"the second with 'hopper', in all 200 answers ({apart}, " in told["reason"]
     last = [json.dumps(json.loads(line) | {"model": HOPPER}) + "\n" for line in answers["last"][150:]]
     mixed = tmp_path / "mixed.jsonl"
     mixed.write_text("".join([*answers["second"][:150], *last]), encoding="utf-8")
