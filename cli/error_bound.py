@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 ERROR_BOUND = "error-bound"
 SHOWN = 8  # products of an input that is printed
+SMALL = 16  # exponents below it are shown as whole numbers
 
 
 def prove_bound(
@@ -78,7 +79,6 @@ def _prove_of_plan(
 
 def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> None:
     from queries.plans.bound_report import lengths_text
-    from queries.proof.wording import up_decimal
     from queries.properties.bound_report import conditions_of
 
     if found.verdict == "unknown":
@@ -94,8 +94,7 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
         say(f"  no formula for any K: {found.reason}")
     for row in document["sizes"]:
         say(f"  for K = {row['length']}: {row['bound']}")
-        top = row["window"]["max"]
-        say(f"    for operands with exponents of at most {top}: |d - exact| <= {up_decimal(row['window']['bound'], 6)}")
+        say(f"    {_numeric(row['window'])}")
         if (near := row["nearest"]) is not None:
             tried = f"nearest input of {row['tried']}"
             say(f"    {tried}: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
@@ -108,9 +107,17 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
         f"{counted(len(document['lemmas']), 'lemma')} about the datapath")  # fmt: skip
 
 
+def _numeric(window: dict[str, Any]) -> str:
+    """The bound as a number, and the inputs that it is for."""
+    from queries.proof.wording import up_decimal
+
+    top = window["max"]
+    below = str(2 << top) if 0 <= top < SMALL else f"2^{top + 1}"
+    return f"for inputs below {below} (exponents of at most {top}): |d - exact| <= {up_decimal(window['bound'], 6)}"
+
+
 def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
     from cli.show import show_operands
-    from queries.proof.wording import up_decimal
     from queries.properties.bound_report import conditions_of
     from smtmodel.operands import layout_of
 
@@ -122,8 +129,7 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
         say(f"  {theorem.rule}: {theorem.goal.statement()}{word}")
     say(f"  {document['formula']}")
     say(f"  where {conditions_of(result.premises, document['formula'])}")
-    top = document["window"]["max"]
-    say(f"  for operands with exponents of at most {top}: |d - exact| <= {up_decimal(document['window']['bound'], 6)}")
+    say(f"  {_numeric(document['window'])}")
     if result.near is None:
         say("  none of the inputs tried is one that the bound is about")
     else:
