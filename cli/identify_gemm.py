@@ -38,7 +38,8 @@ def map_gemm(
         failure = error
     progress("")
     found = mapper.found
-    _show(found, time.monotonic() - start)
+    if found.asked or failure is None:
+        _show(found, time.monotonic() - start)
     _save(save, found.plans)
     if as_json:
         print_json(_document(name, found, failure, time.monotonic() - start))
