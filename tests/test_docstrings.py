@@ -25,7 +25,8 @@ FUNCTIONS = [one for one in PUBLIC if inspect.isfunction(one)]
 CLASSES = [one for one in PUBLIC if inspect.isclass(one)]
 PARTS = ("Shapes: ", "Units: ", "Raises MmaprobeError", "Source: ")
 NAMES_ALONE = ("unit", "plan")  # take a name and no arrays: they have no shapes to say
-HOPPER, SCALED = "hopper/mma/m16n8k16.f32.f16.f16.f32", "blackwell/tcgen05mma/m64n8k32.block32.f32.e4m3.e4m3.f32.ue8m0"
+HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+SCALED = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0"
 MATRIX, ROW = np.ones((2, 2), np.float16), np.ones(2, np.float16)
 
 
