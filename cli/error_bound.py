@@ -113,7 +113,8 @@ def _numeric(window: dict[str, Any]) -> str:
 
     top = window["max"]
     below = str(2 << top) if 0 <= top < SMALL else f"2^{top + 1}"
-    return f"for inputs below {below} (exponents of at most {top}): |d - exact| <= {up_decimal(window['bound'], 6)}"
+    bound = up_decimal(window["bound"], 6)
+    return f"for inputs below {below} in magnitude (exponents of at most {top}): |d - exact| <= {bound}"
 
 
 def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
