@@ -24,7 +24,7 @@ from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.building.outcome import Built
-    from queries.building.subtracted import Place
+    from queries.building.weights import Weights
     from queries.compare.neighbours import Divergence
     from queries.search.distinguish import Options
     from runner.protocol import Device
@@ -80,25 +80,22 @@ def built(
 ) -> tuple[Built, Order]:
     """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
     `tell` prints the order. Raises what `_order`, Builder.run and `stand_by` raise."""
-    from queries.building.subtracted import subtracted
-    from queries.order.ends import named
-    from runner.turned import TurnedDevice
+    from queries.building.weights import weighed
+    from queries.order.ends import sentences
 
     try:
-        order, places = _order(device, asked, deadline)
+        order, weights = _order(device, asked, deadline)
     except UnrevealedError as error:
         if asked.length > GUESSED:
             raise
-        places = subtracted(device.every, asked)
+        weights = weighed(device.every, asked)
         order = Order(orders(asked.length, asked.addend), len(error.questions) + asked.length + asked.addend)
         tell(f"{error}; {counted(len(order.roots), 'order')} that units are likely to have are tried")
     else:
         order.say(asked, tell)
-    if not places:
-        return _arithmetic(device, order, asked, options, deadline, tell)
-    tell(f"it subtracts {named(places, asked.length)}: asked with their signs turned")
-    found, order = _arithmetic(TurnedDevice(device, places, asked), order, asked, options, deadline, tell)
-    return _turned_back(found, places, asked), order
+    for line in sentences(weights, asked.length):
+        tell(line)
+    return _arithmetic(device, order, asked, options, deadline, weights, tell)
 
 
 def _arithmetic(
@@ -107,9 +104,10 @@ def _arithmetic(
     asked: Signature,
     options: Options,
     deadline: float | None,
+    weights: Weights,
     tell: Callable[[str], None],
 ) -> tuple[Built, Order]:
-    """The unit of a device that adds every term, and which of the orders it has."""
+    """The unit of a device whose terms have these weights, and which of the orders it has."""
     from queries.building.build import Builder
     from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
 
@@ -126,7 +124,7 @@ def _arithmetic(
             answers.append(d)
         return answers
 
-    found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline).run()
+    found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
     if not device.steady:
         stand_by(device.again, given, AGAIN_IN_DOUBT)
     if found.unit is not None and len(order.roots) > 1:
@@ -152,34 +150,11 @@ class Order:
             tell(f"  {line}")
 
 
-def _order(device: Device, asked: Signature, deadline: float | None) -> tuple[Order, frozenset[Place]]:
-    """The summation tree of a device, and the terms that it subtracts. Raises UnrevealedError, ContradictionError or
+def _order(device: Device, asked: Signature, deadline: float | None) -> tuple[Order, Weights]:
+    """The summation tree of a device, and the weights of its terms. Raises UnrevealedError, ContradictionError or
     IncompleteError, as `revealed` does."""
-    from queries.order.ends import negative
-
     tree = revealed(device, asked, deadline or float("inf"))
-    return Order([tree.root], len(tree.questions)), negative(tree.weights)
-
-
-def _turned_back(found: Built, places: frozenset[Place], asked: Signature) -> Built:
-    """The unit built for a device whose signs were inverted, converted to the device's own signs. It equals no
-    instruction of the table."""
-    from queries.building.answers import BUILT
-    from queries.building.subtracted import turned, turned_back
-
-    return replace(
-        found,
-        unit=None if found.unit is None else turned_back(found.unit, places),
-        nearest=None if found.nearest is None else turned_back(found.nearest, places),
-        equal=[],
-        open=[model for model in found.open if model.reference == BUILT],
-        near=None,
-        near_vector=None,
-        unexplained=[
-            (replace(vector, operands=turned(vector.operands, places, asked)), d, instead)
-            for vector, d, instead in found.unexplained
-        ],
-    )
+    return Order([tree.root], len(tree.questions)), tree.weights
 
 
 GUESSED = 64  # products up to which likely orders are tried

@@ -6,7 +6,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from itertools import combinations, product
 
-from queries.building.draft import STARTS, SWAPPED, Choices, Groups, How, Late, Reading, Start, Step, Store, Zeros
+from queries.building.draft import (
+    STARTS,
+    SWAPPED,
+    Choices,
+    Groups,
+    How,
+    Late,
+    Normalised,
+    Reading,
+    Scaled,
+    Start,
+    Step,
+    Store,
+    Zeros,
+)
+from queries.building.weights import ADDED, Weights
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
 from smtmodel.nodes.round import Tiny, Zero
@@ -40,6 +55,8 @@ TINIES: tuple[tuple[Tiny, bool], ...] = (
 OVERFLOW: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
 ZEROS: tuple[Zeros, ...] = ("", "-0", "+0")  # what products with a zero factor give
 GATED = ZEROS[1:]
+NORMALISED: tuple[Normalised, ...] = ("", "products", "all")
+SCALED: tuple[Scaled, ...] = ("terms", "sums")
 SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
 
 
@@ -287,7 +304,7 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
 
     def normalised(choices: Choices) -> Iterator[Choices]:
         for start in starts:
-            yield replace(choices, start=start, normalised=True)
+            yield replace(choices, start=start, normalised="products")
 
     def shortened(choices: Choices) -> Iterator[Choices]:
         for bits, mode, start in product(range(2, asked.a.precision + asked.b.precision), MODES, starts[:1]):
@@ -372,12 +389,22 @@ def floors(choices: Choices, d: Format) -> Sequence[int | None]:
     return [*found, *range(-139, -126)] if d.emin > -100 else found
 
 
-def tiny_tiers(asked: Signature) -> list[Tier]:
+def multiplying(choices: Choices, weights: Weights) -> Iterator[Choices]:
+    """What is multiplied by powers of two, and whether c is rounded then: only the ends of the range show it."""
+    if all(shift == 0 for _, shift in weights.values()):
+        yield choices
+        return
+    addends = [choices.addend, None] if choices.addend is not None else [None]
+    for scaled, addend in product(SCALED, addends):
+        yield replace(choices, scaled=scaled, addend=addend)
+
+
+def tiny_tiers(asked: Signature, weights: Weights) -> list[Tier]:
     """How subnormal numbers are read and written, in tiers."""
 
     def alike(choices: Choices, reads: Sequence[tuple[Subnormals, Subnormals]]) -> Iterator[Choices]:
-        for chosen, (kind, unbounded) in product(reads, TINIES):
-            yield read_as(all_tiny(choices, kind, unbounded, asked), chosen)
+        for tried, chosen, (kind, unbounded) in product(list(multiplying(choices, weights)), reads, TINIES):
+            yield read_as(all_tiny(tried, kind, unbounded, asked), chosen)
 
     def apart(choices: Choices) -> Iterator[Choices]:
         hows = choices.hows()
@@ -403,11 +430,16 @@ def tiny_tiers(asked: Signature) -> list[Tier]:
         for mode in MODES:
             yield from alike(replace(choices, products=How(mode)), READS[:3])
 
+    def counted(choices: Choices) -> Iterator[Choices]:
+        """The addend and sums so far count in alignments as normalised numbers, as products do."""
+        if any(step.fraction_bits is not None for step in choices.steps):
+            yield from alike(replace(choices, normalised="all"), READS[:3])
+
     def every(choices: Choices) -> Iterator[Choices]:
         for zeros, tried in product(floors(choices, asked.d), list(alike(choices, READS))):
             yield with_floor(tried, zeros)
 
-    first = [lambda choices: alike(choices, READS[:3]), floored, tiny_products]
+    first = [lambda choices: alike(choices, READS[:3]), floored, counted, tiny_products]
     return [*first, lambda choices: alike(choices, READS), apart, every]
 
 
@@ -456,14 +488,14 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
     return [signs, positive, last, negated, floored, gated, everything]
 
 
-def end_tiers(asked: Signature) -> list[Tier]:
+def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
     """What results beyond the largest number become, in tiers."""
     limits = [asked.d.emax + 1, asked.d.emax + 2]
 
     def alike(choices: Choices) -> Iterator[Choices]:
-        for overflow in OVERFLOW:
-            same = {place: replace(how, overflow=overflow) for place, how in choices.hows().items()}
-            yield choices.with_hows(same)
+        for tried, overflow in product(list(multiplying(choices, weights)), OVERFLOW):
+            same = {place: replace(how, overflow=overflow) for place, how in tried.hows().items()}
+            yield tried.with_hows(same)
 
     def limited(choices: Choices) -> Iterator[Choices]:
         for tried, limit in product(list(alike(choices)), limits):
@@ -486,7 +518,7 @@ def end_tiers(asked: Signature) -> list[Tier]:
 # -- what lies beside
 
 
-def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
+def neighbours(choices: Choices, asked: Signature, weights: Weights) -> Iterator[Choices]:
     """The choices with one of them changed: what vectors of validation must refute."""
     for role, step in enumerate(choices.steps):
         for other in (*_other_steps(step, asked), *(_other_leaving(step, asked) if role else ())):
@@ -496,8 +528,10 @@ def neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
     for place, own in choices.hows().items():
         for changed in _other_hows(own, asked):
             yield choices.with_hows({place: changed})
+    yield from multiplying(choices, weights)
     yield replace(choices, positive_zeros=not choices.positive_zeros)
-    yield replace(choices, normalised=not choices.normalised)
+    for counts in NORMALISED:
+        yield replace(choices, normalised=counts)
     for given in ZEROS:
         yield replace(choices, zeros=given)
     yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
@@ -583,21 +617,22 @@ def _other_hows(how: How, asked: Signature) -> Iterator[How]:
 # -- what says the same
 
 
-def needless(choices: Choices, asked: Signature) -> bool:
+def needless(choices: Choices, asked: Signature, weights: Weights) -> bool:
     """Whether simpler choices describe the same arithmetic."""
-    if choices.products is not None and _always_fits(choices.products, asked):
+    shifts = [weights.get(k, ADDED)[1] for k in (range(asked.length) if weights else (0,))]
+    if choices.products is not None and _always_fits(choices.products, asked, min(shifts), max(shifts)):
         return True  # every product is a number of the format
-    least = _least(choices, asked)
+    least = _least(choices, asked, min(shifts), weights.get("c", ADDED)[1])
     return any(_needless(how, asked, least) for how in choices.hows().values())
 
 
-def _always_fits(how: How, asked: Signature) -> bool:
+def _always_fits(how: How, asked: Signature, low: int, high: int) -> bool:
     fmt = format_of(how, asked)
     bits = min(fmt.precision, how.bits or fmt.precision)
     return (
         asked.a.precision + asked.b.precision <= bits
-        and unit_of(asked.a) + unit_of(asked.b) >= unit_of(fmt)
-        and asked.a.emax + asked.b.emax + 1 < fmt.emax
+        and unit_of(asked.a) + unit_of(asked.b) + low >= unit_of(fmt)
+        and asked.a.emax + asked.b.emax + high + 1 < fmt.emax
     )
 
 
@@ -615,13 +650,14 @@ def _needless(how: How, asked: Signature, least: int) -> bool:
     return least >= unit_of(fmt)  # tiny results are exact
 
 
-def _least(choices: Choices, asked: Signature) -> int:
-    """The exponent of the last place that any term has."""
+def _least(choices: Choices, asked: Signature, shift: int, addend: int) -> int:
+    """The exponent of the last place that any term has. `shift`, `addend`: the least powers of two with which products
+    count, and that of c."""
     rounded = choices.products
-    least = unit_of(asked.a) + unit_of(asked.b)
+    least = unit_of(asked.a) + unit_of(asked.b) + min(shift, 0 if choices.scaled == "sums" else shift)
     if rounded is not None:
         least = max(least, unit_of(format_of(rounded, asked)))
-    return min(least, unit_of(asked.c)) if asked.addend else least
+    return min(least, unit_of(asked.c) + min(addend, 0)) if asked.addend else least
 
 
 def unit_of(fmt: Format) -> int:

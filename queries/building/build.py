@@ -32,6 +32,7 @@ from queries.building.search import POOL, Search
 from queries.building.shapes import Shapes
 from queries.building.stages import KINDS, Stage, Stages, every
 from queries.building.validation import Validation
+from queries.building.weights import Weights
 from queries.order.probe import AskAll
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from queries.search.distinguish import Options
@@ -62,8 +63,8 @@ class Attempt(NamedTuple):
 
 
 class Builder:
-    """Builds the unit of one device, whose summation tree is one of `roots`. `ask`: its answers to vectors. Raises what
-    `ask` does."""
+    """Builds the unit of one device, whose summation tree is one of `roots`. `ask`: its answers to vectors;
+    `weights`: of the terms that it does not add as they are. Raises what `ask` does."""
 
     def __init__(
         self,
@@ -72,15 +73,19 @@ class Builder:
         ask: AskAll,
         options: Options,
         deadline: float | None = None,
+        weights: Weights | None = None,
     ) -> None:
-        self.asked, self.roots, self.options = asked, roots, options
+        self.asked, self.roots, self.options, self.weights = asked, roots, options, weights or {}
         self.result = Built()
         self.answers = Answers(asked, ask, Clock(deadline), options.progress)
-        self.shapes = Shapes(asked)
+        self.shapes = Shapes(asked, weights=self.weights)
         self.chance = random.Random(1)
         self.random = np.random.default_rng(1)
         self.known = same_signature(asked)  # the instructions of the table, and units that ship
-        self.turn_to([uniform(root) for root in roots])
+        self.turn_to([self._uniform(root) for root in roots])
+
+    def _uniform(self, root: Node | Leaf) -> Part:
+        return uniform(root, self.weights)
 
     def turn_to(self, parts: Sequence[Part], quick: bool = False) -> None:
         """Search among the units of these trees. `quick`: only what is likely is tried."""
@@ -150,13 +155,15 @@ class Builder:
         orders those of one step come first."""
         if len(self.roots) > 1:
             at_once = [x for x in self.roots if isinstance(x, Node) and len(x.children) == len(leaves_of(x)) > 2]
-            yield from (Attempt([uniform(root)], True, ORDERS) for root in at_once)
-            yield Attempt([uniform(root) for root in self.roots], True, ORDERS)
-            yield from (Attempt([uniform(root)], False, ORDERS) for root in at_once)
-            yield from (Attempt([apart(root)], True, ORDERS) for root in self.roots if len(self.roots) <= TRIED)
+            yield from (Attempt([self._uniform(root)], True, ORDERS) for root in at_once)
+            yield Attempt([self._uniform(root) for root in self.roots], True, ORDERS)
+            yield from (Attempt([self._uniform(root)], False, ORDERS) for root in at_once)
+            yield from (
+                Attempt([apart(root, self.weights)], True, ORDERS) for root in self.roots if len(self.roots) <= TRIED
+            )
             return
         [root] = self.roots
-        same, each = [alike(root)], apart(root)
+        same, each = [alike(root, self.weights)], apart(root, self.weights)
         differ = len(nodes_of(root)) <= APART and each.count > same[0].count
         yield Attempt(same, differ)
         if differ and self.search.at_a_step:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from queries.building.answers import BUILT, Kept
-from queries.building.draft import Choices, Drafter, Step
+from queries.building.draft import Choices, Drafter, How, Step
 from queries.building.roles import Part, kinds_of
+from queries.building.weights import ADDED
 from smtmodel.dot import Model
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
@@ -35,14 +36,15 @@ class Sketch:
     """Trees that a device may have, and the roles of their steps."""
 
     def __init__(self, parts: Sequence[Part], asked: Signature) -> None:
-        self.parts, self.asked = parts, asked
+        self.parts, self.asked, self.weights = parts, asked, parts[0].weights
         self.count = max(part.count for part in parts)
         self.kinds = [kinds_of(part) for part in parts]
         self._drafters: dict[tuple[int, Kept], Drafter] = {}
         self._units: dict[tuple[Choices, Kept], Unit] = {}
 
     def start(self) -> list[Choices]:
-        return [Choices(tree=tree, steps=(Step(),) * self.count) for tree in range(len(self.parts))]
+        addend = How(format=self.asked.c.name) if self.weights.get("c", ADDED)[1] else None
+        return [Choices(tree=tree, steps=(Step(),) * self.count, addend=addend) for tree in range(len(self.parts))]
 
     def unit(self, choices: Choices, kept: Kept) -> Unit:
         """The unit of some choices; `kept`: as far as its other leaves are zero. Raises ParameterError."""

@@ -8,9 +8,10 @@ from itertools import groupby, pairwise
 from typing import Literal
 
 from queries.building.roles import Part, adders_of
-from queries.building.subtracted import minus
+from queries.building.weights import ADDED, opposite, power_of_two, shift_of, shifted
+from queries.order.beside import Power
 from queries.order.text import Outliner
-from queries.order.tree import Leaf, leaves_of
+from queries.order.tree import Leaf, leaves_of, nodes_of
 from queries.order.tree import Node as Sum
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
@@ -42,6 +43,8 @@ STARTS: tuple[Start, ...] = ("pair", "first", "zero")
 SWAPPED: tuple[Start, ...] = ("second", "zero_second")
 Zeros = Literal["", "+0", "-0"]
 Groups = Literal["", "even_odd", "pairs", "quads"]
+Scaled = Literal["terms", "sums"]
+Normalised = Literal["", "products", "all"]
 REPEATED = 3  # repetitions from which on steps are written as a loop
 PERIODS = (1, 2, 3, 4, 8)  # of repetitions that are searched for in the steps of a chain
 DEEPEST = 75  # nested steps without a loop; each takes about ten nested calls of Python
@@ -50,7 +53,7 @@ Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it add
 Stretch = tuple[int, list[Added]]  # a period, and the steps that repeat with it
 Loop = tuple[tuple[int, int], ...]
 #: where a rounding occurs: in the steps of a role, where their results enter another role, or elsewhere
-Place = int | tuple[Literal["leaves"], int] | Literal["products", "convert", "store"]
+Place = int | tuple[Literal["leaves"], int] | Literal["products", "addend", "convert", "store"]
 
 
 class TooDeepError(Exception):
@@ -134,10 +137,13 @@ class Choices:
     first is rounded before the second is added; "zero": the first is added to +0, and a fused sum of products alone
     includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `products`: how products
     are rounded before they are added (None: they are exact); `unrounded`: the roles of steps whose products are exact
-    all the same. `zeros`: of a product with a zero factor, whatever the other one is ("": as IEEE 754 has it; "-0" in a
-    sum is as if it were left out). `limit`: a product of magnitude 2^limit or more is infinite. `convert`: a further
-    rounding of the last step's result, to the format of d. `a`, `c`: how subnormals of a and b, and of c, are read.
-    `read_a`, `read_b`: None: all bits are read.
+    all the same. `normalised`: what counts in an alignment with the exponent of its leading bit, even if that of its
+    format is larger, or a product's is not its factors'. `zeros`: of a product with a zero factor, whatever the other
+    one is ("": as IEEE 754 has it; "-0" in a sum is as if it were left out). `limit`: a product of magnitude 2^limit or
+    more is infinite. `convert`: a further rounding of the last step's result, to the format of d. `a`, `c`: how
+    subnormals of a and b, and of c, are read. `read_a`, `read_b`: None: all bits are read. `scaled`: what a device
+    multiplies by a power of two: terms before they are added, or the largest sums of which all terms count with one.
+    `addend`: how c is rounded after it is multiplied by one (None: it is exact).
     """
 
     tree: int = 0
@@ -145,7 +151,7 @@ class Choices:
     start: Start = "pair"
     products: How | None = None
     unrounded: frozenset[int] = frozenset()
-    normalised: bool = False
+    normalised: Normalised = ""
     zeros: Zeros = ""
     limit: int | None = None
     convert: How | None = None
@@ -155,12 +161,15 @@ class Choices:
     store: Store | None = None
     read_a: Reading | None = None
     read_b: Reading | None = None
+    scaled: Scaled = "terms"
+    addend: How | None = None
 
     def hows(self) -> dict[Place, How]:
         """Every rounding, by its place."""
         found: dict[Place, How | None] = {role: step.how for role, step in enumerate(self.steps)}
         found |= {
             "products": self.products,
+            "addend": self.addend,
             "convert": self.convert,
             "store": None if self.store is None else self.store.how,
         }
@@ -174,8 +183,9 @@ class Choices:
             for role, step in enumerate(self.steps)
         )
         store = self.store and replace(self.store, how=hows.get("store", self.store.how))
-        products, convert = hows.get("products", self.products), hows.get("convert", self.convert)
-        return replace(self, steps=steps, products=products, convert=convert, store=store)
+        products, addend = hows.get("products", self.products), hows.get("addend", self.addend)
+        convert = hows.get("convert", self.convert)
+        return replace(self, steps=steps, products=products, addend=addend, convert=convert, store=store)
 
     @property
     def last(self) -> Place:
@@ -190,13 +200,16 @@ class Drafter:
         self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
         self.plain = plain or asked.scale is not None
         self.outliner = Outliner(part.root) if not self.plain else None
-        self.adder = adders_of(part)
+        self.adder, self.weights, self.scaled = adders_of(part), part.weights, part.scaled
+        self.inside = {leaf for node in nodes_of(part.root) if id(node) in part.scaled for leaf in leaves_of(node)}
         self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
 
     def unit(self, choices: Choices) -> Unit:
         """The unit of some choices. Raises ParameterError where they exclude each other, and TooDeepError."""
         asked, draft = self.asked, _Draft(self, choices)
         found = draft.value(self.root, (), 1, 0)
+        if isinstance(self.root, Sum) and draft.multiplies(self.root):
+            found = draft.multiplied(found, self.root)
         if choices.convert is not None:
             found = draft.made(found, choices.convert)
         elif not isinstance(found, (Round, Repeat)):
@@ -227,11 +240,19 @@ class Drafter:
         for (node, added), (later, others) in zip(steps, steps[period:], strict=False):
             if node.kind != later.kind or [*map(shape, added)] != [*map(shape, others)] or "c" in added:
                 break
+            if self.weighs(added) != self.weighs(others) or (id(node) in self.scaled) != (id(later) in self.scaled):
+                break
             distances |= {first(y) - first(x) for x, y in zip(added, others, strict=True)}
             if len(distances) > 1:
                 break
             count += 1
         return count // period if count // period >= REPEATED else int(period == 1)
+
+    def weighs(self, branches: Iterable[Sum | Leaf]) -> list[Power]:
+        """The weights of the leaves of some branches."""
+        if not self.weights:
+            return []
+        return [self.weights.get(leaf, ADDED) for branch in branches for leaf in leaves_of(branch)]
 
 
 class _Draft:
@@ -241,6 +262,19 @@ class _Draft:
     def does(self, node: Sum) -> Step:
         """The arithmetic of a step of the tree."""
         return self.choices.steps[self.drafter.roles[id(node)]]
+
+    def multiplies(self, branch: Sum) -> bool:
+        """Whether sums are multiplied by powers of two, and all terms of this one count with one."""
+        return self.choices.scaled == "sums" and id(branch) in self.drafter.scaled
+
+    def multiplied(self, value: Node, branch: Sum) -> Node:
+        return shifted(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
+
+    def weighed(self, term: Node, leaf: Leaf) -> Node:
+        """A term with its power of two, where terms have theirs."""
+        if self.choices.scaled == "sums" and leaf in self.drafter.inside:
+            return term
+        return shifted(term, self.drafter.weights.get(leaf, ADDED)[1])
 
     def value(self, branch: Sum | Leaf, loop: Loop, level: int, depth: int) -> Node:
         """The expression of a branch. `loop`: level and stride of each enclosing loop that shifts the branch's
@@ -299,6 +333,8 @@ class _Draft:
             leaves = self.does(branch).leaves
             if leaves is not None and self.drafter.roles[id(branch)] != self.drafter.roles[id(node)]:
                 value = self.made(value, leaves)
+            if self.multiplies(branch) and not self.multiplies(node):
+                value = self.multiplied(value, branch)
         store = self.choices.store
         if store is not None and self.stored([branch]) < self.stored(added):
             value = self.made(value if isinstance(branch, Sum) else self.total(node, (value,)), store.how)
@@ -330,6 +366,8 @@ class _Draft:
         if self.drafter.outliner is None or len(steps) < REPEATED:
             return False
         if start == "c" or any(isinstance(k, Sum) or k == "c" for k in numbers):
+            return False
+        if len(set(self.drafter.weighs(numbers))) > 1:
             return False
         firsts = [self.drafter.outliner.first(k) for k in numbers]
         return len({later - earlier for earlier, later in pairwise(firsts)}) == 1
@@ -384,36 +422,41 @@ class _Draft:
         totals = [self.fused(does, tuple(self.products(part, loop, level))) for part in parts]
         joining = does.align if late is None else late.align
         if late is None:
-            return FusedSum((*totals, *others), bits, joining, does.sticky, None, does.zeros)
+            return FusedSum((*totals, *self.counted(others)), bits, joining, does.sticky, None, does.zeros)
         total = totals[0] if len(totals) == 1 else FusedSum(tuple(totals), bits, joining, False, None, does.zeros)
         if not others:
             return total
         keeps = (late.sum_bits, *(late.addend_bits for _ in others))
         reach = () if late.reach is None else (None, *(late.reach for _ in others))
-        found: Node = FusedSum((total, *others), keeps, late.align, zeros=does.zeros, reach=reach)
+        found: Node = FusedSum((total, *self.counted(others)), keeps, late.align, zeros=does.zeros, reach=reach)
         return found if late.cut is None else Cut(found, late.cut, late.align, self._format(does.how).emin)
 
     def products(self, leaves: Sequence[int], loop: Loop, level: int) -> list[Node]:
         """Products as terms of a sum: one range (Each) if there are three or more, evenly spaced, without scale
         factors."""
         steps = {later - earlier for earlier, later in pairwise(leaves)}
-        if len(leaves) < 3 or len(steps) > 1 or self.drafter.asked.scale is not None:
+        weighs = len(set(self.drafter.weighs(leaves)))
+        if len(leaves) < 3 or len(steps) > 1 or weighs > 1 or self.drafter.asked.scale is not None:
             return [self.term(leaf, loop) for leaf in leaves]
         inner = self.term(leaves[0], (*loop, (level, steps.pop())))
         return [Each(level, range(len(leaves)), inner)]
 
     def term(self, leaf: Leaf, loop: Loop) -> Node:
         choices = self.choices
+        turns = self.drafter.weights.get(leaf, ADDED)[0] < 0
         if leaf == "c":
-            return Element("c", None, choices.c, choices.positive_zeros)
-        index = Index(self.place(leaf), loop)
-        left, right = (
-            self.read(Element(side, index, choices.a, choices.positive_zeros), reading)
-            for side, reading in zip(SIDES, (choices.read_a, choices.read_b), strict=True)
-        )
-        product: Node = Product(left, right, choices.normalised, choices.limit)
+            addend: Node = Element("c", None, choices.c, choices.positive_zeros)
+            addend = self.weighed(opposite(addend, self.drafter.asked.c) if turns else addend, leaf)
+            return addend if choices.addend is None else self.made(addend, choices.addend)
+        index, own = Index(self.place(leaf), loop), self.drafter.asked.a
+        a: Node = Element("a", index, choices.a, choices.positive_zeros)
+        left = self.read(opposite(a, own) if turns else a, choices.read_a, own)
+        b = Element("b", index, choices.a, choices.positive_zeros)
+        right = self.read(b, choices.read_b, self.drafter.asked.b)
+        product: Node = Product(left, right, bool(choices.normalised), choices.limit)
         if choices.zeros:
             product = Gate(product, choices.zeros == "-0")
+        product = self.weighed(product, leaf)
         if choices.products is not None and self.drafter.adder.get(leaf) not in choices.unrounded:
             product = self.made(product, choices.products)
         if self.drafter.asked.scale is None:
@@ -425,12 +468,11 @@ class _Draft:
         """The index of a product, without the offsets that loops add."""
         return leaf
 
-    def read(self, element: Element, reading: Reading | None) -> Node:
-        """An input rounded to the significant bits that are read of it."""
+    def read(self, number: Node, reading: Reading | None, fmt: Format) -> Node:
+        """An input of a format rounded to the significant bits that are read of it."""
         if reading is None:
-            return element
-        fmt = self.drafter.asked.a if element.operand == "a" else self.drafter.asked.b
-        return Round(Cut(element, reading.bits, reading.mode, fmt.emin), Rounding(fmt, reading.mode))
+            return number
+        return Round(Cut(number, reading.bits, reading.mode, fmt.emin), Rounding(fmt, reading.mode))
 
     # -- sums
 
@@ -457,7 +499,7 @@ class _Draft:
             total: Node = ExactSum(inverted)
         else:
             total = self.fused(replace(does, align=mirrored(does.align)), inverted)
-        return Round(minus(self.made(total, how), fmt), Rounding(fmt))
+        return opposite(self.made(total, how), fmt)
 
     def opposite(self, term: Node, fmt: Format) -> Node:
         """A term of a sum with its sign changed."""
@@ -469,14 +511,20 @@ class _Draft:
             return Gate(self.opposite(term.term, fmt), not term.minus_zero)
         if isinstance(term, Product):
             own = self.drafter.asked.a
-            return replace(term, left=Round(minus(term.left, own), Rounding(own)))
+            return replace(term, left=opposite(term.left, own))
         if not term.is_number:
             raise ParameterError("negated", "a sum that is not rounded has no sign to change")
-        return minus(term, fmt)
+        return opposite(term, fmt)
 
     def fused(self, does: Step, terms: Sequence[Node]) -> Node:
         assert does.fraction_bits is not None
-        return FusedSum(tuple(terms), does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
+        return FusedSum(self.counted(terms), does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
+
+    def counted(self, terms: Iterable[Node]) -> tuple[Node, ...]:
+        """Terms of an alignment; numbers as normalised products with 1 where they count with their leading bits."""
+        if self.choices.normalised != "all":
+            return tuple(terms)
+        return tuple(Product(term, power_of_two(0), True) if _counts(term) else term for term in terms)
 
     def made(self, term: Node, how: How) -> Node:
         """A term rounded to a format."""
@@ -487,6 +535,10 @@ class _Draft:
 
     def _format(self, how: How) -> Format:
         return FORMATS[how.format] if how.format else self.drafter.asked.d
+
+
+def _counts(term: Node) -> bool:
+    return term.is_number and not isinstance(term, Constant)
 
 
 class _Shifted(_Draft):
@@ -510,7 +562,6 @@ def mirrored(mode: Mode) -> Mode:
     return MIRRORED.get(mode, mode)
 
 
-SIDES: tuple[Literal["a", "b"], ...] = ("a", "b")
 GROUPED: Mapping[Groups, Callable[[int], int]] = {
     "": lambda k: 0,
     "even_odd": lambda k: k % 2,

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from queries.building.weights import Weights, shift_of
 from queries.order.text import Outliner
 from queries.order.tree import Leaf, Node, compact, leaves_of, nodes_of
 
@@ -19,12 +20,15 @@ OPERANDS = 5  # branches of a step that get a nonzero leaf
 @dataclass(frozen=True)
 class Part:
     """A tree and the roles of its steps, numbered from the root, whose role is 0, towards the leaves. `count`: of
-    roles. `turns`: for each leaf, the number of the step in which it joins the root's chain."""
+    roles. `turns`: for each leaf, the number of the step in which it joins the root's chain. `weights`: of its leaves;
+    `scaled`: the steps, by their identity, in which all leaves count with one power of two that is not 1."""
 
     root: Node | Leaf
     roles: Roles
     count: int
     turns: Turns
+    weights: Weights = field(default_factory=dict)
+    scaled: frozenset[int] = frozenset()
 
     def steps(self, role: int) -> list[Node]:
         """The steps of a role."""
@@ -40,22 +44,27 @@ class Part:
         """The tree restricted to some leaves; None if it has none of them. A step left with one operand still rounds
         it; it is merged with that operand if this is a step of the same role."""
         roles: Roles = {}
+        scaled: set[int] = set()
         found: dict[int, Node | Leaf | None] = {}
         for node in nodes_of(self.root):
             given = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
             children = [child for child in given if isinstance(child, Node) or (child is not None and child in kept)]
             role, only = self.roles[id(node)], children[0] if len(children) == 1 else None
-            if isinstance(only, Node) and roles[id(only)] == role:
+            alike = isinstance(only, Node) and (id(only) in scaled) == (id(node) in self.scaled)
+            if isinstance(only, Node) and roles[id(only)] == role and alike:
                 found[id(node)] = only
             elif not children:
                 found[id(node)] = None
             else:
                 made = Node(node.kind, tuple(children))
                 found[id(node)], roles[id(made)] = made, role
+                scaled |= {id(made)} if id(node) in self.scaled else set()
         if not isinstance(self.root, Node):
             return self if self.root in kept else None
         root = found[id(self.root)]
-        return None if root is None else Part(root, roles, self.count, self.turns)
+        if root is None:
+            return None
+        return Part(root, roles, self.count, self.turns, self.weights, frozenset(scaled))
 
 
 def adders_of(part: Part) -> dict[Leaf, int]:
@@ -64,7 +73,13 @@ def adders_of(part: Part) -> dict[Leaf, int]:
     return {child: role for role, node in steps for child in node.children if not isinstance(child, Node)}
 
 
-def alike(root: Node | Leaf) -> Part:
+def _part(root: Node | Leaf, roles: Roles, count: int, weights: Weights | None) -> Part:
+    weights = weights or {}
+    scaled = {id(node) for node in nodes_of(root) if weights and shift_of(leaves_of(node), weights)}
+    return Part(root, roles, count, turns_of(root), weights, frozenset(scaled))
+
+
+def alike(root: Node | Leaf, weights: Weights | None = None) -> Part:
     """Steps at corresponding places of a repeated pattern have one role: steps of a chain whose added operands have the
     same shapes, and corresponding steps of branches of the same shape."""
     outliner, keys = Outliner(root), _Keys()
@@ -79,20 +94,20 @@ def alike(root: Node | Leaf) -> Part:
             waiting += [(child, (role, outliner.shape(child))) for child in added]
         if start is not branch:
             waiting.append((start, (key, "start")))
-    return Part(root, keys.roles, max(1, len(keys.known)), turns_of(root))
+    return _part(root, keys.roles, max(1, len(keys.known)), weights)
 
 
-def apart(root: Node | Leaf) -> Part:
+def apart(root: Node | Leaf, weights: Weights | None = None) -> Part:
     """Every step has a role of its own."""
     keys = _Keys()
     for number, node in enumerate(reversed(nodes_of(root))):
         keys.give(node, number)
-    return Part(root, keys.roles, max(1, len(keys.known)), turns_of(root))
+    return _part(root, keys.roles, max(1, len(keys.known)), weights)
 
 
-def uniform(root: Node | Leaf) -> Part:
+def uniform(root: Node | Leaf, weights: Weights | None = None) -> Part:
     """All steps have one role."""
-    return Part(root, {id(node): 0 for node in nodes_of(root)}, 1, turns_of(root))
+    return _part(root, {id(node): 0 for node in nodes_of(root)}, 1, weights)
 
 
 def turns_of(root: Node | Leaf) -> Turns:

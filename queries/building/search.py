@@ -83,12 +83,16 @@ class Search:
         """The unit of a candidate, as far as leaves that are not kept are zero."""
         return candidate.unit if candidate.choices is None else self.sketch.unit(candidate.choices, kept)
 
+    def needless(self, choices: Choices) -> bool:
+        """Whether simpler choices describe the same arithmetic."""
+        return needless(choices, self.asked, self.sketch.weights)
+
     def drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[Candidate]:
         """All combinations of the remaining candidates with a tier's choices, each arithmetic once."""
         seen: dict[Unit, Candidate] = {}
         for base in alive:
             for choices in tier(base):
-                if needless(choices, self.asked):
+                if self.needless(choices):
                     continue
                 try:
                     unit = self.sketch.unit(choices, kept)
@@ -100,7 +104,7 @@ class Search:
 
     def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[Candidate]:
         """The candidates that give every answer, once no input of the stage distinguishes them any more."""
-        choices: list[Choices] = [found for base in alive for found in tier(base) if not needless(found, self.asked)]
+        choices: list[Choices] = [found for base in alive for found in tier(base) if not self.needless(found)]
         for number, pool in enumerate(stage.pools):
             self.answers.in_time()
             candidates = self.drafted(choices, lambda given: [given], pool.kept)
@@ -125,7 +129,7 @@ class Search:
         """Those that stand some inputs, `most` at most, that tell one of them from the units that differ from it in one
         choice: what splits a tier need not tell it from what is right in another one."""
         [choices] = choices_of(alive[:1])
-        beside = self.drafted([choices], lambda given: neighbours(given, self.asked), pool.kept)
+        beside = self.drafted([choices], lambda given: neighbours(given, self.asked, self.sketch.weights), pool.kept)
         rows = pool.rows(CONFIRMED)
         results = self._counted(self._results([alive[0], *beside], rows, pool.kept), stage)
         usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.building.weights import ADDED, Weights
 from queries.order.tree import Leaf
 from queries.search.samples import Lanes, Table, pattern_of, sample_rows, tie_rows
 from smtmodel.formats import FORMATS, Format
@@ -28,10 +29,16 @@ Kind = Literal["middle", "heavy", "small", "large", "anything"]
 
 
 class Shapes:
-    """Rows of a, b and c for one signature, from a seed."""
+    """Rows of a, b and c for one signature, from a seed. `weights`: of terms, which are as large as in other
+    devices, and have the signs that they have there, after they are multiplied."""
 
-    def __init__(self, asked: Signature, seed: int = 1) -> None:
-        self.asked = asked
+    def __init__(self, asked: Signature, seed: int = 1, weights: Weights | None = None) -> None:
+        self.asked, self.weights = asked, weights or {}
+        shifts = [self.weights.get(k, ADDED)[1] for k in range(asked.length)]
+        own, its = max(shifts, key=shifts.count, default=0), self.weights.get("c", ADDED)[1]
+        self.shift, self.addend_shift = own, its  # of most products, and of c
+        self.products = asked.a.emin + asked.b.emin + own, asked.a.emax + asked.b.emax + own
+        self.addends = asked.c.emin + its, asked.c.emax + its
         self.random = np.random.default_rng(seed)
         self._seed = seed
 
@@ -39,7 +46,16 @@ class Shapes:
         """Rows of inputs of one kind."""
         make = {"middle": self.middle, "heavy": self.heavy, "small": self.small, "large": self.large,
                 "anything": self.anything}[kind]  # fmt: skip
-        return self._scaled(make(count), kind)
+        return self._scaled(self._turned(make(count)), kind)
+
+    def _turned(self, table: Table) -> Table:
+        """The rows with the signs of what is subtracted inverted."""
+        for leaf, (sign, _) in self.weights.items():
+            if sign < 0 and leaf == "c" and self.asked.addend:
+                table[:, 2 * self.asked.length] ^= np.uint64(self.asked.c.sign_bit)
+            elif sign < 0 and leaf != "c":
+                table[:, leaf] ^= np.uint64(self.asked.a.sign_bit)
+        return table
 
     def _scaled(self, table: Table, kind: Kind = "middle") -> Table:
         """The rows with scale factors where the unit has them: all one, near one, or any."""
@@ -64,13 +80,15 @@ class Shapes:
         self._seed += 1
         asked, length = self.asked, self.asked.length
         few = Signature(asked.a, asked.b, asked.c, asked.d, len(numbers), asked.addend)
-        given = Shapes(few, self._seed).rows(kind, count)
+        leaves_of_few: list[tuple[Leaf, Leaf]] = [*enumerate(numbers), ("c", "c")]
+        weights = {leaf: (1, self.weights.get(k, ADDED)[1]) for leaf, k in leaves_of_few}
+        given = Shapes(few, self._seed, weights).rows(kind, count)
         table = np.zeros((len(given), 2 * length + 1), dtype=np.uint64)
         table[:, numbers] = given[:, : len(numbers)]
         table[:, [length + k for k in numbers]] = given[:, len(numbers) : -1]
         if "c" in leaves:
             table[:, -1] = given[:, -1]
-        return self._scaled(table, kind)
+        return self._scaled(self._turned(table), kind)
 
     def middle(self, count: int) -> Table:
         """Normal numbers far from the ends of every range: terms below the largest by the distances at which bits are
@@ -86,7 +104,7 @@ class Shapes:
         chosen[places], chosen[self.asked.length + places], chosen[-1] = True, True, "c" in leaves
         table = self._mixed(count, max(1, len(places)), places if len(places) else None, bits, "c" in leaves)
         table[:, ~chosen] = 0
-        return self._scaled(self._few(table))
+        return self._scaled(self._turned(self._few(table)))
 
     def _few(self, table: Table) -> Table:
         """In some rows some of the numbers are zero."""
@@ -109,7 +127,7 @@ class Shapes:
             side[full] |= np.uint64(((1 << fmt.fraction) - 1) << fmt.padding)
             over = (side & np.uint64(~fmt.sign_bit & (1 << fmt.width) - 1)) > fmt.largest
             side[over] = side[over] & np.uint64(fmt.sign_bit) | np.uint64(fmt.largest)
-        c = self._numbers(asked.c, exponents[:, length], signs[:, length])
+        c = self._addends(exponents[:, length], signs[:, length])
         return self._plain(np.concatenate([a, b, c[:, None]], axis=1))
 
     def small(self, count: int) -> Table:
@@ -178,10 +196,14 @@ class Shapes:
         flat = pattern_of(fmt, signs.ravel(), exponents.ravel() + fmt.bias, fraction.ravel())
         return flat.reshape(shape)
 
+    def _addends(self, exponents: Lanes, signs: Lanes, bits: int | None = None) -> Table:
+        """Addends that count with these exponents."""
+        return self._numbers(self.asked.c, exponents - self.addend_shift, signs, bits)
+
     def _products(self, targets: Lanes, signs: Lanes, normal: bool, bits: int | None = None) -> tuple[Table, Table]:
-        """Factors whose exponents add up to a target, as far as their ranges allow; with `bits` one of that many
-        significant bits and a power of two."""
-        a, b = self.asked.a, self.asked.b
+        """Factors of products that count with these exponents, as far as their ranges allow; with `bits` one of that
+        many significant bits and a power of two."""
+        a, b, targets = self.asked.a, self.asked.b, targets - self.shift
         low = (0, 0) if normal else (a.fraction, b.fraction)
         left = targets // 2 + self.random.integers(-2, 3, targets.shape)
         left = np.clip(left, targets - b.emax, targets - b.emin + low[1])
@@ -199,8 +221,8 @@ class Shapes:
         """The exponents that so many terms have far from the ends of every range; where there is room, so large that no
         sum of them but zero lies below the smallest normal result."""
         asked = self.asked
-        low = max(asked.a.emin + asked.b.emin, asked.d.emin, asked.c.emin)
-        high = min(asked.a.emax + asked.b.emax, min(asked.d.emax, asked.c.emax) - terms.bit_length() - 3)
+        low = max(self.products[0], asked.d.emin, self.addends[0])
+        high = min(self.products[1], min(asked.d.emax, self.addends[1]) - terms.bit_length() - 3)
         low = min(low, high)
         places = min(asked.a.precision, bits or 64) + min(asked.b.precision, bits or 64)
         return max(low, min(low + places, high - asked.d.precision - 4)), high
@@ -222,7 +244,7 @@ class Shapes:
         result has, and those that a sum within loses."""
         asked = self.asked
         low, high = self._range(terms, bits)
-        least = max(asked.a.emin + asked.b.emin, asked.d.emin)
+        least = max(self.products[0], asked.d.emin)
         roomy = high - low > WIDE
         high = high if roomy or numbers > FEW[-1] else high + 2
         top = self.random.integers(0, TOP, (count, 1)) if roomy else high + self.random.integers(0, 3, (count, 1))
@@ -237,12 +259,12 @@ class Shapes:
         for place in (one, other):
             exponents[rows, place] = top[:, 0]
         a, b = self._products(exponents[:, :terms], signs[:, :terms], True, bits)
-        c = self._numbers(asked.c, exponents[:, terms], signs[:, terms], bits and 2 * bits)
+        c = self._addends(exponents[:, terms], signs[:, terms], bits and 2 * bits)
         with_c = np.maximum(one, other) == terms
         self._opposite(a, b, rows[~with_c], one[~with_c], other[~with_c])
         here, product = rows[with_c], np.minimum(one, other)[with_c]  # c and a product are powers of two
         a[here, product], b[here, product] = self._products(top[here, 0], signs[here, product], True, 1)
-        c[here] = self._numbers(asked.c, top[here, 0], signs[here, terms], 1)
+        c[here] = self._addends(top[here, 0], signs[here, terms], 1)
         return self._placed(a, b, c, places)
 
     def _tied(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
@@ -272,8 +294,8 @@ class Shapes:
             a[here], b[here] = left[here], right[here]
         if numbers == 2 and bits is None:
             self._a_little_less(a, b, exponents, number == 1)
-        c = self._numbers(asked.c, exponents[:, terms], signs[:, terms], 1)
-        c = np.where(number[:, terms] == 0, self._numbers(asked.c, top, signs[:, terms], own), c)
+        c = self._addends(exponents[:, terms], signs[:, terms], 1)
+        c = np.where(number[:, terms] == 0, self._addends(top, signs[:, terms], own), c)
         c[number[:, terms] < 0] = 0
         return self._placed(a, b, c, places)
 
@@ -305,11 +327,11 @@ class Shapes:
         if high - low < asked.d.precision + 10:  # products reach no farther, but c does
             away = self.random.integers(-asked.d.precision - 4, asked.d.precision + 5, count)
             away = np.where(self.random.random(count) < 0.5, away, 0)
-            ends = max(asked.c.emin, asked.d.emin), min(asked.c.emax, asked.d.emax) - 3
+            ends = max(self.addends[0], asked.d.emin), min(self.addends[1], asked.d.emax) - 3
             exponents[:, terms] = np.clip(exponents[:, terms] + away, *ends)
         signs = self._signs((count, terms + 1))
         a, b = self._products(exponents[:, :terms], signs[:, :terms], True, bits)
-        c = self._numbers(asked.c, exponents[:, terms], signs[:, terms], bits and 2 * bits)
+        c = self._addends(exponents[:, terms], signs[:, terms], bits and 2 * bits)
         if terms > 1:
             self._cancel(a, b, bits)
         c[self.random.random(count) < 0.3] = 0
@@ -327,8 +349,8 @@ class Shapes:
 
     def _cancel_addend(self, table: Table) -> None:
         """In some rows c is the negative of a product, and every other product is zero."""
-        asked, length = self.asked, self.asked.length
-        low, high = max(asked.a.emin + asked.b.emin, asked.c.emin), min(asked.a.emax + asked.b.emax, asked.c.emax)
+        length = self.asked.length
+        low, high = max(self.products[0], self.addends[0]), min(self.products[1], self.addends[1])
         rows = np.flatnonzero(self.random.random(len(table)) < MET)
         if low > high or not len(rows):
             return
@@ -337,7 +359,7 @@ class Shapes:
         a, b = self._products(exponents[:, None], signs[:, None], True, 1)
         table[rows, : 2 * length] = 0
         table[rows, places], table[rows, length + places] = a[:, 0], b[:, 0]
-        table[rows, 2 * length] = self._numbers(asked.c, exponents, 1 - signs, 1)
+        table[rows, 2 * length] = self._addends(exponents, 1 - signs, 1)
 
     def _two(self, count: int, terms: int) -> tuple[Lanes, Lanes]:
         """The places of two terms, in each of some rows."""
@@ -356,7 +378,7 @@ class Shapes:
         exponents = centre + self.random.integers(-spread, 4, (count, terms + 1))
         signs = self._signs((count, terms + 1))
         a, b = self._products(exponents[:, :terms], signs[:, :terms], normal=False)
-        c = self._numbers(asked.c, exponents[:, terms], signs[:, terms])
+        c = self._addends(exponents[:, terms], signs[:, terms])
         if terms > 1:
             self._cancel(a, b)
         c[self.random.random(count) < 0.4] = 0
@@ -375,7 +397,7 @@ class Shapes:
         count = int(here.sum())
         bits = self.random.integers(1, 1 << min(fmt.fraction, 20), count, dtype=np.uint64)
         side[here] = side[here] & np.uint64(fmt.sign_bit) | bits << np.uint64(fmt.padding)
-        exponents = targets[here] - fmt.emin + self.random.integers(0, 4, count)
+        exponents = targets[here] - self.shift - fmt.emin + self.random.integers(0, 4, count)
         signs = (beside[here] & np.uint64(its.sign_bit) > 0).astype(np.int64)
         beside[here] = self._numbers(its, np.clip(exponents, its.emin, its.emax), signs)
 
@@ -391,7 +413,8 @@ class Shapes:
         exponents = least - self.random.integers(1, asked.d.fraction + 6, (count, terms))
         signs = self._signs((count, terms))
         a, b = self._products(exponents, signs, normal=False)
-        c = pattern_of(asked.c, 1 - signs[:, 0], np.full(count, least + asked.c.bias), np.zeros(count, dtype=np.uint64))
+        exponent = np.full(count, least - self.addend_shift + asked.c.bias)
+        c = pattern_of(asked.c, 1 - signs[:, 0], exponent, np.zeros(count, dtype=np.uint64))
         if terms > 1:
             pair = self.random.random(count) < (0.5 if asked.addend else 1.0)
             whole = np.full((count, 1), least)

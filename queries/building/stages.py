@@ -115,7 +115,7 @@ class Stages:
 
     def _stages(self) -> list[Stage]:
         """The steps by role, from the last one down, then the choices that all steps share."""
-        kinds, asked = self.sketch.kinds, self.asked
+        kinds, asked, weights = self.sketch.kinds, self.asked, self.sketch.weights
         every_kind = sorted({kind for found in kinds for kind in found.values()})
         count, found = self.sketch.count, []
         if len(self.sketch.parts) > 1:
@@ -135,9 +135,9 @@ class Stages:
         small = [*self._pools("small"), *self._small_by_role()]
         return [
             *found,
-            Stage("the smallest numbers", rank + 2, tiny_tiers(asked), small, nonzero),
+            Stage("the smallest numbers", rank + 2, tiny_tiers(asked, weights), small, nonzero),
             Stage("zeros", rank + 2, zero_tiers(every_kind, asked), [self.pool("small")], finite),
-            Stage("overflow and specials", rank + 3, end_tiers(asked), *self._ends()),
+            Stage("overflow and specials", rank + 3, end_tiers(asked, weights), *self._ends()),
         ]  # fmt: skip
 
     def _ends(self) -> tuple[list[Pool], Counts]:

@@ -104,7 +104,7 @@ class Validation:
         if found.choices is None:
             yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(found.unit)))
             return
-        for number, choices in enumerate(neighbours(found.choices, self.asked)):
+        for number, choices in enumerate(neighbours(found.choices, self.asked, self.search.sketch.weights)):
             if choices != found.choices:
                 try:
                     yield Change(str(number), Model(BUILT, self.search.sketch.unit(choices, kept)))

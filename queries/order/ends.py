@@ -33,21 +33,13 @@ class Ends:
 
     def lines(self) -> list[str]:
         """What was found, in words, a line for each fact."""
-        lines = [f"starts from: {self.start}", *self._weighed()]
+        lines = [f"starts from: {self.start}", *sentences(self.weights, self.length)]
         if self.why:
             return [*lines, f"products: {self.why}"]
         if self.fused:
             lines.append(f"products fused into the addition: {compact(self.fused)}")
         if self.rounded:
             lines.append(f"products rounded before they are added, or added to +0 first: {compact(self.rounded)}")
-        return lines
-
-    def _weighed(self) -> list[str]:
-        """What is subtracted, and what is scaled."""
-        lines = [f"it subtracts {named(places, self.length)}"] if (places := negative(self.weights)) else []
-        for shift in sorted({shift for _, shift in self.weights.values()} - {0}):
-            scaled = frozenset(leaf for leaf, (_, own) in self.weights.items() if own == shift)
-            lines.append(f"it multiplies {named(scaled, self.length)} by 2^{shift}")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -64,9 +56,14 @@ class Ends:
         return found | ({"products_not_told": self.why} if self.why else {})
 
 
-def negative(weights: Mapping[Leaf, Power]) -> frozenset[Leaf]:
-    """The terms that are subtracted."""
-    return frozenset(leaf for leaf, (sign, _) in weights.items() if sign < 0)
+def sentences(weights: Mapping[Leaf, Power], length: int) -> list[str]:
+    """What is subtracted, and what is multiplied, in words, a line for each fact; of a sum of so many products."""
+    negative = frozenset(leaf for leaf, (sign, _) in weights.items() if sign < 0)
+    lines = [f"it subtracts {named(negative, length)}"] if negative else []
+    for shift in sorted({shift for _, shift in weights.values()} - {0}):
+        scaled = frozenset(leaf for leaf, (_, own) in weights.items() if own == shift)
+        lines.append(f"it multiplies {named(scaled, length)} by 2^{shift}")
+    return lines
 
 
 def named(places: frozenset[int | str], length: int) -> str:

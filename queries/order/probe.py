@@ -107,6 +107,18 @@ def shares(total: int, ranges: list[tuple[int, int]]) -> list[int]:
     return found
 
 
+def weights_of(alone: Mapping[Leaf, Fraction | None]) -> dict[Leaf, Power]:
+    """The signed powers of two with which terms count, from the results where one term alone is 1; none where all are
+    added as they are. A term whose result is no power of two has no weight."""
+    found: dict[Leaf, Power] = {}
+    for leaf, value in alone.items():
+        size = abs(value) if value else Fraction(1)
+        shift = size.numerator.bit_length() - size.denominator.bit_length()
+        if value and size == Fraction(2) ** shift:
+            found[leaf] = (1 if value > 0 else -1, shift)
+    return found if any(weight != (1, 0) for weight in found.values()) else {}
+
+
 class Probe:
     """Asks one device, many vectors at a time. `width` products share a leaf, the first of them standing for all: 1, or
     a scale block. `again` asks questions again (by default none). `addend`: whether c is a leaf.
@@ -129,7 +141,7 @@ class Probe:
         self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
         self._variant = VARIANTS[0]
         self._beside: Beside | None = None
-        self.weights: dict[Leaf, Power] = {}  # of terms that a device does not add as they are
+        self.weights: Mapping[Leaf, Power] = {}  # of terms that a device does not add as they are
         self._weighed = self._otherwise = self._within = False
         self.tight = False  # the unit is the largest one that every step hides
         self.traced: set[Pair] = set()  # the masks that left a trace, beside which larger units were counted
@@ -182,6 +194,10 @@ class Probe:
         low, high = max(given[True][0], within.emin - within.fraction), min(given[True][1], within.emax)
         if high < mask and high - low >= self.needed:
             yield Span(high, low), True
+        if (most := max((abs(shift) for _, shift in self.weights.values()), default=0)) > 0:
+            for normal, (low, high) in given.items():  # sums may be kept before they are multiplied
+                if high - low - 2 * most >= self.needed:
+                    yield Span(high - most, low + most), normal
 
     def widest(self) -> int:
         """The places between the largest and the smallest power of two."""
@@ -367,14 +383,7 @@ class Probe:
         there are any such."""
         self._weighed, self.normal = True, True
         values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at {leaf} alone") for leaf in self.leaves])
-        weights: dict[Leaf, Power] = {}
-        for leaf, value in zip(self.leaves, values, strict=True):
-            size = abs(value) if value else Fraction(1)
-            shift = size.numerator.bit_length() - size.denominator.bit_length()
-            if value and size == Fraction(2) ** shift:
-                weights[leaf] = (1 if value > 0 else -1, shift)
-        if any(weight != (1, 0) for weight in weights.values()):
-            self.weights = weights
+        self.weights = weights_of(dict(zip(self.leaves, values, strict=True)))
         return bool(self.weights)
 
     def _unread(self) -> str:

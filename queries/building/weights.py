@@ -1,0 +1,78 @@
+"""Terms that count with a factor: the sign and the exponent of the power of two by which a device multiplies them.
+
+A unit adds products. To subtract a[k] * b[k] it adds the product of -1 * a[k], which is exact, and b[k]; to subtract c
+it adds -1 * c. Powers of two are scale factors of a term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+
+from queries.compare.steady import AskDevice
+from queries.order.beside import Power
+from queries.order.probe import power_pattern, weights_of
+from queries.order.tree import Leaf
+from smtmodel.display import exact_value
+from smtmodel.formats import FORMATS, Format
+from smtmodel.nodes import Literal, Node, Product, Round, Scale
+from smtmodel.nodes.round import Rounding
+from smtmodel.operands import Operands
+from smtmodel.signature import Signature
+from smtmodel.vectors import Vector
+
+Weights = Mapping[Leaf, Power]  # of the terms that are not added as they are, and perhaps of others
+ADDED: Power = (1, 0)
+FACTORS = FORMATS["ue8m0"]  # the format of powers of two
+
+
+def weighed(ask: AskDevice, asked: Signature) -> Weights:
+    """The weights of a device's terms, from its results where the value of one term is 1 and every other is zero: a
+    question for each. None for a device with scale factors."""
+    if asked.scale is not None:
+        return {}
+    leaves: list[Leaf] = list(range(asked.length))
+    leaves += ["c"] if asked.addend else []
+    found = ask([Vector(asked, _alone(leaf, asked), id=f"1 at {leaf}") for leaf in leaves])
+    values = [None if d is None else _finite(d, asked.d) for d in found]
+    return weights_of(dict(zip(leaves, values, strict=True)))
+
+
+def _finite(pattern: int, fmt: Format) -> Fraction | None:
+    value = exact_value(pattern, fmt)
+    return value if isinstance(value, Fraction) else None
+
+
+def _alone(leaf: Leaf, asked: Signature) -> Operands[int]:
+    one = [power_pattern(fmt, 1, 0) for fmt in (asked.a, asked.b, asked.c)]
+    a, b = (tuple(x if k == leaf else 0 for k in range(asked.length)) for x in one[:2])
+    return Operands(a, b, one[2] if leaf == "c" else 0)
+
+
+def shift_of(leaves: Sequence[Leaf], weights: Weights) -> int | None:
+    """The exponent of the power of two with which all of some terms count; None where they differ."""
+    found = {weights.get(leaf, ADDED)[1] for leaf in leaves}
+    return found.pop() if len(found) == 1 else None
+
+
+def opposite(number: Node, fmt: Format) -> Node:
+    """A number of a format with its sign changed."""
+    inner = number.term if isinstance(number, Round) and number.rounding == Rounding(fmt) else None
+    if isinstance(inner, Product) and inner.left == _minus_one(fmt):
+        return inner.right
+    return Round(Product(_minus_one(fmt), number), Rounding(fmt))
+
+
+def _minus_one(fmt: Format) -> Literal:
+    return Literal(power_pattern(fmt, -1, 0), fmt)
+
+
+def shifted(term: Node, places: int) -> Node:
+    """A term times 2^places."""
+    if not places:
+        return term
+    return Scale(term, power_of_two(places), power_of_two(0))
+
+
+def power_of_two(exponent: int) -> Literal:
+    return Literal(power_pattern(FACTORS, 1, exponent), FACTORS)
