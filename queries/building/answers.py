@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,14 @@ TOGETHER = 256  # units that are evaluated at a time
 
 @dataclass(frozen=True)
 class Answered:
-    """Questions and their answers. `rank`: they tell about stages from that on."""
+    """Questions and their answers. `rank`: they tell about stages from that on. `number`: of these questions, even if
+    their rank is changed."""
 
     rows: Table
     answers: Patterns
     rank: int
     kept: Kept = None
+    number: int = field(default_factory=count().__next__)
 
 
 class Answers:

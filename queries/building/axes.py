@@ -282,8 +282,7 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
     starts: Sequence[Start] = STARTS if "binary" in kinds else STARTS[:1]
 
     def known(choices: Choices) -> Iterator[Choices]:
-        hows: list[How | None] = [None, *dict.fromkeys(step.how for step in choices.steps)]
-        for start, how in product(starts, hows):
+        for start, how in product(starts, of_products(choices)):
             yield replace(choices, start=start, products=how)
 
     def other(choices: Choices) -> Iterator[Choices]:
@@ -298,8 +297,7 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
                 yield replace(tried, unrounded=few)
 
     def swapped(choices: Choices) -> Iterator[Choices]:
-        hows: list[How | None] = [None, *dict.fromkeys(step.how for step in choices.steps)]
-        for start, how in product(SWAPPED if "binary" in kinds else (), hows):
+        for start, how in product(SWAPPED if "binary" in kinds else (), of_products(choices)):
             yield replace(choices, start=start, products=how)
 
     def normalised(choices: Choices) -> Iterator[Choices]:
@@ -325,6 +323,12 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
     narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
     first = [known, *([swapped] if "binary" in kinds else [])]
     return [*first, *([in_some] if len(adding) > 1 else []), other, normalised, shortened, *narrow, read_apart]
+
+
+def of_products(choices: Choices) -> list[How | None]:
+    """How products are likely to be rounded: not, or as sums are."""
+    found = [how for step in choices.steps for how in (step.how, step.leaves) if how is not None]
+    return [None, *dict.fromkeys(found)]
 
 
 def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
@@ -537,7 +541,7 @@ def neighbours(choices: Choices, asked: Signature, weights: Weights) -> Iterator
     yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
     for start in (*STARTS, *SWAPPED):
         yield replace(choices, start=start)
-    for how in [None, *dict.fromkeys(step.how for step in choices.steps)]:
+    for how in of_products(choices):
         yield replace(choices, products=how)
     for role in range(len(choices.steps)) if choices.products is not None else ():
         yield replace(choices, unrounded=choices.unrounded ^ {role})

@@ -14,7 +14,7 @@ from queries.building.axes import MODES, Tier, all_tiny, format_of, needless, ne
 from queries.building.candidates import Candidate, choices_of
 from queries.building.draft import Choices
 from queries.building.mending import in_mode
-from queries.building.stages import Pool, Stage, Stages, ordinary
+from queries.building.stages import Counts, Pool, Stage, Stages, ordinary
 from queries.search.samples import Table
 from smtmodel.batch import Patterns
 from smtmodel.errors import ParameterError
@@ -46,6 +46,7 @@ class Search:
         self.noted: dict[Unit, Choices | None] = dict.fromkeys(before.noted) if before else {}
         self.farthest: tuple[int, str] = before.farthest if before else (-1, "")
         self.ended: tuple[int, Sequence[Choices]] | None = before.ended if before else None
+        self._agreed: dict[tuple[Choices | Unit, Kept, Counts], set[int]] = {}  # the numbers of questions
 
     @property
     def at_a_step(self) -> bool:
@@ -211,7 +212,12 @@ class Search:
         if self.strict and stage is self.stages.all[-6]:
             rank = self.stages.all[-4].rank
         for kept in dict.fromkeys(asked.kept for asked in self.answers.bank):
-            some = [asked for asked in self.answers.bank if asked.kept == kept and asked.rank <= rank]
+            known = [self._known(candidate, kept, stage) for candidate in alive]
+            some = [
+                asked
+                for asked in self.answers.bank
+                if asked.kept == kept and asked.rank <= rank and any(asked.number not in numbers for numbers in known)
+            ]
             if not some:
                 continue
             answers, rows = np.concatenate([x.answers for x in some]), np.concatenate([x.rows for x in some])
@@ -229,7 +235,13 @@ class Search:
                 if not fitting:
                     self.note(alive[int(agreed.sum(axis=1).argmax())])
                 alive = fitting
+            for candidate in alive:
+                self._known(candidate, kept, stage).update(asked.number for asked in some)
         return alive
+
+    def _known(self, candidate: Candidate, kept: Kept, stage: Stage) -> set[int]:
+        """The questions about some leaves whose answers a candidate is known to give."""
+        return self._agreed.setdefault((candidate.choices or candidate.unit, kept, stage.counts), set())
 
     def _results(self, candidates: Sequence[Candidate], table: Table, kept: Kept) -> Patterns:
         """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""

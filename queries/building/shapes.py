@@ -16,7 +16,8 @@ from smtmodel.operands import layout_of
 from smtmodel.signature import Signature
 
 WIDE = 60  # exponents of a range that has room
-TOP = FORMATS["f16"].emax - 4  # the exponent of large terms, so that sums may be kept in f16
+INNER = FORMATS["f16"]  # in which sums may be kept, whatever the result's format
+TOP = INNER.emax - 4  # the exponent of large terms, so that sums may be kept in f16
 DEEP = 64  # places between terms of sums that may be kept to more bits than the result
 HIDDEN = 0.2  # of the rows, in which what two large terms of opposite signs leave of the others is all that is seen
 TIED = 0.15  # in which a sum lies about half way between two results, and shows whether it was rounded before
@@ -30,15 +31,18 @@ Kind = Literal["middle", "heavy", "small", "large", "anything"]
 
 class Shapes:
     """Rows of a, b and c for one signature, from a seed. `weights`: of terms, which are as large as in other
-    devices, and have the signs that they have there, after they are multiplied."""
+    devices, and have the signs that they have there, after they are multiplied. `narrow`: products within f16's range,
+    in which the steps below may keep them."""
 
-    def __init__(self, asked: Signature, seed: int = 1, weights: Weights | None = None) -> None:
+    def __init__(self, asked: Signature, seed: int = 1, weights: Weights | None = None, narrow: bool = False) -> None:
         self.asked, self.weights = asked, weights or {}
         shifts = [self.weights.get(k, ADDED)[1] for k in range(asked.length)]
         own, its = max(shifts, key=shifts.count, default=0), self.weights.get("c", ADDED)[1]
         self.shift, self.addend_shift = own, its  # of most products, and of c
         self.products = asked.a.emin + asked.b.emin + own, asked.a.emax + asked.b.emax + own
         self.addends = asked.c.emin + its, asked.c.emax + its
+        if narrow:
+            self.products = max(self.products[0], INNER.emin), min(self.products[1], TOP - 1)
         self.random = np.random.default_rng(seed)
         self._seed = seed
 
@@ -203,7 +207,8 @@ class Shapes:
     def _products(self, targets: Lanes, signs: Lanes, normal: bool, bits: int | None = None) -> tuple[Table, Table]:
         """Factors of products that count with these exponents, as far as their ranges allow; with `bits` one of that
         many significant bits and a power of two."""
-        a, b, targets = self.asked.a, self.asked.b, targets - self.shift
+        a, b = self.asked.a, self.asked.b
+        targets = (np.clip(targets, *self.products) if normal else targets) - self.shift
         low = (0, 0) if normal else (a.fraction, b.fraction)
         left = targets // 2 + self.random.integers(-2, 3, targets.shape)
         left = np.clip(left, targets - b.emax, targets - b.emin + low[1])

@@ -22,7 +22,7 @@ from queries.building.axes import (
 )
 from queries.building.candidates import Sketch
 from queries.building.roles import adders_of, placements, words_of
-from queries.building.shapes import Kind, Shapes
+from queries.building.shapes import INNER, Kind, Shapes
 from queries.order.tree import Leaf, leaves_of
 from queries.search.samples import Table
 from smtmodel.batch import Patterns
@@ -99,6 +99,7 @@ class Stages:
     def __init__(self, sketch: Sketch, shapes: Shapes, chance: random.Random, quick: bool = False) -> None:
         self.sketch, self.shapes, self.chance, self.quick = sketch, shapes, chance, quick
         self.asked = sketch.asked
+        self.narrow = Shapes(self.asked, 1, shapes.weights, narrow=True)
         self.long, self.few = self.asked.length > LONG, self.asked.length > WHOLE
         self.all = self._stages()
 
@@ -151,23 +152,26 @@ class Stages:
         tiers = tiers[:LIKELY] if self.quick else tiers
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
         if kind != "fused":
-            return [Stage(name, rank, tiers, self._sums(places), ordinary)]
+            return [Stage(name, rank, tiers, self._sums(places, role), ordinary)]
         alone = list(dict.fromkeys(frozenset(self._alone(place, role)) for place in places))
         alone = [place for place in alone if len(place) > 1]
         if not alone or set(alone) == set(places):
-            return [Stage(name, rank, tiers, self._sums(places), ordinary)]
-        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone), ordinary)
-        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places), ordinary)
-        return [Stage(name, rank + 1, tiers, self._sums(places), ordinary, (products, joins))]
+            return [Stage(name, rank, tiers, self._sums(places, role), ordinary)]
+        products = Stage(f"{name}, its products", rank, tiers, self._sums(alone, role), ordinary)
+        joins = Stage(f"{name}, what joins", rank + 1, late_tiers(role), self._sums(places, role), ordinary)
+        return [Stage(name, rank + 1, tiers, self._sums(places, role), ordinary, (products, joins))]
 
     def _alone(self, place: frozenset[Leaf], role: int) -> Iterator[Leaf]:
         """The leaves that are products of a step of this role itself."""
         own = {child for node in self.sketch.parts[0].steps(role) for child in node.children if isinstance(child, int)}
         return (leaf for leaf in place if leaf in own)
 
-    def _sums(self, places: Sequence[frozenset[Leaf]]) -> list[Pool]:
+    def _sums(self, places: Sequence[frozenset[Leaf]], role: int) -> list[Pool]:
+        below = role + 1 < self.sketch.count and max(self.asked.a.emax, self.asked.b.emax) <= INNER.emax
+        shapes = self.narrow if below else self.shapes
+
         def rows(place: frozenset[Leaf], bits: int) -> Callable[[int], Table]:
-            return lambda count: self.shapes.sums(count, place, bits)
+            return lambda count: shapes.sums(count, place, bits)
 
         return [Pool(place, rows(place, max(1, min(SHORT, self.asked.d.precision // 2)))) for place in places]
 

@@ -179,13 +179,15 @@ class Outliner:
         return self._label(leaves)
 
     def steps(self, branch: Node) -> tuple[Node | Leaf, list[Step]]:
-        """The largest sum in each step is the sum so far."""
+        """The largest sum in each step is the sum so far; a smaller one where the others look as what is added next."""
         steps: list[Step] = []
         current: Node | Leaf = branch
         while isinstance(current, Node):
-            running = max(current.children, key=partial(self._rank, steps[-1][1][0] if steps else None))
-            rest = tuple(child for child in current.children if child is not running)
-            again = bool(steps) and self._alike(steps[-1], (current, rest))
+            given = sorted(current.children, key=partial(self._rank, steps[-1][1][0] if steps else None), reverse=True)
+            others = [tuple(child for child in current.children if child is not one) for one in given]
+            alike = [bool(steps) and self._alike(steps[-1], (current, rest)) for rest in others]
+            place = alike.index(True) if True in alike else 0
+            running, rest, again = given[place], others[place], alike[place]
             if isinstance(running, Node) and self.shape(running) in map(self.shape, rest) and not again:
                 break  # equal halves, not a chain
             if not isinstance(running, Node) and running != "c" and not (again and len(rest) == 1):
