@@ -524,29 +524,37 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
 
 def neighbours(choices: Choices, asked: Signature, weights: Weights) -> Iterator[Choices]:
     """The choices with one of them changed: what vectors of validation must refute."""
-    for role, step in enumerate(choices.steps):
-        for other in (*_other_steps(step, asked), *(_other_leaving(step, asked) if role else ())):
-            yield with_step(choices, role, other)
+    yield from ordinary_neighbours(choices, asked)
     for zeros in floors(choices, asked.d):
         yield with_floor(choices, zeros)
     for place, own in choices.hows().items():
-        for changed in _other_hows(own, asked):
+        for changed in _other_ends(own, asked):
             yield choices.with_hows({place: changed})
     yield from multiplying(choices, weights)
     yield replace(choices, positive_zeros=not choices.positive_zeros)
-    for counts in NORMALISED:
-        yield replace(choices, normalised=counts)
     for given in ZEROS:
         yield replace(choices, zeros=given)
     yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
+    for reads in READS:
+        yield read_as(choices, reads)
+
+
+def ordinary_neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
+    """Those of them that ordinary numbers tell from these choices."""
+    for role, step in enumerate(choices.steps):
+        for other in (*_other_steps(step, asked), *(_other_leaving(step, asked) if role else ())):
+            yield with_step(choices, role, other)
+    for place, own in choices.hows().items():
+        for mode in MODES:
+            yield choices.with_hows({place: replace(own, mode=mode)})
+    for counts in NORMALISED:
+        yield replace(choices, normalised=counts)
     for start in (*STARTS, *SWAPPED):
         yield replace(choices, start=start)
     for how in of_products(choices):
         yield replace(choices, products=how)
     for role in range(len(choices.steps)) if choices.products is not None else ():
         yield replace(choices, unrounded=choices.unrounded ^ {role})
-    for reads in READS:
-        yield read_as(choices, reads)
     for read in _other_readings(choices.read_a):
         yield replace(choices, read_a=read)
     for read in _other_readings(choices.read_b):
@@ -607,9 +615,7 @@ def _other_leaving(step: Step, asked: Signature) -> Iterator[Step]:
             yield replace(step, how=replace(step.how, format=wide), leaves=step.how)
 
 
-def _other_hows(how: How, asked: Signature) -> Iterator[How]:
-    for mode in MODES:
-        yield replace(how, mode=mode)
+def _other_ends(how: How, asked: Signature) -> Iterator[How]:
     for kind, unbounded in TINIES:
         yield tiny(how, kind, unbounded, asked)
     for sign in SIGNS:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.building.answers import Answers, Kept
-from queries.building.axes import MODES, Tier, all_tiny, format_of, needless, neighbours
+from queries.building.axes import MODES, Tier, all_tiny, format_of, needless, ordinary_neighbours
 from queries.building.candidates import Candidate, choices_of
 from queries.building.draft import Choices
 from queries.building.mending import in_mode
@@ -130,7 +130,7 @@ class Search:
         """Those that stand some inputs, `most` at most, that tell one of them from the units that differ from it in one
         choice: what splits a tier need not tell it from what is right in another one."""
         [choices] = choices_of(alive[:1])
-        beside = self.drafted([choices], lambda given: neighbours(given, self.asked, self.sketch.weights), pool.kept)
+        beside = self.drafted([choices], lambda given: ordinary_neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)
         results = self._counted(self._results([alive[0], *beside], rows, pool.kept), stage)
         usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))
