@@ -123,6 +123,12 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         for name, mode, bits in product(own(choices), MODES, every_f):
             yield with_step(choices, role, Step(How(mode, name), bits))
 
+    def cut_short(choices: Choices) -> Iterator[Choices]:
+        """The smaller term is cut a few bits below the last place of the larger one, without a sticky bit."""
+        for name, mode, more in product(own(choices), MODES, (-1, 0, *GUARDS)):
+            precision = FORMATS[name].precision if name else asked.d.precision
+            yield with_step(choices, role, Step(How(mode, name), precision + more))
+
     def unrounded(choices: Choices) -> Iterator[Choices]:
         for align, bits in product(MODES if role else (), every_f):
             yield with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False))
@@ -198,7 +204,8 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             grouped,
             aligned_elsewhere,
         ]
-    exact: list[Tier] = [decided, rounded, leaving_nearest, elsewhere, leaving, guarded, shortened, stored]
+    short = [cut_short] if kind == "binary" else []
+    exact: list[Tier] = [decided, rounded, leaving_nearest, elsewhere, *short, leaving, guarded, shortened, stored]
     return exact if kind == "exact" else [*exact, lengthened, fused, aligned, unrounded]
 
 
@@ -301,8 +308,9 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
             yield replace(choices, start=start, products=how)
 
     def normalised(choices: Choices) -> Iterator[Choices]:
-        for start in starts:
-            yield replace(choices, start=start, normalised="products")
+        """Products alone, and all terms, which only subnormal ones tell apart."""
+        for start, counts in product(starts, NORMALISED[1:] if choices.fuses else NORMALISED[1:2]):
+            yield replace(choices, start=start, normalised=counts)
 
     def shortened(choices: Choices) -> Iterator[Choices]:
         for bits, mode, start in product(range(2, asked.a.precision + asked.b.precision), MODES, starts[:1]):
@@ -322,7 +330,7 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
 
     narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
     first = [known, *([swapped] if "binary" in kinds else [])]
-    return [*first, *([in_some] if len(adding) > 1 else []), other, normalised, shortened, *narrow, read_apart]
+    return [*first, *([in_some] if len(adding) > 1 else []), normalised, other, shortened, *narrow, read_apart]
 
 
 def of_products(choices: Choices) -> list[How | None]:
@@ -387,7 +395,7 @@ def with_negated(choices: Choices, roles: Set[int]) -> Choices:
 
 def floors(choices: Choices, d: Format) -> Sequence[int | None]:
     """The exponents of zero terms that are tried."""
-    if all(step.fraction_bits is None for step in choices.steps):
+    if not choices.fuses:
         return (None,)
     found = [None, *range(d.emin - 18, d.emin + 1)]
     return [*found, *range(-139, -126)] if d.emin > -100 else found
@@ -434,16 +442,11 @@ def tiny_tiers(asked: Signature, weights: Weights) -> list[Tier]:
         for mode in MODES:
             yield from alike(replace(choices, products=How(mode)), READS[:3])
 
-    def counted(choices: Choices) -> Iterator[Choices]:
-        """The addend and sums so far count in alignments as normalised numbers, as products do."""
-        if any(step.fraction_bits is not None for step in choices.steps):
-            yield from alike(replace(choices, normalised="all"), READS[:3])
-
     def every(choices: Choices) -> Iterator[Choices]:
         for zeros, tried in product(floors(choices, asked.d), list(alike(choices, READS))):
             yield with_floor(tried, zeros)
 
-    first = [lambda choices: alike(choices, READS[:3]), floored, counted, tiny_products]
+    first = [lambda choices: alike(choices, READS[:3]), floored, tiny_products]
     return [*first, lambda choices: alike(choices, READS), apart, every]
 
 

@@ -188,6 +188,11 @@ class Choices:
         return replace(self, steps=steps, products=products, addend=addend, convert=convert, store=store)
 
     @property
+    def fuses(self) -> bool:
+        """Whether any step aligns its terms."""
+        return any(step.fraction_bits is not None for step in self.steps)
+
+    @property
     def last(self) -> Place:
         """Where the result is rounded."""
         return 0 if self.convert is None else "convert"
@@ -422,13 +427,13 @@ class _Draft:
         totals = [self.fused(does, tuple(self.products(part, loop, level))) for part in parts]
         joining = does.align if late is None else late.align
         if late is None:
-            return FusedSum((*totals, *self.counted(others)), bits, joining, does.sticky, None, does.zeros)
+            return FusedSum((*totals, *self.counted(others, does)), bits, joining, does.sticky, None, does.zeros)
         total = totals[0] if len(totals) == 1 else FusedSum(tuple(totals), bits, joining, False, None, does.zeros)
         if not others:
             return total
         keeps = (late.sum_bits, *(late.addend_bits for _ in others))
         reach = () if late.reach is None else (None, *(late.reach for _ in others))
-        found: Node = FusedSum((total, *self.counted(others)), keeps, late.align, zeros=does.zeros, reach=reach)
+        found: Node = FusedSum((total, *self.counted(others, does)), keeps, late.align, zeros=does.zeros, reach=reach)
         return found if late.cut is None else Cut(found, late.cut, late.align, self._format(does.how).emin)
 
     def products(self, leaves: Sequence[int], loop: Loop, level: int) -> list[Node]:
@@ -518,13 +523,25 @@ class _Draft:
 
     def fused(self, does: Step, terms: Sequence[Node]) -> Node:
         assert does.fraction_bits is not None
-        return FusedSum(self.counted(terms), does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros)
+        return FusedSum(
+            self.counted(terms, does), does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros
+        )
 
-    def counted(self, terms: Iterable[Node]) -> tuple[Node, ...]:
-        """Terms of an alignment; numbers as normalised products with 1 where they count with their leading bits."""
+    def counted(self, terms: Iterable[Node], does: Step) -> tuple[Node, ...]:
+        """Terms of an alignment; numbers as normalised products with 1 where they count with their leading bits. Raises
+        ParameterError for sums so far that start from c in another format."""
         if self.choices.normalised != "all":
             return tuple(terms)
-        return tuple(Product(term, power_of_two(0), True) if _counts(term) else term for term in terms)
+        return tuple(self._normalised(term, does) for term in terms)
+
+    def _normalised(self, term: Node, does: Step) -> Node:
+        if isinstance(term, Running):
+            if (fmt := self._format(does.how)) != self.drafter.asked.c:
+                raise ParameterError("normalised", "a sum so far may be a number of two formats")
+            term = Round(term, Rounding(fmt))  # as it is, which makes it a factor
+        if isinstance(term, Constant) or not term.is_number:
+            return term
+        return Product(term, power_of_two(0), True)
 
     def made(self, term: Node, how: How) -> Node:
         """A term rounded to a format."""
@@ -535,10 +552,6 @@ class _Draft:
 
     def _format(self, how: How) -> Format:
         return FORMATS[how.format] if how.format else self.drafter.asked.d
-
-
-def _counts(term: Node) -> bool:
-    return term.is_number and not isinstance(term, Constant)
 
 
 class _Shifted(_Draft):
