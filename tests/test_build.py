@@ -466,9 +466,9 @@ def test_likely_orders_have_every_leaf_once() -> None:
 
 def test_choices_that_say_the_same_are_left_out() -> None:
     asked = parse_signature("f16,f16,f32,f32", 4)
-    assert needless(Choices(products=How()), asked)  # products of f16 fit f32
-    assert not needless(Choices(products=How()), parse_signature("f32,f32,f32,f32", 4))
-    assert needless(Choices(steps=(Step(How(overflow="infinity")),)), asked)
+    assert needless(Choices(products=How()), asked, {})  # products of f16 fit f32
+    assert not needless(Choices(products=How()), parse_signature("f32,f32,f32,f32", 4), {})
+    assert needless(Choices(steps=(Step(How(overflow="infinity")),)), asked, {})
 
 
 def test_orders_of_few_terms() -> None:

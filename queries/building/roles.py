@@ -7,7 +7,7 @@ import random
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from queries.building.weights import Weights, shift_of
+from queries.building.weights import ADDED, Weights, shift_of
 from queries.order.text import Outliner
 from queries.order.tree import Leaf, Node, compact, leaves_of, nodes_of
 
@@ -81,7 +81,7 @@ def _part(root: Node | Leaf, roles: Roles, count: int, weights: Weights | None) 
 
 def alike(root: Node | Leaf, weights: Weights | None = None) -> Part:
     """Steps at corresponding places of a repeated pattern have one role: steps of a chain whose added operands have the
-    same shapes, and corresponding steps of branches of the same shape."""
+    same shapes and weights, and corresponding steps of branches of the same shape."""
     outliner, keys = Outliner(root), _Keys()
     waiting: list[tuple[Node | Leaf, Hashable]] = [(root, ())]
     while waiting:
@@ -90,7 +90,8 @@ def alike(root: Node | Leaf, weights: Weights | None = None) -> Part:
             continue
         start, steps = outliner.steps(branch)
         for node, added in reversed(steps or [(branch, branch.children)]):
-            role = keys.give(node, (key, node.kind, tuple(sorted(map(outliner.shape, added)))))
+            weighs = [weights.get(leaf, ADDED) for branch in added for leaf in leaves_of(branch)] if weights else []
+            role = keys.give(node, (key, node.kind, tuple(sorted(map(outliner.shape, added))), tuple(weighs)))
             waiting += [(child, (role, outliner.shape(child))) for child in added]
         if start is not branch:
             waiting.append((start, (key, "start")))
