@@ -30,7 +30,7 @@ from queries.building.outcome import Built
 from queries.building.roles import Part, alike, apart, uniform
 from queries.building.search import POOL, Search
 from queries.building.shapes import Shapes
-from queries.building.stages import KINDS, Stage, Stages, every
+from queries.building.stages import KINDS, Stage, Stages, every, nonzero, ordinary
 from queries.building.validation import Validation
 from queries.building.weights import Weights
 from queries.order.probe import AskAll
@@ -244,14 +244,27 @@ class Builder:
         wrong = [self.answers.wrong(unit) for unit, _ in near]
         if min(wrong) > NEAR * sum(len(asked.rows) for asked in (*self.answers.bank, *self.answers.validated)):
             return []
-        base = near[int(np.argmin(wrong))][1]
-        for stage in self.search.stages.all:
+        unit, base = near[int(np.argmin(wrong))]
+        stages = self.search.stages.all
+        if not self._ordinary_wrong(unit):
+            stages = [*stages[-3:], *stages[:-3]]
+        for stage in stages:
             tiers = stage.tiers if stage in self.search.stages.all[-3:] else [self._ended(tier) for tier in stage.tiers]
             last = self.search.stages.everything.rank
             whole = replace(stage, name=f"{stage.name}, again", rank=last, tiers=tiers, counts=every, otherwise=())
             if found := self.search.through([base], whole):
                 return self.search.drafted(choices_of(found), lambda given: [given], None)
         return []
+
+    def _ordinary_wrong(self, unit: Unit) -> bool:
+        """Whether a unit gives another number than the device where one of the two is normal."""
+        d, model = self.asked.d, Model(BUILT, unit)
+        for part in (*self.answers.bank, *self.answers.validated):
+            found = evaluate_models([model], part.rows)[0]
+            normal = [ordinary(x, d) & nonzero(x, d) for x in (found, part.answers)]
+            if (self.answers.differences(model, [part]) & (normal[0] | normal[1])).any():
+                return True
+        return False
 
     def _ended(self, tier: Tier) -> Tier:
         """A tier of choices whose treatment of overflow and tiny results is unchanged."""
