@@ -29,6 +29,7 @@ PROOFS = 40.0  # seconds for the proofs that candidates are equal
 COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
 BESIDE = 0.3  # of the time that is left, for rows of every role that tell a unit from those beside it
 COVERING = 12.0  # seconds for those that reach conditions
+SHARE = 0.25  # of the time that is left, that these take at most
 COMPARED = 60  # units that proofs are sought for
 
 
@@ -90,7 +91,8 @@ class Validation:
                 covering.take(rows)
                 ranks += [rank] * (len(covering.found.rows) - len(ranks))
             if cases:
-                covering.run(replace(self.options, timeout=COVERING), changes=False)
+                left = COVERING if deadline is None else SHARE * (deadline - time.monotonic())
+                covering.run(replace(self.options, timeout=min(COVERING, max(0.0, left))), changes=False)
                 ranks += [self.stages.all[-1].rank] * (len(covering.found.rows) - len(ranks))
             cover = covering.finished()
             right &= self._agrees(cover, np.array(ranks), kept, found)
