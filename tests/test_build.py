@@ -365,6 +365,12 @@ def test_steps_of_one_pattern_have_one_role() -> None:
     assert part.count == 3
     assert [len(part.steps(role)) for role in range(3)] == [1, 1, 6]
     assert apart(LANES).count == 8
+    pairs = [Node("binary", (k, k + 1)) for k in range(0, 8, 2)]
+    chain: Node | Leaf = "c"
+    for pair in pairs:
+        chain = Node("binary", (chain, pair))
+    assert alike(chain).count == 2  # also where the first sum is larger than c
+    assert alike(chain, {2: (-1, 0), 3: (-1, 0)}).count > 2
 
 
 def test_a_step_is_shown_by_one_leaf_below_each_of_its_branches() -> None:
@@ -618,6 +624,35 @@ def test_results_that_are_converted(mode: str, tmp_path: Path) -> None:
     for kind in KINDS:
         left, right = evaluate_models(models, Shapes(parse_signature("f16,f16,f16,f16", 2), 9).rows(kind, 4000))
         assert ((left == right) | (nans(left, FORMATS["f16"]) & nans(right, FORMATS["f16"]))).all()
+
+
+ALIGNED = """unit: aligned
+formats: {a: f16, b: f16, c: f16, d: f16}
+length: 1
+roundings: {r: "round(f16, nearest_even)"}
+steps: {d: "r(fused(product(a[0], b[0], normalised=true), product(c, number(0x7f, ue8m0), normalised=true), F=13))"}
+"""
+
+
+def test_numbers_that_count_normalised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an alignment that cuts the smaller term without a sticky bit."""
+    for name, value in (("PROOFS", 0.3), ("COVERING", 0.3), ("VALIDATION", 1600)):
+        monkeypatch.setattr(f"queries.building.validation.{name}", value)
+    true, mine = tmp_path / "true.yaml", tmp_path / "mine.yaml"
+    true.write_text(ALIGNED)
+    built(f"model:{true}", "f16,f16,f16,f16", 1, "--save", str(mine))
+    models = [parse_reference(str(file)) for file in (true, mine)]
+    for kind in KINDS:
+        left, right = evaluate_models(models, Shapes(parse_signature("f16,f16,f16,f16", 1), 9).rows(kind, 4000))
+        assert ((left == right) | (nans(left, models[0].d) & nans(right, models[0].d))).all()
+
+
+def test_products_that_a_step_in_f16_keeps() -> None:
+    rows = Shapes(parse_signature("f16,f16,f32,f32", 4), narrow=True).sums(300, frozenset(["c", 0, 2]), 4)
+    floats = rows[:, :8].astype(np.uint16).view(np.float16).astype(np.float64)
+    sizes = np.abs(floats[:, :4] * floats[:, 4:])
+    assert 2**-14 <= sizes[sizes > 0].min() < 2**-10
+    assert sizes.max() < 2**15
 
 
 @pytest.mark.parametrize(
