@@ -220,7 +220,10 @@ def identify(
     """
     from runner.devices import open_device
     from runner.recorded import RecordedDevice
+    from smtmodel.reference import is_unit_file
 
+    if save is not None and not is_unit_file(str(save)):
+        raise click.UsageError(f"--save {save}: the name of a unit file, or of a plan file, ends in .yaml")
     if family is None:
         if gemm and formats is not None and device_name.startswith(RECORDED):
             if {length, scale, shape, output, model} != {None}:

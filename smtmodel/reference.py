@@ -131,6 +131,8 @@ def _base_model(base: str) -> Model:
             raise NotModelledError(f"{base}: {reason}")
         if gpus_of(base):
             raise ParameterError(base, f"an architecture has several instructions: `mmaprobe list {base}` shows them")
+        if base.endswith(".yml"):
+            raise ParameterError(base, "the name of a unit file ends in .yaml")
         known = [*INSTRUCTIONS, *units(), *(f"{PLAN}{name}" for name in plans())]
         raise UnknownNameError("model", base, known, hint=" (`mmaprobe list models` shows all)")
     return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)

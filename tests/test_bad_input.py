@@ -324,3 +324,12 @@ def test_what_a_program_and_a_function_lack(tmp_path: Path) -> None:
     run("run", str(vectors), "--device", f"python:{empty}:matmul", code=2, said=f"{empty}: defines no function")
     said = "ended with exit status 0, without an answer, on vector 1"
     run("run", str(vectors), "--device", "command:true", code=3, said=said)
+
+
+def test_a_file_with_another_ending_is_no_unit_file(tmp_path: Path) -> None:
+    ending = "the name of a unit file"
+    run("show", str(tmp_path / "unit.yml"), code=2, said=f"{ending} ends in .yaml")
+    run("identify", "--device", f"model:{V}", "--save", str(tmp_path / "unit.txt"), code=2, said=f"{ending}, or of a")
+    plan = tmp_path / "plan.yaml"
+    plan.write_text("plan: mine\n", encoding="utf-8")
+    run("show", f"{plan}@length=64", code=2, said=f"of a plan file it is plan:{plan}@length=K")
