@@ -114,6 +114,8 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
             sign = sign & (normal | ~low_bits.any())
             low_bits = low_bits & normal.bits(1).sext(fmt.fraction)
         significand, is_zero = significand.concat(low_bits), is_zero & ~low_bits.any()
+    if fmt.nan_for_negative_zero:
+        is_zero = is_zero & ~is_nan  # whose fields are those of zero
     at_least_one = exponent | (~normal).bits(exponent.width)
     term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax, spare=1), fmt.fraction)
     if positive_zero:

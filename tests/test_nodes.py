@@ -174,11 +174,12 @@ def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.
     "{d: 'r(fused(gate(a[0:2] * b[0:2], -0), c, F=6, zeros=-9))'}",
     "{d: 'repeat(i in range(2), c, r(exact(acc, gate(a[i] * b[i], -0))))'}",
 ])  # fmt: skip
-@pytest.mark.parametrize("mode", ["nearest_even", "down"])
-def test_gated_products(steps: str, mode: str) -> None:
-    """A product with a zero factor is one zero, whatever the other factor is, on arrays and as terms."""
+@pytest.mark.parametrize(("mode", "fmt"), [("nearest_even", "e5m2"), ("down", "e5m2"), ("down", "e4m3fnuz")])
+def test_gated_products(steps: str, mode: str, fmt: str) -> None:
+    """A product with a zero factor is one zero, whatever the other factor is, on arrays and as terms. A NaN that is
+    written as -0 is no zero."""
     text = (
-        "unit: gated\nformats: {a: e5m2, b: e5m2, c: f16, d: f16}\nlength: 2\n"
+        f"unit: gated\nformats: {{a: {fmt}, b: {fmt}, c: f16, d: f16}}\nlength: 2\n"
         f"roundings: {{r: 'round(f16, {mode})'}}\nsteps: {steps}\n"
     )
     unit = parse_unit(text, "gated.yaml")
