@@ -41,6 +41,7 @@ from smtmodel.formats import Format, format_named
 from smtmodel.nodes import Index
 from smtmodel.plans import Halves, Plan, Span, Split
 from smtmodel.plans.planfile import parse_plan
+from smtmodel.plans.stages import holds as taken
 from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
 from smtmodel.unitfile import unit_text
 from tests.tampering import accepted, documents, fitted, put, tampered
@@ -419,12 +420,17 @@ def test_a_format_that_holds_another_has_all_its_numbers() -> None:
     small, other = format_named("e2m1"), format_named("e3m2")
     formats = [*map(format_named, SMALL), replace(small, bias=2), replace(small, subnormals=False)]
     formats += [replace(other, specials=specials) for specials in ("ieee", "all_ones", "extended")]
+    formats += map(format_named, ("e4m3_none", "e4m0_all_ones", "ue8m0", "ue4m0_all_ones", "ue3m1_none"))
     values, held = {fmt: numbers_of(fmt) for fmt in formats}, 0
+    written = {fmt: {str(exact_value(pattern, fmt)) for pattern in range(1 << fmt.width)} for fmt in formats}
     for fmt in formats:
         for other in formats:
             if holds(asdict(fmt), asdict(other)):
                 assert values[other] <= values[fmt], (fmt, other)
                 held += fmt != other
+            if taken(fmt, other):
+                assert values[other] <= values[fmt], (fmt, other)
+                assert all(pattern in written[fmt] for pattern in written[other]), (fmt, other)
     assert held > 8
     wide = ["e5m2", "e3m2", "e2m1", "e4m3", "f16", "tf32", "f32"]
     for less, more in pairwise(wide[4:]):

@@ -105,7 +105,10 @@ def holds(fmt: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
         finest.append(emin - one["fraction"] * (one is other or bool(one["subnormals"])))
         tops.append((1 << one["exponent"]) - (2 if one["specials"] in ("ieee", "unused") else 1) - one["bias"])
     wide = (
-        fmt["fraction"] >= other["fraction"] and finest[0] <= finest[1] and bool(fmt["signed"] or not other["signed"])
+        fmt["fraction"] >= other["fraction"]
+        and finest[0] <= finest[1]
+        and bool(fmt["signed"] or not other["signed"])
+        and bool(fmt["subnormals"] or not other["subnormals"])  # without subnormal numbers there is no zero
     )
     # of the largest numbers of the other kinds some are no numbers: a larger exponent is asked for
     return fmt == other or (wide and tops[1] + (fmt["specials"] not in ("ieee", "unused")) <= tops[0])

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Generic, Literal, TypeVar, get_args
 
@@ -53,12 +54,22 @@ class Engine(ABC, Generic[V]):
 
 
 def holds(fmt: Format, other: Format) -> bool:
-    """Whether every number of the other format is one of this format."""
-    same_range = fmt.emin - fmt.fraction <= other.emin - other.fraction and other.emax <= fmt.emax
+    """Whether every number of the other format is one of this format; not of every two formats of which that is so. A
+    format without subnormal numbers has no zero."""
     signed = fmt.signed or not other.signed
-    kinds = ("has_nan", "has_infinity", "has_negative_zero")
+    kinds = ("has_nan", "has_infinity", "has_negative_zero", "subnormals")
     special = all(getattr(fmt, kind) or not getattr(other, kind) for kind in kinds)
-    return fmt == other or (same_range and fmt.fraction >= other.fraction and signed and special)
+    small = fmt.emin <= other.emin
+    if fmt.subnormals:
+        small = fmt.emin - fmt.fraction <= other.emin - other.fraction
+    large = _largest(other) <= _largest(fmt)
+    return fmt == other or (small and large and fmt.fraction >= other.fraction and signed and special)
+
+
+def _largest(fmt: Format) -> tuple[int, Fraction]:
+    """The exponent of the largest number, and its significand."""
+    exponent, fraction = divmod(fmt.largest_field, 1 << fmt.fraction)
+    return exponent - fmt.bias, 1 + Fraction(fraction, 1 << fmt.fraction)
 
 
 def check_holds(what: str, fmt: Format, other: Format) -> None:
