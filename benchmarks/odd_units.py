@@ -85,8 +85,11 @@ RESULTS = [fmt for fmt in [*INPUTS, *map(_known, WIDER)] if fmt.signed]
 FACTORS = [_known(name) for name in SCALES]
 
 
+@dataclass
 class OddMaker(Maker):
     """Makes nodes that end where formats do."""
+
+    gates: float = 0.25
 
     def rounding(self, fmt: Format | None = None) -> Rounding:
         rng = self.rng
@@ -125,7 +128,7 @@ class OddMaker(Maker):
         elif kind < 0.26:
             left = self.number(depth - 1)
         limit = rng.choice((-9, -1, 0, 1, 2, 4, 8)) if rng.random() < 0.15 else None
-        node = Product(left, right, rng.random() < 0.25, limit)
+        node = self.gated(Product(left, right, rng.random() < 0.25, limit))
         return self.scaled(node) if self.scale and rng.random() < 0.7 else node
 
     def scaled(self, node: Node) -> Node:
@@ -251,6 +254,14 @@ def _unlike_oracle(model: Model, rows: Table, sides: Table, given: Table) -> Ite
             return
 
 
+def _text(unit: Unit) -> str:
+    """As a unit file; what has none, as an expression."""
+    try:
+        return unit_text(unit)
+    except ParameterError:
+        return str(unit)
+
+
 def main() -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__)
@@ -264,7 +275,7 @@ def main() -> None:
         counts.update(outcome.compared)
         if outcome.wrong:
             wrong.append(f"- {number}: {'; '.join(outcome.wrong)}")
-            print(wrong[-1], unit_text(outcome.unit), sep="\n", flush=True)
+            print(wrong[-1], _text(outcome.unit), sep="\n", flush=True)
     compared = ", ".join(f"{count} with the {name}" for name, count in counts.items())
     text = f"{given.count} units, compared {compared}: {len(wrong)} wrong."
     print(text)

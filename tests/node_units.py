@@ -19,6 +19,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     GridSum,
     Product,
     Repeat,
@@ -68,6 +69,7 @@ class Maker:
     scale: Format | None
     shared: list[Node] = field(default_factory=list)
     levels: int = 0
+    gates: float = 0.0  # the share of products that are left out where a factor is zero
 
     def rounding(self, fmt: Format | None = None) -> Rounding:
         rng = self.rng
@@ -103,8 +105,13 @@ class Maker:
         if rng.random() < 0.1:
             right = self.number(depth - 1)
         limit = rng.choice((-1, 2, 4, 8)) if rng.random() < 0.15 else None
-        node: Node = Product(left, right, rng.random() < 0.25, limit)
+        node = self.gated(Product(left, right, rng.random() < 0.25, limit))
         return self.scaled(node) if self.scale and rng.random() < 0.7 else node
+
+    def gated(self, product: Product) -> Node:
+        if not self.gates or self.rng.random() >= self.gates:
+            return product
+        return Gate(product, self.rng.random() < 0.5)
 
     def scaled(self, node: Node) -> Node:
         return Scale(node, Element("scale_a", Index(0)), Element("scale_b", Index(0)))

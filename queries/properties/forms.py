@@ -47,7 +47,7 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
         return None
     if _kept(units[0].result) != _kept(units[1].result):
         return None
-    if replay(problem, sample_rows(problem.layout, SAMPLES)).differs.any():  # no lemma needs to be asked
+    if _differ_on_samples(problem):  # no lemma needs to be asked
         return None
     normaliser = Normaliser(options, confirm)
     proofs = [normaliser.proof(unit) for unit in units]
@@ -58,6 +58,10 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
     found = [proof for proof in proofs if proof is not None]
     why = f"one normal form by rewriting: {', '.join(rules_of(found))}"
     return Proof(problem, "equal", normaliser.lemmas(found), seconds=time.monotonic() - start, why=why, theorem=theorem)
+
+
+def _differ_on_samples(problem: Problem) -> bool:
+    return bool(replay(problem, sample_rows(problem.layout, SAMPLES)).differs.any())
 
 
 def _kept(node: Node) -> frozenset[Hashable]:
