@@ -94,6 +94,7 @@ UNITS = {
     "one product and c": ("w(fused(a[0] * b[0], c, F=0))", "toward_zero", ""),
     "a product truncated": ("w(fused(a[0] * b[0], F=1))", "toward_zero", ""),
     "a product": ("r(a[0] * b[0])", "nearest_even", ""),
+    "gated": ("r(fused(gate(a[0:2] * b[0:2], -0), c, F=1))", "toward_zero", ""),
     "chain": (CHAIN.format("fused(acc, a[k] * b[k], F=1)"), "toward_zero", ""),
     "chain of sums": (CHAIN.format("exact(acc, a[k] * b[k])"), "nearest_even", ""),
     "chain that flushes": (CHAIN.format("exact(acc, a[k] * b[k])"), "down, subnormals=flush_after", ""),

@@ -92,8 +92,12 @@ STEPS = [
     ("r(exact(each(k in range(0, 2), r(a[k] * b[k])), c))", True),
     ("r(cut(fused(a[0] * b[0], c, F=9, rounding=nearest_away), 7, to_odd))", True),
     ("r(exact(c, low(b[0] * b[1]) * a[0]))", True),  # what stays may be rounded down
+    ("r(exact(c, low(gate(b[0] * b[1], -0)) * a[0]))", True),
     ("r(fused(a[0] * b[0], a[1] * b[1], c, F=9, carry=3))", True),  # 3.5^2 / 2 and 2, below 2^4
     ("r(fused(a[0] * b[0], a[1] * b[1], c, F=9, carry=2))", False),
+    ("r(fused(gate(a[0:2] * b[0:2], -0), c, F=9, carry=3))", True),
+    ("r(fused(gate(a[0:2] * b[0:2], -0), c, F=9, carry=2))", False),
+    ("r(exact(gate(a[0] * a[1], +0), c))", False),
     ("low(exact(r(a[0] * b[0]), r(a[1] * b[1])))", False),
     ("r(exact(low(a[0] * b[0]), c))", False),
     ("r(fused(a[0] * b[0], c, F=9, rounding=up))", False),
@@ -193,7 +197,7 @@ def test_a_scale_factor_that_turns_is_refused() -> None:
 
 def test_false_units_have_no_tree() -> None:
     """The tree of a symmetric unit, said of one that differs in one parameter."""
-    document = document_of(unit_of(STEPS[6][0]))
+    document = document_of(unit_of(STEPS[7][0]))
     total = next(node for node in document["nodes"] if node["kind"] == "fused")
     for name, value in (("rounding", "up"), ("sticky", True), ("carry_bits", 2)):
         kept, total[name] = total[name], value

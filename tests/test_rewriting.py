@@ -42,6 +42,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     Index,
     Node,
     Product,
@@ -82,6 +83,13 @@ length: 4
 roundings: {r: "round(f16, nearest_even, zero=exact_positive)"}
 steps: {d: "repeat(k in range(0, 4), +0, r(exact(r(a[k] * b[k]), acc)))"}
 """
+GATED = """
+unit: gated
+formats: {{a: e2m1, b: {}, c: f16, d: f16}}
+length: 2
+roundings: {{r: "round(f16, nearest_even, zero=exact_positive)"}}
+steps: {{d: "r(exact(gate(a[0:2] * b[0:2], {}), c))"}}
+"""
 
 #: (a published unit or one near it, the rules that apply); with another parameter, at its limit, they do not
 USEFUL = [
@@ -98,6 +106,7 @@ USEFUL = [
     ("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=4", ("carry bits that no sum needs",)),
     (f"{LATE}@overflow=ieee", ("product limit never reached", "overflow as the rounding has it")),
     (LANES, ("a term that is never -0", "sign of a zero that nothing reads", "number of the format, rounded again")),
+    (GATED.format("e4m3", "-0"), ("gated products whose zeros",)),
     (CHAIN, ("first step of a loop", "zero added", "sum of one term")),
 ]
 
@@ -133,6 +142,7 @@ LIMITS = [
     ("no sum rounded to zero", f"{F16}@exponent_floor=none", f"{BF16}@exponent_floor=none"),
     ("sum that fits the result", f"{AFTER},block=32,fraction_bits=15,output_rounding=nearest_even",
      f"{AFTER},block=32,fraction_bits=20,output_rounding=nearest_even"),
+    ("gated products whose zeros have any sign", GATED.format("e2m1", "+0"), GATED.format("e4m3", "+0")),
     ("carry bits that no sum needs", f"{F16}@carry_bits=5", f"{F16}@carry_bits=4"),
     ("carry bits that no sum needs", f"{F16}@length=128,block=128,product=normalised,carry_bits=8",
      f"{F16}@length=128,block=128,product=normalised,carry_bits=7"),
@@ -421,6 +431,8 @@ def near(rng: random.Random) -> Unit:
     product: Node = Product(Element("a", index), Element("b", index), rng.random() < 0.3, choose((None, None, 5, 6)))
     if rng.random() < 0.3:
         product = Round(product, Rounding(choose((OWN["r"], OWN["w"])), choose(MODES)))
+    elif rng.random() < 0.3:
+        product = Gate(product, rng.random() < 0.5)
     start = choose((Constant(), Constant(), C, Constant(negative=True)))
     terms = product if chained else Each(2, range(length), product)
     items = (terms, Running(1) if chained else start)

@@ -31,7 +31,7 @@ from queries.search.witness import replay
 from queries.solvers.contract import Answer
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, Format, format_named
-from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Repeat, Round, Running, Scale
+from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Gate, Index, Node, Product, Repeat, Round, Running, Scale
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import ROUNDINGS, Mode, Overflow, Target
@@ -332,7 +332,8 @@ def drawn(rng: random.Random) -> Unit:
         reach = tuple(rng.choice((None, 2, 5)) for _ in items) if rng.random() < 0.2 else ()
         return FusedSum(items, bits, rng.choice(ROUNDINGS), zeros=zeros, least=least, floors=floors, reach=reach)
 
-    products = [Product(Element("a", Index(k)), Element("b", Index(k))) for k in range(count)]
+    products: list[Node] = [Product(Element("a", Index(k)), Element("b", Index(k))) for k in range(count)]
+    products = [Gate(one, rng.random() < 0.5) if rng.random() < 0.3 else one for one in products]
     match rng.randrange(4):
         case 0:
             top: Node = Round(total(*products, C), rounding())

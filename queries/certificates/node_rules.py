@@ -93,6 +93,12 @@ def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     conclude(goal, facts)
 
 
+def gate(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    term = tree.node(goal, "gate")["term"]
+    (facts,) = tree.about(goal, premises, [(term, tree.bound(term, goal.places))])
+    conclude(goal, facts)
+
+
 def scale(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "scale")
     parts = [(part, tree.bound(part, goal.places)) for part in (what["term"], what["left"], what["right"])]

@@ -169,6 +169,8 @@ class _Unit:
             return self._rounded(what, *self.number(node, places, running))
         if kind == "product":
             return self._product(what, places)
+        if kind == "gate":
+            return self.term(what["term"], places, running)
         if kind == "scale":
             return self._scaled(what, self.term(what["term"], places, running))
         need(kind in ("exact", "fused"), f"of a {kind} it is not known")

@@ -27,6 +27,8 @@ def turned(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         need(not found or all(tree.formats[tree.unit[name]]["signed"] for name in "ac"), "an operand has no sign")
     elif kind == "product":
         found = flips[0] is not flips[1]
+    elif kind == "gate":
+        found = flips[0]
     elif kind == "scale":
         found = flips[0]
         need(not any(flips[1:]), "a scale factor turns")
@@ -74,6 +76,8 @@ def _largest_significand(tree: Document, node: int) -> Fraction:
     what = tree.nodes[node]
     if what["kind"] == "repeat":
         what = tree.nodes[what["body"]]
+    if what["kind"] == "gate":
+        what = tree.nodes[what["term"]]
     if what["kind"] == "product":
         left, right = _largest_significand(tree, what["left"]), _largest_significand(tree, what["right"])
         bits = Fraction(1, 2 * left.denominator * right.denominator)

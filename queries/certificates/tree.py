@@ -23,6 +23,7 @@ from queries.certificates.node_rules import (
     element,
     exact,
     fused,
+    gate,
     grid,
     literal,
     product,
@@ -51,8 +52,8 @@ def lemma(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> 
 
 
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
-    element, constant, literal, assumed, product, scale, exact, fused, grid, cut, rounded, whole, weakened, repeated,
-    chained, closed, carried, summed, truncated, loosened, turned, rises,
+    element, constant, literal, assumed, product, gate, scale, exact, fused, grid, cut, rounded, whole, weakened,
+    repeated, chained, closed, carried, summed, truncated, loosened, turned, rises,
     begins, from_here, after_instruction, after_addition, near_the_sum, near_each_other,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
 

@@ -25,6 +25,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     GridSum,
     Index,
     Literal,
@@ -252,6 +253,14 @@ def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
             raise RuleError("product: a factor is not a number of a format")
         found = replace(found, weight=found.value, least=found.grid, head=Fraction(2), digits=_sum(found.digits, 1))
     return _made(node, places, found, goals, premises)
+
+
+@rule
+def gate(node: Gate, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A product that is left out where a factor is zero is the product, with its exponent, but for the sign of a zero:
+    where a factor is zero so is a finite product."""
+    goals = _joined("gate", node, places, _operands(node, places), premises)
+    return _made(node, places, goals[0].facts, goals, premises)
 
 
 @rule

@@ -23,6 +23,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     Node,
     Product,
     Repeat,
@@ -90,11 +91,11 @@ def lemmas_of(node: Node) -> tuple[RoundsOpposite, ...]:
 @rule
 def turned(unit: Unit, node: Node, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """An element of a or c turns, one of b or of the scale factors stays; a zero does both. A product turns if exactly
-    one of its factors does, and a scaled term if the term does; scale factors stay. A sum turns if all its terms turn,
-    and stays if all stay: exponents do not change, and alignment, cuts and roundings depend on magnitudes alone, except
-    in the modes up and down. A sum that turns must not wrap, as wrapping is not symmetric, and must not have a sticky
-    bit, which has no sign if the sum cancels. A loop turns if its start turns, and its body turns if the result so far
-    does (induction)."""
+    one of its factors does, a gated one if the product does, and a scaled term if the term does; scale factors stay. A
+    sum turns if all its terms turn, and stays if all stay: exponents do not change, and alignment, cuts and roundings
+    depend on magnitudes alone, except in the modes up and down. A sum that turns must not wrap, as wrapping is not
+    symmetric, and must not have a sticky bit, which has no sign if the sum cancels. A loop turns if its start turns,
+    and its body turns if the result so far does (induction)."""
     goals: list[Turns] = [goal_of(premise, Turns, "turned") for premise in premises]
     if [goal.node for goal in goals] != list(node.operands) or any(goal.unit is not unit for goal in goals):
         raise RuleError("turned: the premises are not about its operands")
@@ -127,6 +128,8 @@ def _parity(unit: Unit, node: Node, goals: Sequence[Turns]) -> bool:
             return True
         case Product():
             return goals[0].turns != goals[1].turns
+        case Gate():  # its zeros have one sign, and a zero turns and stays
+            return goals[0].turns
         case Scale():
             if goals[1].turns or goals[2].turns:
                 raise RuleError("turned: a scale factor turns")

@@ -10,7 +10,7 @@ from smtmodel.algebra import Bit, Bits, constant, select, truth
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import Exponent, Term, multiply, unpack
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Each, Element, Node, Product, Repeat, Round, Running, Scale
+from smtmodel.nodes import Constant, Each, Element, Gate, Node, Product, Repeat, Round, Running, Scale
 from smtmodel.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
@@ -140,6 +140,8 @@ def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
             return frozenset((_element_range(node, dict(scope.formats)[node.operand]),))
         case Each():
             return ranges_of(scope, node.body)
+        case Gate():  # where it is not zero, it is the product
+            return ranges_of(scope, node.term)
         case Product() | Scale():
             parts = [ranges_of(scope, operand) for operand in node.operands]
             if any(part is None for part in parts):

@@ -32,19 +32,7 @@ from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma
 from queries.proof.ranges import Held, Range, Scope, formats_of, ranges_of
 from smtmodel.errors import ParameterError
-from smtmodel.nodes import (
-    Constant,
-    Cut,
-    Each,
-    ExactSum,
-    FusedSum,
-    Node,
-    Product,
-    Repeat,
-    Round,
-    Running,
-    Scale,
-)
+from smtmodel.nodes import Constant, Cut, Each, ExactSum, FusedSum, Gate, Node, Product, Repeat, Round, Running, Scale
 from smtmodel.nodes.node import Terminal, walk
 from smtmodel.nodes.rewriting import at_place, with_operands, with_running
 from smtmodel.nodes.round import Rounding
@@ -103,6 +91,18 @@ def unreached(scope: Scope, node: Node) -> Replacement | None:
     if not isinstance(node, Product) or node.limit is None or (ranges := ranges_of(scope, node)) is None:
         return None
     return Replacement(replace(node, limit=None), tuple(NeverReaches(one, node.limit) for one in _sorted(ranges)))
+
+
+@rewrite("gated products whose zeros have any sign")
+def gated_zero(scope: Scope, node: Node) -> Replacement | None:
+    """The two gates of a product differ in the signs of zeros alone, and from the product as well, if no factor can be
+    a NaN or infinite: the product is zero where a factor is."""
+    if not isinstance(node, Gate):
+        return None
+    held = [formats_of(scope, factor) for factor in node.term.operands]
+    if all(own is not None and not any(fmt.has_nan or fmt.has_infinity for fmt in own) for own in held):
+        return Replacement(node.term, signs=False)
+    return Replacement(replace(node, minus_zero=False), signs=False) if node.minus_zero else None
 
 
 @rewrite("products held by the format that they are rounded to")
@@ -180,8 +180,8 @@ def fits(scope: Scope, node: FusedSum) -> bool:
 
 def _head(scope: Scope, node: Node) -> Fraction | None:
     """The largest magnitude that a term can have, as a multiple of 2^e for its exponent e; None if not known."""
-    if isinstance(node, Each):
-        return _head(scope, node.body)
+    if isinstance(node, (Each, Gate)):
+        return _head(scope, node.body if isinstance(node, Each) else node.term)
     if isinstance(node, Product) and not node.normalised:
         left, right = (_head(scope, operand) for operand in node.operands)
         return None if left is None or right is None else left * right
@@ -366,7 +366,7 @@ def plus_for_zeros(node: Node) -> bool:
 
 
 #: the nodes in which the sign of a zero operand affects only the sign of a zero result
-BLIND = (Terminal, Running, Product, Scale, Each, ExactSum, Cut, Round, Repeat)
+BLIND = (Terminal, Running, Product, Gate, Scale, Each, ExactSum, Cut, Round, Repeat)
 
 
 def is_blind(node: Node) -> bool:

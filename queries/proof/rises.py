@@ -28,6 +28,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     Node,
     Product,
     Repeat,
@@ -124,6 +125,8 @@ class _Rise:
                 return Term(0, 0, 0, 1, 0)
             case Product(left=Element() as left, right=Element() as right) if not node.normalised:
                 return self._product(node, left, right, places)
+            case Gate():  # a product that is no NaN, but for the sign of a zero
+                return self.term(node.term, places, running)
             case Scale(left=Element(is_factor=True), right=Element(is_factor=True)):
                 return self._scaled(self.term(node.term, places, running))
             case ExactSum():

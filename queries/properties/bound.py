@@ -18,6 +18,7 @@ from smtmodel.nodes import (
     Element,
     ExactSum,
     FusedSum,
+    Gate,
     GridSum,
     Literal,
     Node,
@@ -103,6 +104,8 @@ class _Composer:
                 return rules.assumed(self.unit, node, self.formats[node.level])
             case Product():
                 return rules.product(node, places, self._operands(node, places))
+            case Gate():
+                return rules.gate(node, places, self._operands(node, places))
             case Scale():
                 return rules.scale(node, places, self._operands(node, places))
             case ExactSum():
