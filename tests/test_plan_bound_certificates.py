@@ -39,8 +39,9 @@ from queries.search.distinguish import Options
 from smtmodel.display import exact_value
 from smtmodel.formats import Format, format_named
 from smtmodel.nodes import Index
-from smtmodel.plans import Halves, Plan, Span, Split
+from smtmodel.plans import Halves, Plan, Promoted, Span, Split
 from smtmodel.plans.planfile import parse_plan
+from smtmodel.plans.stages import Engine
 from smtmodel.plans.stages import holds as taken
 from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
 from smtmodel.unitfile import unit_text
@@ -357,6 +358,23 @@ def test_every_product_is_taken_once(by: int, fine: bool) -> None:
     odd = Odd(stage.ways, stage.body, stage.rounding, by=by)
     with nullcontext() if fine else pytest.raises(FaultError, match="not every product is added once"):
         steps_of(Steps(units_of(plan)), plan, odd, 16)
+
+
+class Late(Promoted):
+    """A stage that promotes no products but those of its first period."""
+
+    def run(self, engine: Engine[Any], span: Span, start: Any) -> Any:
+        return super().run(engine, span, start) if span.count <= self.period else self.body.run(engine, span, start)
+
+
+def test_several_periods_are_as_many_equal_steps() -> None:
+    plan = plan_of(PROMOTED)
+    stage = plan.sums[0].stage
+    assert isinstance(stage, Promoted)
+    late = Late(stage.every, stage.body, stage.rounding)
+    assert steps_of(Steps(units_of(plan)), plan, late, late.period)
+    with pytest.raises(FaultError, match="2 periods are not so many equal steps"):
+        steps_of(Steps(units_of(plan)), plan, late, None)
 
 
 def test_rounds_that_differ_are_no_loop() -> None:

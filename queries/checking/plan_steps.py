@@ -23,6 +23,7 @@ from smtmodel.plans.stages import Engine
 from smtmodel.unit import Unit
 
 Made = tuple[Any, ...]
+TIMES = (2, 3)  # of periods, for which equal steps are looked at one by one
 MOST = 512  # products of a part of halves, each number of which is looked at
 
 
@@ -96,12 +97,19 @@ def _covered(stage: Stage) -> Covered:
 
 
 def steps_of(steps: Steps, plan: Plan, stage: Stage, length: int | None) -> int:
-    """What a stage makes of so many products, each taken once; without a length, of any number that is covered. Raises
-    FaultError, and ParameterError for products that do not fit."""
-    runner, about = _Runner(steps, plan), _covered(stage)
+    """What a stage makes of so many products, each taken once; without a length, of any number that is covered: what is
+    taken any number of times is compared, for `TIMES`, with what the stage makes of so many. Raises FaultError, and
+    ParameterError for products that do not fit."""
+    runner, about, begin = _Runner(steps, plan), _covered(stage), steps.made("begin")
     count = about.before + about.period if length is None else length
-    found = (_endless(stage, True) if length is None else stage).run(runner, Span.of(count), steps.made("begin"))
+    whole = _endless(stage, True) if length is None else stage
+    found = whole.run(runner, Span.of(count), begin)
     runner.need_all(count)
+    for times in TIMES if length is None and not about.width else ():
+        every, own = _Unrolled(steps, plan, times), about.before + times * about.period
+        repeated, once = whole.run(every, Span.of(count), begin), _Unrolled(steps, plan, times)
+        need(repeated == stage.run(once, Span.of(own), begin), f"{times} periods are not so many equal steps")
+        once.need_all(own)
     return found
 
 
@@ -142,6 +150,24 @@ class _Runner(Engine[int]):
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         yield
+
+
+class _Unrolled(_Runner):
+    """Runs every round of a loop, and `times` rounds of one of any number."""
+
+    def __init__(self, steps: Steps, plan: Plan, times: int) -> None:
+        super().__init__(steps, plan)
+        self.times = times
+
+    def repeat(self, count: int, name: str, start: int, body: Callable[[Index, int], int]) -> int:
+        for place in range(count):
+            start = body(Index(place), start)
+        return start
+
+    def loop(self, count: int | None, start: int, rounds: Callable[[int], set[int]]) -> int:
+        for _ in range(self.times if count is None else count):
+            (start,) = rounds(start)
+        return start
 
 
 @dataclass(frozen=True)
