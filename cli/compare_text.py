@@ -297,14 +297,11 @@ def _terms(operands: Operands[int]) -> int:
 
 def _parameters_apart(left: Model, right: Model) -> str:
     """The parameters in which two models of one family differ, as the end of a sentence; empty for other models."""
-    if left.member is None or right.member is None or left.member.family != right.member.family:
+    if not (apart := left.apart(right)):
         return ""
-    members = left.member.without_idle(), right.member.without_idle()
-    names = [name for name in members[0].values if members[0].values[name] != members[1].values[name]]
-    if not names:
-        return ""
-    sides = (", ".join(f"{name}={member.text(name)}" for name in names) for member in members)
-    return f" ({'; '.join(f'{side} in the {word}' for side, word in zip(sides, ('first', 'second'), strict=True))})"
+    first = ", ".join(f"{name}={value}" for name, value, _ in apart)
+    second = ", ".join(f"{name}={value}" for name, _, value in apart)
+    return f" ({first} in the first; {second} in the second)"
 
 
 def _all(count: int) -> str:

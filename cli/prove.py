@@ -78,8 +78,8 @@ def prove(
     Intermediate results are proved equal stage by stage. A difference is reported as a vector, which is evaluated
     again.
 
-    exact: the result is the exact sum, rounded once by the unit's last rounding, whose overflow, infinities and NaN are
-    the unit's own; subnormal results are kept, and zeros are equal.
+    exact: the result is the exact sum, rounded once by the unit's last rounding, which also says what becomes of
+    an overflow, of an infinite sum and of NaN; subnormal results are kept, and zeros are equal.
 
     \b
     mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32

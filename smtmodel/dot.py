@@ -88,6 +88,11 @@ class Model:
         """The products that each step takes, in the order of the steps."""
         return self.unit.blocks
 
+    def apart(self, other: Model) -> list[tuple[str, str, str]]:
+        """The parameters in which another model of the same family differs, with both values as text; empty for models
+        of two families, or of none."""
+        return [] if self.member is None or other.member is None else self.member.apart(other.member)
+
     @property
     def any_nan(self) -> Model:
         """The model with NaNs of every pattern as one; a number that stands for NaN is none of them."""

@@ -176,6 +176,14 @@ class Member:
         changes = {name: function.defaults[name] for name in idle if self.values[name] != function.defaults[name]}
         return Member(self.family, {**self.values, **changes}) if changes else self
 
+    def apart(self, other: Member) -> list[tuple[str, str, str]]:
+        """The parameters in which another member of the same family differs, with both values as text; those without
+        effect in both do not count. Empty for members of two families."""
+        if self.family != other.family:
+            return []
+        one, two = self.without_idle(), other.without_idle()
+        return [(name, one.text(name), two.text(name)) for name in one.values if one.values[name] != two.values[name]]
+
     def changed(self, changes: Mapping[str, Any]) -> Member:
         """This member with some parameters given, as text or as YAML values. Another family keeps the values of those
         that both have.
