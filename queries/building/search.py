@@ -123,8 +123,20 @@ class Search:
                 candidates = self.split(candidates, stage, pool.kept, pool.rows(POOL), doubted)
             if candidates and ordinary_only:
                 candidates = self._confirmed(candidates, stage, pool, first)
-            choices = choices_of(candidates)
-        return candidates
+            left = {candidate.unit for candidate in candidates}
+            choices = [given for given in choices if self._drafts(given, pool.kept) in left]
+        alike: dict[tuple[Unit | None, ...], Choices] = {}  # other leaves may tell those apart that are one unit here
+        for given in choices:
+            alike.setdefault(tuple(self._drafts(given, pool.kept) for pool in stage.pools), given)
+        last = stage.pools[-1].kept
+        return [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
+
+    def _drafts(self, choices: Choices, kept: Kept) -> Unit | None:
+        """The unit of some choices; None where they exclude each other."""
+        try:
+            return self.sketch.unit(choices, kept)
+        except ParameterError:
+            return None
 
     def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool, most: int) -> list[Candidate]:
         """Those that stand some inputs, `most` at most, that tell one of them from the units that differ from it in one

@@ -78,6 +78,8 @@ class Validation:
         names: set[str] = set()
         right = True
         for kept, pools in places.items():
+            if kept is not None and until is not None and time.monotonic() > until:
+                break
             cases = kept is None and not self.stages.long and self.asked.addend
             changes = [] if few and kept is None else list(self._changes(found, kept))
             if not cases and not changes:
@@ -86,7 +88,8 @@ class Validation:
             covering = Covering(model, False, changes, cases=cases, samples=COVERED)
             ranks: list[int] = []
             for number, (rank, rows) in enumerate(pools):
-                if number >= len(KINDS) and until is not None and time.monotonic() > until:
+                needed = len(KINDS) if kept is None else 1
+                if number >= needed and until is not None and time.monotonic() > until:
                     break
                 covering.take(rows)
                 ranks += [rank] * (len(covering.found.rows) - len(ranks))
