@@ -53,6 +53,7 @@ PLAIN = [name for name in UNITS if name not in ("flush", "cut")]
 CHANGES = (
     ("ones", "fma"), ("fma", "ones"), ("pairs", "two"), ("two", "pairs"), ("two", "short"), ("short", "two"),
     ("four", "two"), ("late", "two"), (", order=pairwise", ""), (", grain=2", ""), (", grain=4", ", grain=2"),
+    (", order=backwards", ""), (", order=backwards", ", order=pairwise"),
     (", even=4", ""),
     ("promote(8", "promote(4"), ("promote(4", "promote(8"), ("split(2", "split(4"), ("split(4", "split(2"),
     ("fold(2, 2), 2, fold(2, 1)", "fold(4, 1)"), (", head=2", ""),
@@ -103,7 +104,8 @@ def _stage(draw: random.Random, depth: int) -> str:
     if kind == "chain":
         return f"chain({draw.choice(PLAIN)}, tail={draw.choice(['fma', 'two'])})"
     body, how = _stage(draw, depth - 1), draw.choice("rrrz")
-    order, grain = draw.choice(["", ", order=pairwise"]), draw.choice(["", ", grain=2", ", grain=4"])
+    order = draw.choice(["", ", order=pairwise", ", order=backwards"])
+    grain = draw.choice(["", ", grain=2", ", grain=4"])
     match kind:
         case "promote":
             return f"promote({draw.choice([2, 4, 8, 12])}, {body}, {how}{draw.choice(['', '', ', even=4'])})"

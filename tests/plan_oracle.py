@@ -223,6 +223,8 @@ class Output:
         sums = [self.sum(stage.body, part, self.zero(stage) if n else start) for n, part in enumerate(parts)]
         if len(sums) == 1 and sums[0][1] != stage.rounding.format:
             return self.added(sums, stage.rounding)
+        if stage.order == "backwards":
+            sums = sums[::-1]
         while len(sums) > 1 and stage.order == "pairwise":
             sums = [
                 self.added(sums[n : n + 2], stage.rounding) if n + 1 < len(sums) else sums[n]

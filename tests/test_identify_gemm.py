@@ -288,16 +288,21 @@ def tree_of(stage: Stage, places: list[int]) -> Node | Leaf:
             ends = [*cuts[1:], len(places)]
             return added([tree_of(stage.body, places[i:j]) for i, j in zip(cuts, ends, strict=True)])
         case Split():
-            size = -(-len(places) // (stage.grain * stage.ways)) * stage.grain
-            return added([tree_of(stage.body, places[i : i + size]) for i in range(0, len(places), size)])
+            grain = stage.grain or stage.body.period
+            size = -(-len(places) // (grain * stage.ways)) * grain
+            return added([tree_of(stage.body, places[i : i + size]) for i in range(0, len(places), size)], stage.order)
         case Uneven():
             ends = [*stage.at, len(places)]
-            return added([tree_of(stage.body, places[i:j]) for i, j in zip([0, *stage.at], ends, strict=True)])
+            parts = [tree_of(stage.body, places[i:j]) for i, j in zip([0, *stage.at], ends, strict=True)]
+            return added(parts, stage.order)
         case Halves():
             if len(places) <= stage.most:
                 return tree_of(stage.body, places)
             half = -(-len(places) // (2 * stage.grain)) * stage.grain
             return Node("binary", (tree_of(stage, places[:half]), tree_of(stage, places[half:])))
+        case Whole(tail=Chain()):
+            whole = len(places) - len(places) % stage.number
+            return added([*([tree_of(stage.body, places[:whole])] if whole else []), *places[whole:]])
         case Interleaved():
             turn = stage.ways * stage.grain
             whole = len(places) - len(places) % turn
@@ -308,8 +313,8 @@ def tree_of(stage: Stage, places: list[int]) -> Node | Leaf:
     raise AssertionError(stage)
 
 
-def added(parts: list[Any]) -> Any:
-    whole, *rest = parts
+def added(parts: list[Any], order: str = "sequential") -> Any:
+    whole, *rest = parts[::-1] if order == "backwards" else parts
     for part in rest:
         whole = Node("binary", (whole, part))
     return whole
@@ -330,6 +335,9 @@ STAGES = [
     Interleaved(2, Interleaved(2, Interleaved(2, CHAIN, R), R), R, grain=2, tail=CHAIN),
     Halves(10, CHAIN, R),
     Uneven((16, 48), CHAIN, R),
+    Uneven((16, 48, 56), CHAIN, R, "backwards"),
+    Split(4, CHAIN, R, "backwards", 1),
+    Split(3, Promoted(8, CHAIN, R), R, "backwards", 8),
 ]
 
 

@@ -55,6 +55,8 @@ SUMS = {
     "split(3, fma, z, grain=2)": (3, 17),
     "split([8, 12], mma, r)": (13, 16, 30),
     "split([3, 4, 11], h(fma), r, order=pairwise)": (12, 17),
+    "split([3, 4, 11], h(fma), z, order=backwards)": (12, 17),
+    "split(3, interleave(4, fma, z, order=backwards), r, order=backwards, grain=4)": (12, 20),
     "split(2, split([4], promote(2, fma, r), z), r)": (12, 17),
     "interleave(2, split([4], fma, z), r)": (10, 16),
     "interleave(4, fma, r, order=pairwise, tail=fma)": (3, 19),

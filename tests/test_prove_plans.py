@@ -355,6 +355,7 @@ def test_wrong_questions(arguments: list[str], message: str) -> None:
     ("sum(interleave(2, fma, r, tail=fma), c)", "sum(interleave(2, fma, r, order=pairwise), c)", 2),
     ("sum(lanes(fma, r, 4, fold(4, 1), head=2), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=fma), c)", 4),
     ("sum(split([8, 16], mma, r), c)", "sum(split([8, 16], mma, r, order=pairwise), c)", 1),
+    ("sum(split(2, mma, r, order=backwards), c)", "sum(split(2, mma, r), c)", 8),
     ("sum(lanes(fma, r, 2, fold(2, 1), unroll=8, tail=fma), c)",
      "sum(lanes(fma, r, 2, fold(2, 1), unroll=8, tail=mma), c)", 8),
 ])  # fmt: skip
@@ -383,10 +384,14 @@ def test_where_products_begin_to_be_halved_is_tried() -> None:
     assert proof.length > 4
 
 
-def test_four_sums_in_pairs_are_others_than_in_order() -> None:
-    left, right = (plan_of(f"sum(split(4, mma, r{order}), c)") for order in ("", ", order=pairwise"))
+@pytest.mark.parametrize(("stage", "order", "multiples"), [
+    ("split(4", "pairwise", 16), ("split(3", "backwards", 12), ("split([4, 8]", "backwards", 4),
+    ("interleave(3", "backwards", 12),
+])  # fmt: skip
+def test_several_sums_in_another_order_are_others(stage: str, order: str, multiples: int) -> None:
+    left, right = (plan_of(f"sum({stage}, mma, r{order}), c)") for order in ("", f", order={order}"))
     assert prove(left, right).verdict == "different"
-    assert plans_fault({"length": None, "multiples": 16}, left, right, []) != ""
+    assert plans_fault({"length": None, "multiples": multiples}, left, right, []) != ""
 
 
 def test_roundings_that_lose_nothing_are_neutral(tmp_path: Path) -> None:

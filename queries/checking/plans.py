@@ -46,7 +46,7 @@ from smtmodel.plans.stages import Engine
 
 unit_data = cache(plain)
 FLATTENED = 2000  # numbers written out, up to which sums of sums are made one
-IN_ORDER = 3  # sums added in pairs as in order
+IN_ORDER = {"pairwise": 3, "backwards": 2}  # sums that are added so as in order
 #: what makes no difference to products that are multiples of the grains, or fill whole turns
 UNUSED = {Split: {"grain"}, Interleaved: {"tail"}, Lanes: {"head", "tail"}}
 
@@ -181,7 +181,7 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
     the bodies, from n; raises FaultError where there are none. None if they do not, or are none."""
     if type(one) is not type(other) or not hasattr(one, "body"):
         return None
-    apart = {"body"} | UNUSED.get(type(one), set()) | ({"order"} if _sums(one) <= IN_ORDER >= _sums(other) else set())
+    apart = {"body"} | UNUSED.get(type(one), set()) | ({"order"} if _in_order(one) and _in_order(other) else set())
     names = [field.name for field in fields(one) if field.name not in apart]  # type: ignore[arg-type]
     if any(getattr(one, name) != getattr(other, name) for name in names):
         return None
@@ -206,9 +206,10 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
     return None
 
 
-def _sums(stage: Stage) -> int:
-    """How many sums a stage adds in the end."""
-    return len(stage.at) + 1 if isinstance(stage, Uneven) else getattr(stage, "ways", 0)
+def _in_order(stage: Stage) -> bool:
+    """Whether a stage adds its sums in order, or has so few that it makes no difference."""
+    sums = len(stage.at) + 1 if isinstance(stage, Uneven) else getattr(stage, "ways", 0)
+    return isinstance(stage, Split | Uneven | Interleaved) and sums <= IN_ORDER.get(stage.order, sums)
 
 
 def _none(text: str) -> int:

@@ -25,7 +25,7 @@ from smtmodel.plan_table import plans as shipped_plans
 from smtmodel.plans import Chain, Fold, Halves, Interleaved, Lanes, Plan, Products, Promoted, Rounded, Split, Stage
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
-from smtmodel.plans.stages import ORDERS, holds
+from smtmodel.plans.stages import ORDERS, Order, holds
 from smtmodel.plans.tape import Tape, UncompiledError
 from smtmodel.reference import PLAN, parse_plan_path, parse_reference
 from smtmodel.rounding import Mode
@@ -183,7 +183,7 @@ class Candidates:
             chain, how = Chain(model), Rounding(model.d)
             stages: list[Stage] = [chain]
             stages += [Promoted(run, chain, how, even) for run in RUNS if run < length for even in (0, 1)]
-            stages += [Interleaved(ways, chain, how, order, 1, chain) for ways in WAYS for order in ORDERS]
+            stages += [Interleaved(ways, chain, how, order, 1, chain) for ways in WAYS for order in _orders(ways)]
             stages += [Split(ways, chain, how, "sequential", grain) for ways in WAYS[:3] for grain in (1, 16)]
             stages += [
                 Halves(most, chain, how, grain) for most in (8, 16, 32, 64, 128) if most < length for grain in (1, 8)
@@ -211,12 +211,12 @@ class Candidates:
             stages += [Split(ways, Rounded(chain, Rounding(self.asked.d)), how) for ways in SPLITS]
         for ways in SPLITS:
             grains = [grain for grain in (0, 32, 64, 128) if grain % unit == 0 and grain * ways < 2 * length]
-            stages += [Split(ways, chain, how, order, grain) for grain in grains for order in ORDERS[: 1 + (ways > 2)]]
+            stages += [Split(ways, chain, how, order, grain) for grain in grains for order in _orders(ways)]
         stages += [
             Interleaved(ways, chain, how, order, turn * unit, last)
             for turn in GRAINS
             for ways in WAYS[:3]
-            for order in ORDERS[: 1 + (ways > 2)]
+            for order in _orders(ways)
         ]
         ends = (False, True) if self.asked.addend else (False,)
         for stage in dict.fromkeys((chain, *stages)):
@@ -301,6 +301,11 @@ def named(plan: Plan) -> Plan:
     inputs = "" if how is None else f", inputs rounded to {how.format.name}, {how.mode}"
     result = "" if out == "nearest_even" else f", result rounded {out}"
     return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}")
+
+
+def _orders(ways: int) -> tuple[Order, ...]:
+    """In which orders so many sums may be added, of those that give other results."""
+    return ORDERS if ways > 2 else ORDERS[:1]
 
 
 def _halved(lanes: int) -> tuple[Fold, ...]:

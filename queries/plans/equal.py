@@ -587,9 +587,9 @@ def _alike(what: str, multiples: int, one: Unit, other: Unit, zero: bool = False
 
 
 def _ordered(stage: Several) -> Several:
-    """The stage with its sums added in order, if there are at most three: added in pairs they give the same."""
+    """The stage with its sums added in order, if that gives the same: at most three in pairs, at most two backwards."""
     ways = len(stage.at) + 1 if isinstance(stage, Uneven) else stage.ways
-    return replace(stage, order="sequential") if ways <= 3 else stage
+    return replace(stage, order="sequential") if ways <= (2 if stage.order == "backwards" else 3) else stage
 
 
 def _same_inputs(one: Plan, other: Plan) -> bool:

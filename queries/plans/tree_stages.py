@@ -13,6 +13,7 @@ from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage, Uneven, Whole
+from smtmodel.plans.stages import Order
 from smtmodel.reference import parse_reference
 
 MOST = 32  # guesses for the tree of one part
@@ -101,7 +102,10 @@ class _Guesser:
     def _stage(self, parts: Sequence[Branch], places: list[list[int]]) -> Iterator[Stage]:
         sizes, total = [len(side) for side in places], sum(map(len, places))
         if [k for side in places for k in side] == list(range(total)):
-            for body in dict.fromkeys((*self._bodies(parts[-1]), *self._bodies(parts[0]))):  # the last may have a tail
+            first = self._bodies(parts[0])
+            if len(parts) == 2:
+                yield from self._backwards(parts[0], parts[1], first)
+            for body in dict.fromkeys((*self._bodies(parts[-1]), *first)):  # the last may have a tail
                 yield from self._runs(sizes, body)
             return
         ways = len(parts)
@@ -122,10 +126,7 @@ class _Guesser:
         evens = [grain for grain in GRAINS if sizes[-2] == -(-((both + (grain == 1)) // 2) // grain) * grain]
         even = evens[0] if evens else 0
         if max(sizes[-2], last - (even > 0)) > first or set(sizes[:-2]) - {first}:
-            if ways <= CUTS and not any(place % body.period for place in accumulate(sizes[:-1])):
-                yield Uneven(  # where a worker ends one result and begins the next one, at this K
-                    tuple(accumulate(sizes[:-1])), body, how
-                )
+            yield from self._uneven(sizes, body)
             return
         if grain := next((grain for grain in GRAINS if sizes == _split(sum(sizes), ways, grain)), 0):
             yield Split(ways, body, how, "sequential", grain)
@@ -142,6 +143,34 @@ class _Guesser:
             yield Promoted(first, body, how)
             if last < first:
                 yield from _shared(sizes, body, how)
+
+    def _backwards(self, first: Branch, rest: Branch, bodies: Sequence[Stage]) -> Iterator[Stage]:
+        """Stages that add consecutive runs of products from the last one: to the sum of the others comes the first."""
+        sizes = [_products(first)]
+        lowest = _lowest(rest)
+        while isinstance(rest, Node) and len(rest.children) == 2:
+            run, rest = sorted(rest.children, key=lambda one: lowest[id(one)] if isinstance(one, Node) else one)
+            if not isinstance(rest, Node):
+                return
+            sizes.append(_products(run))
+            every = [*sizes, _products(rest)]
+            grain = next((grain for grain in GRAINS if every == _split(sum(every), len(every), grain)), 0)
+            for body in bodies:
+                if grain:
+                    yield Split(len(every), body, self.rounding, "backwards", grain)
+                else:
+                    yield from self._uneven(every, body, "backwards")
+
+    def _uneven(self, sizes: list[int], body: Stage, order: Order = "sequential") -> Iterator[Stage]:
+        """Runs of these sizes: where a worker ends one result and begins the next one, at this K."""
+        places = tuple(accumulate(sizes[:-1]))
+        if len(sizes) <= CUTS and not any(place % body.period for place in places):
+            yield Uneven(places, body, self.rounding, order)
+
+
+def _products(root: Branch) -> int:
+    """How many products are below a branch."""
+    return sum(leaf != "c" for leaf in leaves_of(root))
 
 
 def _shared(sizes: list[int], body: Stage, how: Rounding) -> Iterator[Stage]:

@@ -20,7 +20,7 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.plans.span import Span, moved
 
 V = TypeVar("V")
-Order = Literal["sequential", "pairwise"]
+Order = Literal["sequential", "pairwise", "backwards"]
 ORDERS: tuple[Order, ...] = get_args(Order)
 MOST_LANES = 4096  # each is a sum of its own, even where there are fewer products
 
@@ -380,7 +380,7 @@ class Whole(Stage):
 
 class Runs(Around):
     """A stage that cuts its products into runs, each summed by a stage; the first one from the start, the others from
-    +0. The sums are added in order or in pairs, each addition rounded."""
+    +0. The sums are added in order, in pairs, or in order from the last one, each addition rounded."""
 
     order: Order
 
@@ -662,8 +662,11 @@ class Halves(Around):
 
 
 def _joined(engine: Engine[V], values: Sequence[V], stage: Runs | Interleaved) -> V:
-    """Values added, each addition rounded: one after another, or neighbours in pairs until one is left."""
+    """Values added, each addition rounded: one after another from the first or the last one, or neighbours in pairs
+    until one is left."""
     rounding, layer = stage.rounding, list(values)
+    if stage.order == "backwards":
+        layer.reverse()
     while stage.order == "pairwise" and len(layer) > 1:
         pairs = [engine.rounded(layer[k : k + 2], rounding) for k in range(0, len(layer) - 1, 2)]
         layer = pairs + (layer[-1:] if len(layer) % 2 else [])
