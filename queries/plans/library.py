@@ -50,6 +50,8 @@ TRIED = 8  # shapes with unexplained elements on which plans are compared
 FEW = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders that are revealed, at most
 BRIEF = 128  # K up to which instructions of the table are tried, which are slow for a large K
+QUESTIONS = 4  # matrix products asked for the order of one, about, for each of its K
+SHARE = 0.2  # of the time left for learning, that one order may take
 LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
@@ -59,12 +61,13 @@ Reveal = Callable[[Shape, tuple[int, int]], Node | Leaf | None]
 @dataclass(frozen=True, eq=False)
 class Looked:
     """A shape with the library's results at n elements. `places`: their rows and columns (n x 2); `features`: n x
-    features; `fits`: for each known plan, which of the n elements it reproduces."""
+    features; `seconds`: of one product; `fits`: for each known plan, which of the n elements it reproduces."""
 
     shape: Shape
     sample: Sample
     places: NDArray[np.int64]
     features: Numbers
+    seconds: float
     fits: list[NDArray[np.bool_]]
 
     def alone(self, number: int) -> Sample:
@@ -138,9 +141,11 @@ class Mapper(Candidates):
     def run(self) -> Mapped:
         """Learn the map and check it on new random shapes. Raises IncompleteError past the deadline."""
         self._look_at([self.top, *(self.random_shape(number) for number in range(FIRST))])
-        self._order(self.top, (0, 0))
-        if not np.array(self.looked[self.top].fits)[:, 0].any():
-            self._new(self.looked[self.top], 0)
+        top = self.looked[self.top]
+        if self._affordable(top):
+            self._order(self.top, (0, 0))
+            if not np.array(top.fits)[:, 0].any():
+                self._new(top, 0)
         rules = self._explained()
         for number in range(CHECKS):
             rules = self._mended(rules)
@@ -178,11 +183,17 @@ class Mapper(Candidates):
                 self.looked[shape] = self._seen(shape)
 
     def _seen(self, shape: Shape) -> Looked:
-        sample, places = self._sample(shape)
-        looked = Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), [])
+        looked = self._unfitted(shape)
         for plan in self.known:
             looked.fits.append(self._fitting(plan, looked))
         return looked
+
+    def _unfitted(self, shape: Shape) -> Looked:
+        """The library's results of a shape, with no plan compared."""
+        asked, begun = self.found.asked, time.monotonic()
+        sample, places = self._sample(shape)
+        seconds = (time.monotonic() - begun) / (self.found.asked - asked)
+        return Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), seconds, [])
 
     def _fitting(self, plan: Plan, looked: Looked) -> NDArray[np.bool_]:
         """Which of the observed elements a plan reproduces."""
@@ -218,7 +229,8 @@ class Mapper(Candidates):
             if not rest:
                 break
             ranked = sorted(rest, key=lambda item: item[0].shape.length)
-            usual = [item for item in ranked if item[0].shape.length <= LONG_ORDER] or ranked[:1]
+            brief = [item for item in ranked if self._affordable(item[0])] or ranked[:1]
+            usual = [item for item in brief if item[0].shape.length <= LONG_ORDER] or brief[:1]
             looked, number = usual[len(usual) * (1 + 2 * (len(self.found.orders) % 2)) // 4]
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
@@ -407,8 +419,7 @@ class Mapper(Candidates):
     def held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
         """For some elements of a shape: the number of each one's rule, -1 for none, and whether the plan of that rule
         reproduces it."""
-        sample, places = self._sample(shape)
-        looked = Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), [])
+        looked = self._unfitted(shape)
         at = chosen(rules, looked.features)
         so = np.zeros(len(at), dtype=np.bool_)
         for plan in {rules[one].plan for one in at if one >= 0 and rules[one].plan >= 0}:
@@ -479,6 +490,13 @@ class Mapper(Candidates):
     def _late(self) -> bool:
         """Whether the time for learning is over; the rest is for the last check."""
         return self.deadline is not None and time.monotonic() > self.begun + LEARNING * (self.deadline - self.begun)
+
+    def _affordable(self, looked: Looked) -> bool:
+        """Whether the order of an element of a shape is likely to be revealed in a share of the time for learning."""
+        if self.deadline is None:
+            return True
+        left = self.begun + LEARNING * (self.deadline - self.begun) - time.monotonic()
+        return QUESTIONS * looked.shape.length * looked.seconds <= SHARE * left
 
     def _in_time(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
