@@ -13,10 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
+from queries.compare.gemm import Element, Matrices
 from queries.order.tree import Leaf, Node
 from queries.plans import library as gemm_plans
 from queries.plans.candidates import Candidates
 from queries.plans.lane_stages import blocks_of, lanes_of
+from queries.plans.results import first_step
 from queries.plans.rules import Shape, chosen, features_of, learned
 from queries.plans.tree_stages import stages_of
 from smtmodel.batch import evaluate_row
@@ -265,6 +267,18 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [steps[name]["step"] for name in ("D1", "D2")] == ["tile[16]", "chunk[1].tile[0]"]
     assert float(Fraction(steps["D1"]["value"])) == total
     assert float(Fraction(steps["D2"]["value"])) == products[16]
+
+
+def test_runs_in_another_order_first_differ_where_they_are_added() -> None:
+    """Each run is the same step in both plans, whenever it is made."""
+    stages = [Split(3, Chain(FMA), R, order) for order in ("sequential", "backwards")]
+    one, other = (Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant())) for stage in stages)
+    numbers = np.array([[1, 2**-24, 2**-24]], np.float32).view(np.uint32)
+    ones = np.ones((3, 1), np.float32).view(np.uint32)
+    sums = [simulate(numbers, ones, None, plan) for plan in (one, other)]
+    found = first_step(one, other, Matrices(numbers, ones, None, (sums[0], sums[1])), Element(0, 0, (0, 0), None))
+    assert found is not None
+    assert [step and float(step.value) for step in found] == [1.0, 2**-23]
 
 
 # -- the parts

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, zip_longest
 
 import numpy as np
 
@@ -209,7 +210,8 @@ def _agreeing(candidates: Candidates, plan: Plan, sample: Sample) -> int:
 
 def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> tuple[Loss | None, Loss | None] | None:
     """The first steps of an element at which two plans differ, in the products that they add or in their results (None:
-    a plan has no more steps); None if all steps are the same, or the product is too long to be traced."""
+    a plan has no more steps); None if all steps are the same, or the product is too long to be traced. Steps that add
+    the same products with the same result are no difference, also where others come between them."""
     row, column = element.row, element.column
     a, b = (tuple(map(int, side)) for side in (matrices.a[row], matrices.b[:, column]))
     operands = Operands(a, b, 0 if matrices.c is None else int(matrices.c[row, column]))
@@ -217,31 +219,19 @@ def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> 
         steps = [losses(Model(plan.reference, unit_of_plan(plan, len(a))), operands)[0] for plan in (one, other)]
     except ParameterError:
         return None
-    at = [0, 0]
-    while (pair := (_at(steps[0], at[0]), _at(steps[1], at[1]))) != (None, None):
-        if _what(pair[0]) == _what(pair[1]):
-            at = [place + 1 for place in at]
-            continue
-        for side in (0, 1):  # a sum to which +0 is added is no step of its own beside the next products
-            after, beside = _at(steps[side], at[side] + 1), pair[1 - side]
-            if after is None or beside is None or not _adds_nothing(steps[side], at[side]):
-                continue
-            if _what(after) == _what(beside) or (beside.products and after.products == beside.products):
-                at[side] += 1
-                break
-        else:
-            return pair
-    return None
+    both = Counter(map(_what, steps[0])) & Counter(map(_what, steps[1]))
+    pairs = zip_longest(*(_left(side, both.copy()) for side in steps))
+    return next(((left, right) for left, right in pairs if _what(left) != _what(right)), None)
 
 
-def _at(steps: Sequence[Loss], place: int) -> Loss | None:
-    return steps[place] if place < len(steps) else None
+def _left(steps: Sequence[Loss], both: Counter[object]) -> Iterator[Loss]:
+    """Steps without sums to which +0 is added, and without those that add products and are counted in `both`."""
+    for before, step in zip((None, *steps), steps, strict=False):
+        if step.products is not None and both[_what(step)]:
+            both[_what(step)] -= 1
+        elif before is None or step.products is not None or step.value != before.value:
+            yield step
 
 
 def _what(step: Loss | None) -> object:
     return None if step is None else (step.products, step.value)
-
-
-def _adds_nothing(steps: Sequence[Loss], place: int) -> bool:
-    step = steps[place]
-    return place > 0 and step.products is None and step.value == steps[place - 1].value
