@@ -264,6 +264,14 @@ def test_sums_that_are_all_minus_zero_are_told_apart(length: int) -> None:
     assert (proof.witness.left, proof.witness.right) == (F32.sign_bit, 0)
 
 
+def test_a_sum_that_is_flushed_to_minus_zero_is_told_apart() -> None:
+    """CDNA2 reads -0 as +0: between instructions, not between the steps of one."""
+    proof = prove(*(f"plan:cdna2/mfma/f32_32x32x{k}bf16" for k in (2, 4)))
+    assert proof.verdict == "different"
+    assert proof.witness is not None
+    assert (proof.witness.left, proof.witness.right) == (0, F32.sign_bit)
+
+
 def test_many_products_are_asked_of_solvers_only_after_few(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths: list[int] = []
 

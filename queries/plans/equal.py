@@ -35,6 +35,7 @@ from smtmodel.batch import Patterns
 from smtmodel.compiled import compiler
 from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import FaultError, ParameterError
+from smtmodel.formats import Format
 from smtmodel.gemm import simulate
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
@@ -436,16 +437,21 @@ class _Prover:
 
     def _differ_in_zeros(self, length: int) -> bool:
         """Whether the plans differ on inputs of zeros. In other samples the products at places not asked are +0, which
-        makes a sum of zeros +0. Here all products are -0, or all but one; c is a zero, or, if all products are -0, also
-        a number of either sign with the pattern 1 or 3."""
+        makes a sum of zeros +0. Here all products are -0 (-0 * +0, or +0 * -1, as units may read -0 as +0), or all but
+        one; c is a zero, or, if all products are -0, also a number of either sign with the pattern 1 or 3. With c the
+        least normal number, one product may also leave less than that, which may be flushed to -0."""
         problem = self._problem(length, range(length))
-        minus = [fmt.sign_bit if fmt.has_negative_zero else 0 for fmt in (self.left.a, self.left.c)]
+        a, b, c = self.left.a, self.left.b, self.left.c
+        minus, half = c.sign_bit if c.has_negative_zero else 0, c.emin // 2
+        small = _power(a, half, 3), b.sign_bit | _power(b, c.emin - half), _power(c, c.emin)
         marks = {places[0] for places in places_asked(self.left, self.right, length) if len(places) == 1}
         rows: list[Row] = []
-        for one in (None, *sorted(marks)):
-            a = [0 if k == one else minus[0] for k in range(length)]
-            least = [sign + few for few in (1, 3) for sign in (0, minus[1])] if one is None else []
-            rows += [(*a, *[0] * length, c) for c in dict.fromkeys((minus[1], 0, *least))]
+        for zeros in ((a.sign_bit if a.has_negative_zero else 0, 0), (0, b.sign_bit | b.one)):
+            rows += [_with(zeros, length, None, (0, 0, sign + few)) for few in (0, 1, 3) for sign in (minus, 0)]
+            for one in sorted(marks):
+                rows += [_with(zeros, length, one, (0, 0, sign)) for sign in (minus, 0)]
+                rows += [_with(zeros, length, one, small)] if all(small) else []
+        rows = list(dict.fromkeys(rows))
         many = length > LONG
         differing = np.flatnonzero(np.diag(self._products(problem, rows)) if many else replay(problem, rows).differs)
         if not len(differing):
@@ -553,6 +559,19 @@ class _Prover:
     def _contradiction(self, length: int) -> FaultError:
         names = f"{self.left.reference} and {self.right.reference}"
         return FaultError(f"{names} were proved equal, and differ at K = {length}: this is a fault of mmaprobe")
+
+
+def _power(fmt: Format, exponent: int, halves: int = 2) -> int:
+    """The pattern of 2^exponent, or of 3/2 of it (`halves` = 3); 0 where the format has no such normal number."""
+    if not (fmt.emin <= exponent <= fmt.emax and fmt.fraction):
+        return 0
+    return ((exponent + fmt.bias << fmt.fraction) + (halves - 2 << fmt.fraction - 1)) << fmt.padding
+
+
+def _with(zeros: tuple[int, int], length: int, place: int | None, other: tuple[int, int, int]) -> Row:
+    """A row of zeros for a and b but at one place, where they are those of `other`, its third number is c."""
+    sides = [[one if k == place else zero for k in range(length)] for zero, one in zip(zeros, other, strict=False)]
+    return *sides[0], *sides[1], other[2]
 
 
 def _replayed(problem: Problem, row: Row) -> Witness | None:
