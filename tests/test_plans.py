@@ -214,7 +214,7 @@ def test_a_plan_at_a_length_is_a_unit_file(name: str, length: int) -> None:
 @pytest.mark.parametrize(
     "reference",
     ["x86/amx/tdpbf16ps", "arm/neon/bfdot", "arm/neon/bfmmla", "cdna2/mfma/f32_32x32x4bf16",
-     "cdna1/mfma/f32_32x32x4bf16"],
+     "cdna1/mfma/f32_32x32x4bf16", "rdna3.5/dot2/f32_f16"],
 )  # fmt: skip
 def test_addends_are_read_as_the_unit_reads_them(reference: str) -> None:
     """Subnormal sums and zeros of both signs, from one tile to the next."""

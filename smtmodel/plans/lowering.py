@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Each, Element, ExactSum, FusedSum, Index, Node, Repeat, Round, Running
+from smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Node, Repeat, Round, Running
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, written_out
 from smtmodel.nodes.round import Rounding, Tiny
+from smtmodel.nodes.sums import Sum
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span, added
 from smtmodel.plans.stages import Engine
@@ -200,16 +200,8 @@ def _padded(node: Node, count: int, block: int) -> Node:
         return found + ([Each(item.level, tuple(sides[2]), zeroed(item.body))] if sides[2] else [])
 
     def leaf(part: Node) -> Node | None:
-        if isinstance(part, FusedSum):
-            several = [terms(item) for item in part.items]
-            changes: dict[str, Any] = {}
-            for name in ("fraction_bits", "floors", "reach"):
-                if isinstance(given := getattr(part, name), tuple):
-                    pairs = zip(given, several, strict=False)  # none are given where there are none
-                    changes[name] = tuple(value for value, items in pairs for _ in items)
-            return replace(part, items=tuple(item for items in several for item in items), **changes)
-        if isinstance(part, ExactSum):
-            return ExactSum(tuple(term for item in part.items for term in terms(item)))
+        if isinstance(part, Sum):
+            return part.of_terms([(place, term) for place, item in enumerate(part.items) for term in terms(item)])
         if isinstance(part, Element) and part.index is not None and is_beyond(part, {}):
             return Constant()
         return None
