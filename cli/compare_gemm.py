@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,9 @@ from cli.options import progress, say
 from cli.simulate import load_matrix, of_file
 from smtmodel.display import value_text
 from smtmodel.errors import InputError, ParameterError
-from smtmodel.nodes import Round
+from smtmodel.nodes import Node, Round
 from smtmodel.nodes.node import walk
+from smtmodel.nodes.normal import normal
 from smtmodel.vectors import operands_json, to_hex
 
 PLANS = 4  # plans with the same result that are listed
@@ -127,9 +129,15 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
 
 
 def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:
-    """One plan of each side, such that they differ in the fewest ways; None if a side has none."""
+    """One plan of each side, such that they differ in the fewest ways, and of these in their texts the least; None if
+    a side has none."""
     pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
-    return min(pairs, key=lambda pair: len(why_they_differ(*pair)), default=None)
+
+    def apart(pair: tuple[Plan, Plan]) -> tuple[int, float]:
+        one, other = (plan.reference for plan in pair)
+        return len(why_they_differ(*pair)), -SequenceMatcher(None, one, other, False).ratio()
+
+    return min(pairs, key=apart, default=None)
 
 
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> dict[str, Any] | None:
@@ -181,7 +189,13 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
         "the inputs are": inputs, "the unit is": units, "the sum of the products:": sums, "C:": addend,
         "the result is": result,
     }  # fmt: skip
+    if _arithmetics(one) == _arithmetics(other):  # under two names
+        del ways["the unit is"]
     return [f"{what} {text(one)} (D1); {text(other)} (D2)" for what, text in ways.items() if text(one) != text(other)]
+
+
+def _arithmetics(plan: Plan) -> list[tuple[int, Node]]:
+    return [(model.length, normal(model.unit.result)) for model in plan.models]
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
