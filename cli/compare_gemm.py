@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from cli.compare_text import Report
 from cli.options import progress, say
 from cli.simulate import load_matrix, of_file
-from smtmodel.display import value_text
+from smtmodel.display import number_text, value_text
 from smtmodel.errors import InputError, ParameterError
-from smtmodel.nodes import Node, Round
+from smtmodel.nodes import Literal, Node, Round
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.normal import normal
 from smtmodel.vectors import operands_json, to_hex
@@ -133,9 +133,10 @@ def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan
     a side has none."""
     pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
 
-    def apart(pair: tuple[Plan, Plan]) -> tuple[int, float]:
+    def apart(pair: tuple[Plan, Plan]) -> tuple[int, int]:
         one, other = (plan.reference for plan in pair)
-        return len(why_they_differ(*pair)), -SequenceMatcher(None, one, other, False).ratio()
+        alike = sum(block.size for block in SequenceMatcher(None, one, other, False).get_matching_blocks())
+        return len(why_they_differ(*pair)), len(one) + len(other) - 2 * alike
 
     return min(pairs, key=apart, default=None)
 
@@ -178,7 +179,9 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
         return " and ".join(model.reference for model in plan.models)
 
     def result(plan: Plan) -> str:
-        return f"rounded to {rounding_words(plan.result.rounding)}" if isinstance(plan.result, Round) else "the sum"
+        factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
+        what = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
+        return f"{what}, rounded to {rounding_words(plan.result.rounding)}" if isinstance(plan.result, Round) else what
 
     def addend(plan: Plan) -> str:
         starts = [products.start.kind == "element" for products in plan.sums]

@@ -30,7 +30,7 @@ from smtmodel.nodes import Constant
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import to_numbers
 from smtmodel.operands import Operands, layout_of
-from smtmodel.plans import Chain, Interleaved, Plan, Products, Promoted, Split, Stage
+from smtmodel.plans import Chain, Interleaved, Plan, Products, Promoted, Split, Stage, Uneven
 from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
 from smtmodel.vectors import Vector, open_text, read_vectors
@@ -572,6 +572,8 @@ def test_kernels_around_an_instruction_are_candidates() -> None:
     wanted = {Interleaved(2, chain, how, "sequential", 32, chain), Chain(model, replace(short, tail=one))}
     assert wanted <= found
     assert Chain(model, one) in found
+    found = stages_of(Candidates(parse_signature("f16,f16,f32", 512)).uneven(model, 512))
+    assert {Uneven((96, 256), chain, how), Uneven((96, 256), chain, how, "backwards")} <= found
     fp8 = parse_reference("hopper/wgmma/m64n8k32.f32.e4m3.e4m3")
     for formats in ("e4m3,e4m3,f32", "e4m3,e4m3,bf16"):
         found = stages_of(Candidates(parse_signature(formats, 2048)).cuts(fp8, 2048))

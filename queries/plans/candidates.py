@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,20 @@ from smtmodel.nodes import Node as AnyNode
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import nans
 from smtmodel.plan_table import plans as shipped_plans
-from smtmodel.plans import Chain, Fold, Halves, Interleaved, Lanes, Plan, Products, Promoted, Rounded, Split, Stage
+from smtmodel.plans import (
+    Chain,
+    Fold,
+    Halves,
+    Interleaved,
+    Lanes,
+    Plan,
+    Products,
+    Promoted,
+    Rounded,
+    Split,
+    Stage,
+    Uneven,
+)
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
 from smtmodel.plans.stages import ORDERS, Order, holds
@@ -37,6 +52,7 @@ RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1
 QUICK = 4  # products of a unit up to which it is always compiled
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 SPLITS = (2, 3, 4, 5, 6, 8, 16)  # numbers of parts of a kernel that splits K
+MOST_CUTS = 128  # ways of cutting K at multiples of one number that are tried
 GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 #: how libraries convert inputs in f32 for units of a narrower format
@@ -222,6 +238,19 @@ class Candidates:
         for stage in dict.fromkeys((chain, *stages)):
             for at_end in ends:
                 yield from self.plans(stage, at_end)
+
+    def uneven(self, model: Model, length: int) -> Iterator[Plan]:
+        """Plans around an instruction in which K = `length` is cut at one or two places, as stream-K does, added from
+        the first run or from the last one."""
+        cuts: list[tuple[int, ...]] = []
+        for tile in (128, 64, 32):
+            places = range(tile, length, tile) if tile % model.length == 0 else ()
+            for count in (1, 2):
+                cuts += combinations(places, count) if comb(len(places), count) <= MOST_CUTS else []
+        for at in dict.fromkeys(cuts):
+            for order in ORDERS if len(at) > 1 else ORDERS[:1]:
+                if order != "pairwise":  # of three sums as in order
+                    yield from self.plans(Uneven(at, Chain(model), Rounding(model.c), order), False)
 
     def shorter(self, model: Model) -> Iterator[Model]:
         """Instructions of the table with a model's formats that take fewer products, each arithmetic once."""

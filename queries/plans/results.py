@@ -96,6 +96,8 @@ def plans_of_results(
     for plan in [side[0] for side in found if side and is_chain(side[0])]:  # a result is that of an instruction
         if wanting():
             look_around(plan)
+        if wanting():
+            look(candidates.like(plan).uneven(plan.models[0], asked.length))
     for usual in (candidates.usual, candidates.unusual):
         if wanting():
             look(usual(asked.length))
