@@ -1,7 +1,8 @@
 """Which choices of a matrix product change bits: pairs of plans, each with a theorem or a vector.
 
 `python -m benchmarks.plan_choices [WORD...] [--timeout 100]` asks those whose question has a word (all without one),
-writes benchmarks/plan_choices.jsonl, and docs/plan-choices.md from it.
+writes benchmarks/plan_choices.jsonl, and docs/plan-choices.md from it. With `--units` it asks instead what the table
+for each unit (plan_units.py) lacks; that may be stopped at any time.
 """
 
 from __future__ import annotations
@@ -11,18 +12,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
-from queries.plans.equal import PlanProof, prove_plans
-from queries.search.distinguish import Options
+from benchmarks.plan_answers import ROOT, answer
+from benchmarks.plan_units import Asked, section
 from smtmodel.display import number_text
 from smtmodel.plans import Plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.reference import parse_reference
-from smtmodel.vectors import to_hex
 
-ROOT = Path(__file__).parents[1]
 RECORDS, PAGE = ROOT / "benchmarks" / "plan_choices.jsonl", ROOT / "docs" / "plan-choices.md"
 
 UNITS = {
@@ -165,26 +163,7 @@ CHOICES = (
 
 def record(choice: Choice, timeout: float) -> dict[str, Any]:
     """What was found, as a row of the records."""
-    proof = prove_plans(*choice.plans, choice.length, Options(timeout=timeout))
-    row: dict[str, Any] = {"question": choice.question, "verdict": proof.verdict, "seconds": round(proof.seconds, 1)}
-    if proof.ground is not None:
-        row |= {"rules": list(proof.ground.lines()), "multiples": proof.ground.multiples}
-        row |= {"engines": sorted({name for one in proof.proofs for name in (*one.engines, *one.confirmations)})}
-    return row | (_vector(proof) if proof.witness is not None else {})
-
-
-def _vector(proof: PlanProof) -> dict[str, Any]:
-    problem, witness = proof.problem, proof.witness
-    assert problem is not None
-    assert witness is not None
-    operands, model = witness.operands, problem.left
-    used = [n for n, pair in enumerate(zip(operands.a, operands.b, strict=True)) if any(pair)]
-    return {
-        "length": model.length,
-        "products": [[problem.places[n], to_hex(operands.a[n], model.a), to_hex(operands.b[n], model.b)] for n in used],
-        "c": to_hex(operands.c, model.c),
-        "results": [to_hex(witness.left, model.d), to_hex(witness.right, model.d)],
-    }
+    return {"question": choice.question} | answer(choice.plans, choice.length, timeout)
 
 
 HEAD = """# Which choices of a matrix product change bits
@@ -225,7 +204,7 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
         f"| {row['question']} | {choices[row['question']].source} | {row['verdict']} | {row['seconds']:.1f} |\n"
         for row in rows if choices[row["question"]].argued
     )  # fmt: skip
-    return f"{HEAD}{''.join(lines)}{TIMES}{argued}\n## Units\n\n{names}"
+    return f"{HEAD}{''.join(lines)}{TIMES}{argued}\n## Units\n\n{names}\n{section(Asked(None))}"
 
 
 def _answer(row: dict[str, Any], choice: Choice) -> str:
@@ -254,15 +233,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("words", nargs="*")
     parser.add_argument("--timeout", type=float, default=100.0)
+    parser.add_argument("--units", action="store_true", help="what the table for each unit lacks")
     arguments = parser.parse_args()
     known = read_records()
-    for choice in CHOICES:
+    if arguments.units:
+        section(Asked(arguments.timeout))
+    for choice in CHOICES if not arguments.units else ():
         if not arguments.words or any(word in choice.question for word in arguments.words):
             row = known[choice.question] = record(choice, arguments.timeout)
             print(f"{row['seconds']:6.1f} s  {row['verdict']:9}  {choice.question}", flush=True)
         rows = [known[one.question] for one in CHOICES if one.question in known]
         RECORDS.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    PAGE.write_text(page(rows), encoding="utf-8")
+    PAGE.write_text(page([known[one.question] for one in CHOICES if one.question in known]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from benchmarks.plan_choices import CHOICES, PAGE, Choice, page, read_records
+from benchmarks.plan_units import Asked, plans_of
 from queries.plans.equal import prove_plans
 from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_row
 from smtmodel.dot import Model
 from smtmodel.operands import Operands
+from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.vectors import to_hex
 
 ROWS = read_records()
 DIFFERENT = [choice for choice in CHOICES if ROWS[choice.question]["verdict"] == "different"]
@@ -27,17 +32,33 @@ def test_the_page_is_that_of_the_records() -> None:
     assert len(DIFFERENT) + len(BY_RULES) >= 20
 
 
-@pytest.mark.parametrize("choice", DIFFERENT, ids=question)
-def test_vectors_are_replayed(choice: Choice) -> None:
-    row = ROWS[choice.question]
+def replay(plans: tuple[Plan, Plan], row: dict[str, Any]) -> None:
+    """The two plans give the results of a row, which differ."""
     sides = [[0] * row["length"] for _ in "ab"]
     for place, *pair in row["products"]:
         for side, pattern in zip(sides, pair, strict=True):
             side[place] = int(pattern, 16)
     operands = Operands(tuple(sides[0]), tuple(sides[1]), int(row["c"], 16))
-    found = [evaluate_row(Model("side", unit_of_plan(plan, row["length"])), operands) for plan in choice.plans]
-    assert [f"{pattern:08x}" for pattern in found] == row["results"]
+    found = [evaluate_row(Model("side", unit_of_plan(plan, row["length"])), operands) for plan in plans]
+    assert [to_hex(pattern, plan.d) for pattern, plan in zip(found, plans, strict=True)] == row["results"]
     assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("choice", DIFFERENT, ids=question)
+def test_vectors_are_replayed(choice: Choice) -> None:
+    replay(choice.plans, ROWS[choice.question])
+
+
+def test_rows_of_units_are_replayed_and_proved_again() -> None:
+    """Some of the vectors, and of the theorems of each kind of question."""
+    rows = list(Asked(None).rows.values())
+    assert [row["id"] for row in rows] == list(range(1, len(rows) + 1))
+    for row in [row for row in rows if row["verdict"] == "different"][::40]:
+        replay(plans_of(*row["asked"]), row)
+    for row in [row for row in rows if row["verdict"] == "equal" and not row["engines"]][::10]:
+        proof = prove_plans(*plans_of(*row["asked"]), None, Options(timeout=10.0))
+        assert proof.ground is not None
+        assert list(proof.ground.lines()) == row["rules"]
 
 
 @pytest.mark.parametrize("choice", BY_RULES, ids=question)

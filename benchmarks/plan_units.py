@@ -1,0 +1,204 @@
+"""Which choices of a matrix product change bits, for every unit of the table: a row for each arithmetic.
+
+Units of the same formats are of one arithmetic if their chains are proved equal for every K that both take whole. Those
+whose units are alike but for the formats are one row. benchmarks/plan_units.jsonl has the answers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+from benchmarks.plan_answers import ROOT, answer
+from smtmodel.dot import Model
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.nodes.normal import normal
+from smtmodel.plans import Plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.plans.stages import holds
+from smtmodel.reference import parse_reference
+from smtmodel.unit_table import units
+from smtmodel.wording import counted
+
+RECORDS = ROOT / "benchmarks" / "plan_units.jsonl"
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A column: two steps of a plan, of a unit `u` and a rounding `r` to the format of c, with `{4}` for four times the
+    unit's length. `over`: products above the unit's length, which are asked alone."""
+
+    name: str
+    words: str
+    left: str
+    right: str
+    over: int = 0
+
+
+CHAIN, FOUR = "sum(u, +0)", "sum(split(4, u, r), +0)"
+CHOICES = (
+    Choice("tiles", "K in tiles of one instruction, or of two", "sum(u, c)", "sum(turns({2}, u), c)"),
+    Choice("split", "one run of K, or two", CHAIN, "sum(split(2, u, r), +0)"),
+    Choice("pairs", "four runs of K, added in order, or in pairs", FOUR, "sum(split(4, u, r, order=pairwise), +0)"),
+    Choice("backwards", "the same, from the last run", FOUR, "sum(split(4, u, r, order=backwards), +0)"),
+    Choice("interleaved", "two accumulators that take an instruction in turn", CHAIN,
+           "sum(interleave(2, u, r, grain={1}), +0)"),
+    Choice("promoted", "no promotion, or every two instructions", CHAIN, "sum(promote({2}, u, r), +0)"),
+    Choice("later", "promotion every two instructions, or every four", "sum(promote({2}, u, r), +0)",
+           "sum(promote({4}, u, r), +0)"),
+    Choice("c last", "begun with c, or with +0 and c added", "sum(u, c)", "r(exact(sum(u, +0), c))"),
+    Choice("odd tail", "one product more than an instruction takes: filled up with zeros, or an FMA", "sum(u, c)",
+           "sum(chain(u, tail=fma), c)", 1),
+)  # fmt: skip
+
+
+def chainable() -> list[Model]:
+    """The units of the table whose results can be the next addend, without those that take scale factors."""
+    models = map(parse_reference, (*INSTRUCTIONS, *units()))
+    return [model for model in models if model.scale is None and holds(model.c, model.d)]
+
+
+def formats(model: Model) -> tuple[str, ...]:
+    return tuple(fmt.name for fmt in (model.a, model.b, model.c, model.d))
+
+
+@cache
+def plan_of(step: str, reference: str) -> Plan:
+    """The plan of a step with a unit, `fma` a fused multiply-add of its formats."""
+    model = parse_reference(reference)
+    a, b, c, d = formats(model)
+    names = {"u": reference} | ({"fma": f"ieee/fma/{d}.{a}.{b}.{c}"} if "fma" in step else {})
+    step = re.sub(r"\{(\d)\}", lambda found: str(int(found[1]) * model.length), step)
+    text = (
+        f"plan: choice\nformats: {{a: {a}, b: {b}, c: {c}, d: {c}}}\nunits: {json.dumps(names)}\n"
+        f"roundings:\n  r: round({c}, nearest_even)\nsteps:\n  d: {step if c == d else f'r({step})'}\n"
+    )
+    return parse_plan(text, f"{step} of {reference}", parse_reference)
+
+
+class Asked:
+    """The questions about one unit and a choice, or about two units, answered once. `timeout`: seconds for a new one;
+    None where all are known."""
+
+    def __init__(self, timeout: float | None) -> None:
+        self.timeout = timeout
+        lines = RECORDS.read_text(encoding="utf-8").splitlines() if RECORDS.exists() else []
+        self.rows: dict[tuple[str, str], Row] = {tuple(row["asked"]): row for row in map(json.loads, lines)}
+
+    def units(self, one: Model, other: Model) -> Row:
+        """Whether their chains are equal."""
+        return self._answer(one.reference, other.reference, None)
+
+    def choice(self, model: Model, choice: Choice) -> Row | None:
+        """The answer of a column; None where there is no such choice."""
+        if choice.over and (model.length == 1 or model.c != model.d):
+            return None
+        return self._answer(model.reference, choice.name, model.length + choice.over if choice.over else None)
+
+    def _answer(self, one: str, other: str, length: int | None) -> Row:
+        if (one, other) not in self.rows and self.timeout is not None:
+            row = {"id": len(self.rows) + 1, "asked": [one, other]}
+            row |= answer(plans_of(one, other), length, self.timeout)
+            print(f"{row['seconds']:6.1f} s  {row['verdict']:9}  {one}  {other}", flush=True)
+            with RECORDS.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            self.rows[one, other] = row
+        return self.rows[one, other]
+
+
+def plans_of(one: str, other: str) -> tuple[Plan, Plan]:
+    """The two plans of a question: of a unit and the name of a choice, or of two units."""
+    for choice in CHOICES:
+        if choice.name == other:
+            return plan_of(choice.left, one), plan_of(choice.right, one)
+    return plan_of("sum(u, c)", one), plan_of("sum(u, c)", other)
+
+
+def arithmetics(ask: Asked) -> list[list[Model]]:
+    """The units, those of one arithmetic together."""
+    groups: dict[tuple[str, ...], list[list[Model]]] = defaultdict(list)
+    for model in chainable():
+        several = groups[formats(model)]
+        known = (group for group in several if any(map(partial(_one_expression, model), group)))
+        asked = (group for group in several if ask.units(group[0], model)["verdict"] == "equal")
+        found = next(known, None) or next(asked, None)
+        if found is None:
+            several.append([model])
+        else:
+            found.append(model)
+    return [group for several in groups.values() for group in several]
+
+
+def _one_expression(one: Model, other: Model) -> bool:
+    return one.length == other.length and normal(one.unit.result) == normal(other.unit.result)
+
+
+FORMAT = re.compile(r"[._]?(?<![a-z0-9])(tf32|xf32|bf16|f16|f32|f64|fp8|bf8|e\d+m\d+(fnuz)?)(?![a-z0-9])")
+
+
+def table(ask: Asked) -> list[tuple[list[Model], dict[str, Row | None]]]:
+    """Units of a row, and the answers of its columns for its first unit: arithmetics whose units are alike but for the
+    formats are one row."""
+    rows: dict[str, list[Model]] = defaultdict(list)
+    for group in arithmetics(ask):
+        rows[_units(group)].extend(group)
+    return [(group, {choice.name: ask.choice(group[0], choice) for choice in CHOICES}) for group in rows.values()]
+
+
+def _units(group: Sequence[Model]) -> str:
+    """Their names without formats, those of one processor and kind of instruction together."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for model in group:
+        kind, name = model.reference.rsplit("/", 1)
+        found[kind].append(FORMAT.sub("", name).strip("._"))
+    return "; ".join(" ".join(filter(None, (kind, ", ".join(dict.fromkeys(names))))) for kind, names in found.items())
+
+
+def _formats(group: Sequence[Model]) -> str:
+    """The formats of a, b and c, and of the result where that is another one."""
+    sides = [dict.fromkeys(getattr(model, side).name for model in group) for side in "abcd"]
+    a, b, c, d = (", ".join(names) for names in sides)
+    return f"{a if a == b else f'{a} * {b}'} + {c}{'' if c == d else f' to {d}'}"
+
+
+HEAD = """## Every unit
+
+A row for each arithmetic of a unit whose results can be its next addends: {rows} for {units}, of {groups} arithmetics.
+Units of one row, among them those of other sizes of M, N and K, give the same bits for every K that both take whole, in
+each format: proved, with the answers below. Those of two rows with the same formats do not. M and N occur in no plan. A
+row of several formats has the answers of the first one; the others were not asked. Units with scale factors are left
+out.
+
+"=": no choice of bits, for every K that is a multiple of the number; a number: the K of an input on which both differ.
+[plan_units.jsonl](../benchmarks/plan_units.jsonl) has all {answers} with their rules or vectors, {unknown}.
+
+"""
+
+
+def section(ask: Asked) -> str:
+    """The part of the page."""
+    rows = table(ask)
+    models = [model for group, _ in rows for model in group]
+    counts = Counter(row["verdict"] for row in ask.rows.values())
+    text = HEAD.format(
+        rows=counted(len(rows), "row"), units=counted(len(models), "unit"), groups=len(arithmetics(ask)),
+        answers=counted(len(ask.rows), "answer"), unknown=f"{counts['unknown'] or 'none'} of them unknown",
+    )  # fmt: skip
+    text += "".join(f"- {choice.name}: {choice.words}: `{choice.left}`, `{choice.right}`\n" for choice in CHOICES)
+    names = " | ".join(choice.name for choice in CHOICES)
+    text += f"\n| units | formats | {names} |\n|---|---|{'---|' * len(CHOICES)}\n"
+    for group, found in rows:
+        text += f"| {_units(group)} | {_formats(group)} | {' | '.join(map(_cell, found.values()))} |\n"
+    return text
+
+
+def _cell(row: Row | None) -> str:
+    if row is None or row["verdict"] == "unknown":
+        return "" if row is None else "unknown"
+    return f"= {row['multiples'] or ''}".strip() if row["verdict"] == "equal" else str(row["length"])
