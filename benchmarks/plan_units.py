@@ -1,7 +1,7 @@
 """Which choices of a matrix product change bits, for every unit of the table: a row for each arithmetic.
 
 Units of the same formats are of one arithmetic if their chains are proved equal for every K that both take whole. Those
-whose units are alike but for the formats are one row. benchmarks/plan_units.jsonl has the answers.
+whose units are alike but for the formats of a and b are one row. benchmarks/plan_units.jsonl has the answers.
 """
 
 from __future__ import annotations
@@ -144,10 +144,10 @@ FORMAT = re.compile(r"[._]?(?<![a-z0-9])(tf32|xf32|bf16|f16|f32|f64|fp8|bf8|e\d+
 
 def table(ask: Asked) -> list[tuple[list[Model], dict[str, Row | None]]]:
     """Units of a row, and the answers of its columns for its first unit: arithmetics whose units are alike but for the
-    formats are one row."""
-    rows: dict[str, list[Model]] = defaultdict(list)
+    formats of a and b are one row."""
+    rows: dict[tuple[str, ...], list[Model]] = defaultdict(list)
     for group in arithmetics(ask):
-        rows[_units(group)].extend(group)
+        rows[_units(group), *formats(group[0])[2:]].extend(group)
     return [(group, {choice.name: ask.choice(group[0], choice) for choice in CHOICES}) for group in rows.values()]
 
 
@@ -170,10 +170,10 @@ def _formats(group: Sequence[Model]) -> str:
 HEAD = """## Every unit
 
 A row for each arithmetic of a unit whose results can be its next addends: {rows} for {units}, of {groups} arithmetics.
-Units of one row, among them those of other sizes of M, N and K, give the same bits for every K that both take whole, in
-each format: proved, with the answers below. Those of two rows with the same formats do not. M and N occur in no plan. A
-row of several formats has the answers of the first one; the others were not asked. Units with scale factors are left
-out.
+Units of one row, among them those of other sizes of M, N and K, give the same bits for every K that all of them take
+whole, in each of its formats; those of two rows with the same formats do not{open}. So `mma`, `wgmma` and `tcgen05` are
+neutral where they are in one row. M and N occur in no plan. A row of several formats has the answers of the first one;
+the others were not asked. Units with scale factors are left out.
 
 "=": no choice of bits, for every K that is a multiple of the number; a number: the K of an input on which both differ.
 [plan_units.jsonl](../benchmarks/plan_units.jsonl) has all {answers} with their rules or vectors, {unknown}.
@@ -186,7 +186,10 @@ def section(ask: Asked) -> str:
     rows = table(ask)
     models = [model for group, _ in rows for model in group]
     counts = Counter(row["verdict"] for row in ask.rows.values())
+    pairs = [" and ".join(row["asked"]) for row in ask.rows.values()
+             if row["verdict"] == "unknown" and "/" in row["asked"][1]]  # fmt: skip
     text = HEAD.format(
+        open=f" (unknown: {'; '.join(pairs)})" if pairs else "",
         rows=counted(len(rows), "row"), units=counted(len(models), "unit"), groups=len(arithmetics(ask)),
         answers=counted(len(ask.rows), "answer"), unknown=f"{counts['unknown'] or 'none'} of them unknown",
     )  # fmt: skip
