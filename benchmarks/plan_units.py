@@ -96,8 +96,10 @@ class Asked:
         return self._answer(one.reference, other.reference, None)
 
     def choice(self, model: Model, choice: Choice) -> Row | None:
-        """The answer of a column; None where there is no such choice."""
+        """The answer of a column; None where there is no such choice, or it was not asked yet."""
         if choice.over and (model.length == 1 or model.c != model.d):
+            return None
+        if self.timeout is None and (model.reference, choice.name) not in self.rows:
             return None
         return self._answer(model.reference, choice.name, model.length + choice.over if choice.over else None)
 
@@ -175,7 +177,8 @@ whole, in each of its formats; those of two rows with the same formats do not{op
 neutral where they are in one row. M and N occur in no plan. A row of several formats has the answers of the first one;
 the others were not asked. Units with scale factors are left out.
 
-"=": no choice of bits, for every K that is a multiple of the number; a number: the K of an input on which both differ.
+"= 32": the same bits for every K that is a multiple of 32; "32": an input of K = 32 on which both differ; empty: there
+is no such choice, or it was not asked yet.
 [plan_units.jsonl](../benchmarks/plan_units.jsonl) has all {answers} with their rules or vectors, {unknown}.
 
 """
