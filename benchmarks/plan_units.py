@@ -173,14 +173,14 @@ HEAD = """## Every unit
 
 A row for each arithmetic of a unit whose results can be its next addends: {rows} for {units}, of {groups} arithmetics.
 Units of one row, among them those of other sizes of M, N and K, give the same bits for every K that all of them take
-whole, in each of its formats; those of two rows with the same formats do not{open}. So `mma`, `wgmma` and `tcgen05` are
+whole, in each of its formats; those of two rows with the same formats do not, or it is unknown. So `mma`, `wgmma` and `tcgen05` are
 neutral where they are in one row. M and N occur in no plan. A row of several formats has the answers of the first one;
 the others were not asked. Units with scale factors are left out.
 
 "= 32": the same bits for every K that is a multiple of 32; "32": an input of K = 32 on which both differ; empty: there
 is no such choice, or it was not asked yet.
 [plan_units.jsonl](../benchmarks/plan_units.jsonl) has all {answers} with their rules or vectors, {unknown}.
-
+{open}
 """
 
 
@@ -189,10 +189,10 @@ def section(ask: Asked) -> str:
     rows = table(ask)
     models = [model for group, _ in rows for model in group]
     counts = Counter(row["verdict"] for row in ask.rows.values())
-    pairs = [" and ".join(row["asked"]) for row in ask.rows.values()
+    pairs = [f"- unknown: {' and '.join(row['asked'])}\n" for row in ask.rows.values()
              if row["verdict"] == "unknown" and "/" in row["asked"][1]]  # fmt: skip
     text = HEAD.format(
-        open=f" (unknown: {'; '.join(pairs)})" if pairs else "",
+        open="\n" + "".join(pairs) if pairs else "",
         rows=counted(len(rows), "row"), units=counted(len(models), "unit"), groups=len(arithmetics(ask)),
         answers=counted(len(ask.rows), "answer"), unknown=f"{counts['unknown'] or 'none'} of them unknown",
     )  # fmt: skip
