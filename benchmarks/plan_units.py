@@ -173,9 +173,9 @@ HEAD = """## Every unit
 
 A row for each arithmetic of a unit whose results can be its next addends: {rows} for {units}, of {groups} arithmetics.
 Units of one row, among them those of other sizes of M, N and K, give the same bits for every K that all of them take
-whole, in each of its formats; those of two rows with the same formats do not, or it is unknown. So `mma`, `wgmma` and `tcgen05` are
-neutral where they are in one row. M and N occur in no plan. A row of several formats has the answers of the first one;
-the others were not asked. Units with scale factors are left out.
+whole, in each of its formats; those of two rows with the same formats do not, or it is unknown. So `mma`, `wgmma` and
+`tcgen05` are neutral where they are in one row. M and N occur in no plan. A row of several formats has the answers of
+the first one; the others were not asked. Units with scale factors are left out.
 
 "= 32": the same bits for every K that is a multiple of 32; "32": an input of K = 32 on which both differ; empty: there
 is no such choice, or it was not asked yet.
