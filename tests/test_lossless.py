@@ -144,6 +144,16 @@ def test_c_that_is_never_minus_zero_makes_a_sum_that_is_not() -> None:
         assert ("zero", False) in lossless.numbers.made_of or not positive
 
 
+@pytest.mark.parametrize(("c", "step", "never"), [
+    ("e4m3", "r(exact(a[0] * b[0], +0))", True), ("e2m1", "r(exact(a[0] * b[0], +0))", False),  # -1/4 is rounded to -0
+    ("e4m3", "r(exact(a[0] * b[0], +0 * a[1]))", False),
+])  # fmt: skip
+def test_a_sum_with_plus_zero_is_minus_zero_only_where_it_is_rounded_to_it(c: str, step: str, never: bool) -> None:
+    unit = parse_unit(UNIT.format(ab="e2m1", c=c, outer="", inner="e4m3, nearest_even", step=step), "one.yaml")
+    lossless, _, form = written(unit)
+    assert lossless.never_minus(form) is never
+
+
 def test_a_product_with_a_limit_is_of_no_known_size() -> None:
     numbers = Numbers()
     how = {"subnormals": "keep", "positive_zeros": False}
