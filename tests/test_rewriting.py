@@ -43,6 +43,7 @@ from smtmodel.nodes import (
     ExactSum,
     FusedSum,
     Gate,
+    GridSum,
     Index,
     Node,
     Product,
@@ -62,6 +63,7 @@ from tests.test_nodes import on_arrays
 PLAIN = Normaliser(Options("bitwuzla", None))
 F16, F32, BF16 = "ampere/mma/m16n8k16.f32.f16.f16.f32", FORMATS["f32"], "ampere/mma/m16n8k16.f32.bf16.bf16.f32"
 FP8 = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32"
+FP8_14 = f"{FP8}@fraction_bits=14"
 AFTER = f"{FP8}@family=emulated-fp8,output=f32"
 LATE = "cdna3/mfma/f32_32x32x8_f16"
 
@@ -96,6 +98,7 @@ USEFUL = [
     (F16, ("floor below every term", "no sum rounded to zero")),
     ("ampere/mma/m16n8k16.f16.f16.f16.f16@exponent_floor=-22,fraction_bits=26", ("floor below every term",)),
     (f"{BF16}@exponent_floor=none", ()),
+    (f"{FP8_14},exponent_floor=none", ("no last sum of a loop rounded to zero",)),
     (f"{AFTER},zero_sign=ieee,exponent_floor=none", ("chain from +0 that is never -0",)),
     (f"{FP8}@family=emulated-fp8,zero_sign=ieee,exponent_floor=-133", ("floor below every term", "chain from +0")),
     (f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none", ("a term that is never -0",)),
@@ -140,6 +143,10 @@ LIMITS = [
      f"{F16_SUMS}@exponent_floor=-21,fraction_bits=26"),
     ("floor below every term", f"{BF16}@exponent_floor=-242", f"{BF16}@exponent_floor=-241"),
     ("no sum rounded to zero", f"{F16}@exponent_floor=none", f"{BF16}@exponent_floor=none"),
+    ("no sum rounded to zero", f"{FP8}@block=32,exponent_floor=none", f"{FP8_14},block=32,exponent_floor=none"),
+    ("no sum rounded to zero", f"{FP8_14},block=32,exponent_floor=-125", f"{FP8_14},block=32,exponent_floor=-126"),
+    ("no last sum of a loop rounded to zero", f"{FP8_14},exponent_floor=none", f"{FP8_14},block=32,exponent_floor=none"),
+    ("no last sum of a loop rounded to zero", f"{FP8_14},exponent_floor=none", f"{BF16}@exponent_floor=none,block=8"),
     ("sum that fits the result", f"{AFTER},block=32,fraction_bits=15,output_rounding=nearest_even",
      f"{AFTER},block=32,fraction_bits=20,output_rounding=nearest_even"),
     ("gated products whose zeros have any sign", GATED.format("e2m1", "+0"), GATED.format("e4m3", "+0")),
@@ -298,13 +305,14 @@ def test_signs_of_zeros_end_only_where_nothing_reads_them() -> None:
     single = made(inner, two, product, signs=False)
     assert not congruent(inner, rounded(two, "exact_positive"), (single,)).goal.signs  # type: ignore[attr-defined]
     assert congruent(inner, rounded(two, "positive"), (single,)).goal.signs  # type: ignore[attr-defined]
-    refused("congruent", inner, FusedSum((product, Running(1)), 10), (item, None))
+    assert not congruent(inner, FusedSum((product, Running(1)), 10), (item, None)).goal.signs  # type: ignore[attr-defined]
+    refused("congruent", inner, GridSum((product, Running(1)), (10, 10)), (item, None))
     assert not RULES["followed"](item, made(inner, other, product)).goal.signs  # type: ignore[attr-defined]
     assert not RULES["followed"](made(inner, other, product), item).goal.signs  # type: ignore[attr-defined]
     # loops
     start, begins = rounded(product, "ieee"), rounded(product, "positive")
     first = made(SCOPE, start, begins, signs=False)
-    grid = FusedSum((product, Running(1)), 10)
+    grid = GridSum((product, Running(1)), (10, 10))
     for zero, signs in (("ieee", False), ("exact_positive", True)):
         loop = Repeat(1, range(3), start, rounded(two, zero))
         assert congruent(SCOPE, loop, (first, None)).goal.signs is signs  # type: ignore[attr-defined]
@@ -312,6 +320,22 @@ def test_signs_of_zeros_end_only_where_nothing_reads_them() -> None:
         assert not looped(SCOPE, loop, body, PLAIN.settle).goal.signs  # type: ignore[attr-defined]
         refused("congruent", SCOPE, replace(loop, body=rounded(grid, zero)), (first, None))
         refused("looped", SCOPE, loop, made(inner, loop.body, rounded(grid, zero), signs=False), PLAIN.settle)
+
+
+def test_the_last_sum_of_a_loop_has_others_before_it_that_no_node_but_sums_reads() -> None:
+    unit = parse_reference(f"{FP8_14},exponent_floor=none").unit
+    loop, scope = unit.result, Scope.of(unit)
+    assert isinstance(loop, Repeat)
+    body = loop.body
+    assert isinstance(body, Round)
+    assert isinstance(body.term, FusedSum)
+    apply = REWRITES["no last sum of a loop rounded to zero"]
+    assert apply(scope, loop) is not None
+    assert apply(scope, replace(loop, places=loop.places[:1])) is None
+    read = replace(body, term=GridSum((Product(A, B), Running(1)), (10, 10)))
+    for term, applies in ((replace(body, term=FusedSum(body.term.items, 9)), True), (read, False)):
+        other = replace(loop, body=replace(body, term=replace(body.term, items=(*body.term.items, term))))
+        assert (apply(scope, other) is not None) is applies
 
 
 def test_the_page_names_every_rule() -> None:
@@ -453,7 +477,7 @@ def near(rng: random.Random) -> Unit:
         again = replace(how, zero=choose(("ieee", "exact_positive", "positive")), mode=choose(MODES))
         beside = choose((Constant(), Constant(negative=True), C, Round(C, again), Round(Product(A, B), again)))
         node = Round(choose((node, ExactSum((node, beside)), ExactSum((node,)))), again)
-    return Unit(OWN["p"], OWN["p"], result, length, node)
+    return Unit(OWN["p"], OWN["p"], OWN[choose("qrs")], length, node)
 
 
 @cache

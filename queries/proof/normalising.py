@@ -88,7 +88,7 @@ class Normaliser:
             return self._loop(scope, node, wanted.signs)
         fused = isinstance(node, FusedSum)
         counting = wanted.counting if isinstance(node, (Product, Scale, Each)) else fused
-        below = Wanted(counting, fused or (wanted.signs and not plus_for_zeros(node)))
+        below = Wanted(counting, wanted.signs and not plus_for_zeros(node))
         found = [self._alike(scope, operand, below) for operand in node.operands]
         if all(one is None for one in found):
             return None

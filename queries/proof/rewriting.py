@@ -207,12 +207,25 @@ def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
 def no_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     """Whether every zero result is +0, or only every exact zero sum, makes a difference only where a nonzero sum is
     rounded to zero. If every term is a multiple of the smallest subnormal number, aligned or not, so is the sum,
-    wrapped or not, and no nonzero multiple is rounded to zero. If every term is a multiple of the smallest subnormal
-    number, aligned or not, so is the sum, wrapped or not, and no such one is rounded to zero."""
+    wrapped or not, and no nonzero multiple is rounded to zero."""
     if not isinstance(node, Round) or node.rounding.zero != "positive":
         return None
     other = _with_plus(node)
     return None if (lemmas := _kept_from_zero(scope, other)) is None else Replacement(other, lemmas)
+
+
+@rewrite("no last sum of a loop rounded to zero")
+def no_last_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
+    """As above, of the last of two or more steps, whose result so far has the format of results, whatever the start
+    has. The signs of zeros of the steps before may differ: the last step gives an exact zero sum a plus, whatever its
+    terms' signs, and reads the sign of a zero nowhere else."""
+    if not isinstance(node, Repeat) or len(node.places) < 2 or not isinstance(node.body, Round):
+        return None
+    if node.body.rounding.zero != "positive" or not is_blind(node.body):
+        return None
+    other = _with_plus(node.body)
+    last = scope.within(node.level, Held(frozenset((other.rounding.format,))))
+    return None if (lemmas := _kept_from_zero(last, other)) is None else Replacement(replace(node, body=other), lemmas)
 
 
 def _kept_from_zero(scope: Scope, node: Round) -> tuple[Lemma, ...] | None:
@@ -366,7 +379,7 @@ def plus_for_zeros(node: Node) -> bool:
 
 
 #: the nodes in which the sign of a zero operand affects only the sign of a zero result
-BLIND = (Terminal, Running, Product, Gate, Scale, Each, ExactSum, Cut, Round, Repeat)
+BLIND = (Terminal, Running, Product, Gate, Scale, Each, ExactSum, FusedSum, Cut, Round, Repeat)
 
 
 def is_blind(node: Node) -> bool:
@@ -472,15 +485,31 @@ def _ranges(scope: Scope, node: FusedSum) -> list[tuple[Range, int]] | None:
 
 def _multiples(scope: Scope, node: Node, unit: int) -> tuple[Lemma, ...] | None:
     """The lemmas by which a sum is a multiple of 2^unit: its terms are, also once they are aligned, m <= unit + F or
-    not. None if a term may not be one."""
+    not; aligned to a larger m they always are. None if a term may not be one."""
     if isinstance(node, ExactSum):
         ranges = [ranges_of(scope, item) for item in node.items]
         return () if all(own is not None and all(one.unit >= unit for one in own) for own in ranges) else None
     if not isinstance(node, FusedSum) or node.sticky or (terms := _ranges(scope, node)) is None:
         return None
-    if any(one.unit < unit for one, _ in terms):
+    least = _least_maximum(scope, node)
+    small = [(one, bits) for one, bits in terms if least is None or least < unit + bits]
+    if any(one.unit < unit for one, _ in small):
         return None
-    return tuple(AlignmentKeepsUnit(one, bits, node.rounding, unit) for one, bits in terms if one.low < unit + bits)
+    return tuple(AlignmentKeepsUnit(one, bits, node.rounding, unit) for one, bits in small if one.low < unit + bits)
+
+
+def _least_maximum(scope: Scope, node: FusedSum) -> int | None:
+    """A lower bound of m wherever the sum is not zero: the least exponent of any term, since one is not zero, the least
+    exponent of the alignment, the floors, and of each term the lesser of its own least and that of zeros. None for a sum
+    of zeros, or if a term is not known."""
+    bounds = [bound for bound in (node.least, *node.floors) if bound is not None]
+    lows = []
+    for item in node.items:
+        if (ranges := ranges_of(scope, item)) is None:
+            return None
+        lows += (own := [one.low for one in ranges])
+        bounds += [] if node.zeros is None else [min([node.zeros, *own])]
+    return max([min(lows), *bounds]) if lows else None
 
 
 def _stays_nonzero(how: Rounding) -> Lemma:
@@ -538,8 +567,8 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
         case Cut():
             counting = node.least is not None or not changed
         case FusedSum():
-            if not counting or not signs:
-                raise RuleError("congruent: a fused sum sees with which exponents its terms count, and their signs")
+            if not counting:
+                raise RuleError("congruent: a fused sum sees with which exponents its terms count")
             counting = not changed or _counts_as_terms(node)
         case Repeat():
             if goals[1] is not None or (changed and not _one_format(scope, node.start, others[0])):
