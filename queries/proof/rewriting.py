@@ -219,13 +219,11 @@ def no_last_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     """As above, of the last of two or more steps, whose result so far has the format of results, whatever the start
     has. The signs of zeros of the steps before may differ: the last step gives an exact zero sum a plus, whatever its
     terms' signs, and reads the sign of a zero nowhere else."""
-    if not isinstance(node, Repeat) or len(node.places) < 2 or not isinstance(node.body, Round):
+    if not isinstance(node, Repeat) or len(node.places) < 2 or not is_blind(node.body):
         return None
-    if node.body.rounding.zero != "positive" or not is_blind(node.body):
-        return None
-    other = _with_plus(node.body)
-    last = scope.within(node.level, Held(frozenset((other.rounding.format,))))
-    return None if (lemmas := _kept_from_zero(last, other)) is None else Replacement(replace(node, body=other), lemmas)
+    last = scope.within(node.level, Held(formats_of(scope, node.body) or frozenset()))
+    found = no_sum_to_zero(last, node.body)
+    return None if found is None else replace(found, other=replace(node, body=found.other))
 
 
 def _kept_from_zero(scope: Scope, node: Round) -> tuple[Lemma, ...] | None:
@@ -492,24 +490,19 @@ def _multiples(scope: Scope, node: Node, unit: int) -> tuple[Lemma, ...] | None:
     if not isinstance(node, FusedSum) or node.sticky or (terms := _ranges(scope, node)) is None:
         return None
     least = _least_maximum(scope, node)
-    small = [(one, bits) for one, bits in terms if least is None or least < unit + bits]
+    small = [(one, bits) for one, bits in terms if least < unit + bits]
     if any(one.unit < unit for one, _ in small):
         return None
     return tuple(AlignmentKeepsUnit(one, bits, node.rounding, unit) for one, bits in small if one.low < unit + bits)
 
 
-def _least_maximum(scope: Scope, node: FusedSum) -> int | None:
-    """A lower bound of m wherever the sum is not zero: the least exponent of any term, since one is not zero, the least
-    exponent of the alignment, the floors, and of each term the lesser of its own least and that of zeros. None for a sum
-    of zeros, or if a term is not known."""
+def _least_maximum(scope: Scope, node: FusedSum) -> int:
+    """A lower bound of m wherever the sum, whose terms are known, is not zero: the least exponent of any term, since one
+    is not zero; the least exponent of the alignment; the floors; of each term the lesser of its own and that of zeros."""
+    lows = [min(one.low for one in ranges) for item in node.items if (ranges := ranges_of(scope, item))]
+    zeros = [] if node.zeros is None else [min(node.zeros, low) for low in lows]
     bounds = [bound for bound in (node.least, *node.floors) if bound is not None]
-    lows = []
-    for item in node.items:
-        if (ranges := ranges_of(scope, item)) is None:
-            return None
-        lows += (own := [one.low for one in ranges])
-        bounds += [] if node.zeros is None else [min([node.zeros, *own])]
-    return max([min(lows), *bounds]) if lows else None
+    return max([min(lows, default=0), *zeros, *bounds])
 
 
 def _stays_nonzero(how: Rounding) -> Lemma:
