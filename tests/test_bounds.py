@@ -21,7 +21,8 @@ from queries.proof.enclosures import cut_loses, weakened
 from queries.proof.forms import EXACT, Factor, Form, number
 from queries.proof.induction import Step, carried
 from queries.proof.kernel import RULES, Made, RuleError, Theorem, rule
-from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses, settled
+from queries.proof.lemmas import AlignmentLoses, Lemma, settled
+from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.settling import Settled
 from queries.properties.bound import _Composer, bound_of, chain_of, error_of
 from queries.properties.bound_samples import covered, measured, nearest, nearest_of_chain

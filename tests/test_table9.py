@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses, TruncationKeeps, exhausted, query_of, settled
+from queries.proof.lemmas import AlignmentLoses, Lemma, exhausted, query_of, settled
+from queries.proof.rounding_losses import RoundingLoses, TruncationKeeps
 from queries.proof.table9 import BoundInUnits, SumInUnits, loosened, summed, truncated
 from queries.properties.bound import _Composer, bound_in_units
 from queries.search.distinguish import Options

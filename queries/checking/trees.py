@@ -12,9 +12,10 @@ from hypotheses.claim import Claim
 from queries.certificates.certificate import CLAIM, TREE, UNIT
 from queries.certificates.tree import Tree, statement_text
 from queries.checking.finding import Contents, Finding, of_file, read_claim
-from queries.proof.lemmas import LEMMAS, Lemma, query_of
+from queries.proof.lemmas import Lemma, query_of
 from queries.proof.opposite import RoundsOpposite
 from queries.proof.recorded import Words
+from queries.proof.rounding_losses import LEMMAS
 from queries.proof.rounding_rises import RoundingRises, RoundingScales
 from queries.proof.shares import ShareClaim, WordIsSmall, WordsLeave, share_claim
 from queries.proof.undecided import ZerosGiveZero

@@ -9,7 +9,8 @@ from queries.proof import enclosures, sums
 from queries.proof.enclosures import Enclosed
 from queries.proof.induction import Chained
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, RoundingLoses
+from queries.proof.lemmas import Lemma
+from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
 from queries.proof.sums import START, Summed
 from queries.properties.bound import Settle, chain_of

@@ -17,7 +17,8 @@ from queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest
 from queries.proof.enclosures import Enclosed, weakened
 from queries.proof.forms import EXACT, Form, Monomial
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import AlignmentLoses, RoundingLoses
+from queries.proof.lemmas import AlignmentLoses
+from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.steps import PlanAt
 from queries.proof.wording import sum_text, up_float, up_text
 from queries.properties.bound import Settle, error_of

@@ -10,8 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from queries.proof.lemmas import SPARE
 from queries.proof.ranges import Range, Symbol, is_multiple
+from queries.proof.rounding_losses import SPARE
 from smtmodel.algebra import Bit, Bits, constant, truth
 from smtmodel.alignment import align, reaches
 from smtmodel.decode import Exponent, Term, unpack

@@ -13,7 +13,8 @@ from fractions import Fraction
 
 from queries.proof.forms import ERROR, EXACT, NOUGHT, SIZE, Form, larger, largest, magnitude, number, power, total
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
-from queries.proof.lemmas import AlignmentLoses, Lemma, RoundingLoses
+from queries.proof.lemmas import AlignmentLoses, Lemma
+from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.steps import PlanAt
 from queries.proof.wording import form_text
 from smtmodel.display import exact_value

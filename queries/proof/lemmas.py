@@ -1,4 +1,4 @@
-"""Lemmas about the datapath itself: what one alignment or one rounding loses, settled by a solver, or exhaustively.
+"""Lemmas about the datapath itself, settled by a solver or exhaustively, and the first: what an alignment loses.
 
 They connect the rules about nodes with the code that evaluates nodes: the query is built here from the goal, by running
 that code on symbols.
@@ -15,16 +15,14 @@ import numpy as np
 from queries.proof.kernel import Goal, Made, RuleError, Theorem, rule
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
+from smtmodel.algebra import Bit, Bits, choose, constant, truth
 from smtmodel.alignment import align
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
-from smtmodel.decode import Exponent, Term, unpack
-from smtmodel.formats import Format
-from smtmodel.rounding import NEAREST, Mode, Target, round_and_pack
+from smtmodel.decode import Exponent, Term
+from smtmodel.rounding import NEAREST, Mode
 
 DISTANCE = 13  # bits of the distance between two exponents: enough for any two terms
-SPARE = 3  # a magnitude that is rounded has so many bits more than the result
 EVERY = 20  # bits of all inputs together, up to which all of them are evaluated
 AskConfirmed = Callable[[Query, str], tuple[Answer, Answer | None]]  # an engine's answer and another one's
 
@@ -71,7 +69,9 @@ class AlignmentLoses:
         width = 2 * room + 2
         result, value = kept.zext(width).shl(amount), scaled.zext(width)
         unit = constant(carrier, 1, width).shl(amount)
-        near = _off(result, value, self.mode, sign.bit(0), lambda off: off.ult(unit), lambda off: (off + off).ule(unit))
+        near = off_by(
+            result, value, self.mode, sign.bit(0), lambda off: off.ult(unit), lambda off: (off + off).ule(unit)
+        )
         beyond = {"up": ~sign.bit(0), "down": sign.bit(0), "to_odd": truth(carrier, True)}
         raised = beyond.get(self.mode, truth(carrier, False))
         far = kept.equals(0) | (kept.equals(1) & raised & significand.any())
@@ -79,103 +79,10 @@ class AlignmentLoses:
         return choose(amount.ule(limit), near, far) & same
 
 
-@dataclass(frozen=True)
-class _OfMagnitudes:
-    """A lemma about a magnitude y of f + 4 bits, at any place from below the smallest number of a format with f
-    fraction bits up to its largest number."""
-
-    format: Format
-
-    @property
-    def width(self) -> int:
-        return self.format.precision + SPARE
-
-    @property
-    def low(self) -> int:
-        """The least exponent of y's last bit: two below that of the smallest subnormal number."""
-        return self.format.emin - self.format.fraction - 2
-
-    @property
-    def places(self) -> int:
-        """Bits of that exponent, counted from `low`, up to the largest number."""
-        return max(1, self.format.emax - self.width + 1 - self.low).bit_length()
-
-    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
-        return symbol("sign", 1), symbol("magnitude", self.width), symbol("place", self.places)
-
-    def _rounded(self, given: tuple[Bits, ...], mode: Mode) -> tuple[Bit, Bits, Bits, Bits, Bit]:
-        """Whether the result is NaN, infinite or the largest number, as where it overflows; the result, the magnitude
-        and one unit of the result's last place, all in the same unit; and whether that last place is finer than the
-        magnitude's."""
-        sign, magnitude, place = given
-        fmt, carrier = self.format, magnitude.carrier
-        unit = Exponent(place, self.low, self.low + (1 << self.places) - 1)
-        value = unpack(round_and_pack(sign.bit(0), magnitude, unit, Target(fmt, mode)), fmt)
-        room = max(value.term.exponent.bits.width, place.width) + 3
-        offset = value.term.exponent.low - fmt.fraction - self.low
-        amount = value.term.exponent.bits.zext(room) + constant(carrier, offset, room) - place.zext(room)
-        width = self.width + 2 * fmt.precision + 6
-        digits, exact = value.term.significand.zext(width), magnitude.zext(width)
-        finer = amount.msb()
-        result, exact = select(finer, digits, digits.shl(amount)), select(finer, exact.shl(-amount), exact)
-        one = constant(carrier, 1, width)
-        top = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
-        last = value.term.exponent.bits.equals((fmt.largest_field >> fmt.fraction) - value.term.exponent.low - fmt.bias)
-        overflows = value.is_nan | value.is_infinite | (last & value.term.significand.equals(top))
-        return overflows, result, exact, select(finer, one, one.shl(amount)), finer
-
-
-@dataclass(frozen=True)
-class RoundingLoses(_OfMagnitudes):
-    """A magnitude y of f + 4 bits, at any place from below the smallest number of a format with f fraction bits up to
-    its largest number, whose rounding is finite and below the largest number: it loses at most 2^-f |y|, or 2^(emin -
-    f) if |y| < 2^emin, half of that to nearest; rounded down it does not rise, rounded up it does not fall.
-
-    Where the result is the largest number nothing needs a solver: there the loss is below one unit (at most half of one
-    to nearest) by what it means that a rounding does not overflow."""
-
-    mode: Mode
-
-    def statement(self) -> str:
-        return f"rounding to {self.format.name}, {self.mode}, loses less than one unit of the last place"
-
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
-        sign, magnitude, place = given
-        fmt, carrier = self.format, magnitude.carrier
-        overflows, result, exact, _, finer = self._rounded(given, self.mode)
-        room, width = place.width + 3, exact.width
-        least = constant(carrier, fmt.emin - fmt.fraction - self.low, room) - place.zext(room)
-        fixed = select(least.msb() | finer, constant(carrier, 0, width), constant(carrier, 1, width).shl(least))
-
-        def whole(off: Bits) -> Bit:
-            return off.shl(fmt.fraction).ule(exact) | off.ule(fixed)
-
-        def half(off: Bits) -> Bit:
-            return off.shl(fmt.fraction + 1).ule(exact) | (off + off).ule(fixed)
-
-        return overflows | _off(result, exact, self.mode, sign.bit(0), whole, half)
-
-
-@dataclass(frozen=True)
-class TruncationKeeps(_OfMagnitudes):
-    """A magnitude y as in `RoundingLoses`, rounded toward zero to a number d below the largest: |d| <= y < |d| +
-    ulp(d), where ulp(d) is 2^(max(e, emin) - f) for d's exponent e."""
-
-    def statement(self) -> str:
-        return f"rounding to {self.format.name}, toward_zero, cuts off less than the last place of the result"
-
-    def claim(self, given: tuple[Bits, ...]) -> Bit:
-        overflows, result, exact, last, _ = self._rounded(given, "toward_zero")
-        return overflows | (result.ule(exact) & exact.ult(result + last))
-
-
 CONFIRMED = ", confirmed by "  # between the answers of two engines
 
-#: the lemmas about the datapath that trees of theorems rest on
-LEMMAS = (AlignmentLoses, RoundingLoses, TruncationKeeps)
 
-
-def _off(
+def off_by(
     result: Bits, exact: Bits, mode: Mode, sign: Bit, whole: Callable[[Bits], Bit], half: Callable[[Bits], Bit]
 ) -> Bit:
     """Whether a magnitude differs from the exact one by no more than a mode allows, and in the direction that it

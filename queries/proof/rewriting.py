@@ -497,8 +497,8 @@ def _multiples(scope: Scope, node: Node, unit: int) -> tuple[Lemma, ...] | None:
 
 
 def _least_maximum(scope: Scope, node: FusedSum) -> int:
-    """A lower bound of m wherever the sum, whose terms are known, is not zero: the least exponent of any term, since one
-    is not zero; the least exponent of the alignment; the floors; of each term the lesser of its own and that of zeros."""
+    """A lower bound of m wherever a sum of known terms is not zero: the least exponent of any term, since one is not
+    zero; the least exponent of the alignment; the floors; of each term the lesser of its own and that of zeros."""
     lows = [min(one.low for one in ranges) for item in node.items if (ranges := ranges_of(scope, item))]
     zeros = [] if node.zeros is None else [min(node.zeros, low) for low in lows]
     bounds = [bound for bound in (node.least, *node.floors) if bound is not None]

@@ -31,7 +31,7 @@ from queries.proof.forms import (
 )
 from queries.proof.induction import Chained, linear
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
-from queries.proof.lemmas import RoundingLoses
+from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded, repeated
 from queries.proof.wording import COUNT, GROWTH, sum_text
 from smtmodel.formats import Format

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from queries.proof.enclosures import Enclosed, Places, alignments, terms_of
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
-from queries.proof.lemmas import AlignmentLoses, TruncationKeeps
+from queries.proof.lemmas import AlignmentLoses
+from queries.proof.rounding_losses import TruncationKeeps
 from smtmodel.nodes import Element, FusedSum, Node, Product, Round
 from smtmodel.unit import Unit
 

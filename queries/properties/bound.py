@@ -9,7 +9,8 @@ from queries.proof.enclosures import Enclosed, Places, bound_places, terms_of
 from queries.proof.forms import Form
 from queries.proof.induction import Carried, chained, repeated
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, RoundingLoses, TruncationKeeps
+from queries.proof.lemmas import Lemma
+from queries.proof.rounding_losses import RoundingLoses, TruncationKeeps
 from queries.proof.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from smtmodel.formats import Format
 from smtmodel.nodes import (

@@ -15,7 +15,7 @@ from queries.proof.enclosures import weakened
 from queries.proof.forms import Form
 from queries.proof.induction import Chained, carried, closed, step_text
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import LEMMAS
+from queries.proof.rounding_losses import LEMMAS
 from queries.proof.wording import form_text, up_float
 from queries.properties.bound import Settle, bound_of, chain_of, error_of
 from queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
