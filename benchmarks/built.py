@@ -139,7 +139,8 @@ def run(case: Case, folder: Path, seconds: float) -> dict[str, Any]:
     if file.exists():
         unit = parse_unit(file.read_text(encoding="utf-8"), file.name)
         wrong, rows = differences(case, unit)
-        row["outcome"] = f"wrong ({wrong} of {rows})" if wrong else "exact"
+        right = "exact" if found["verdict"] == "built" else "not finished, no difference"
+        row["outcome"] = f"wrong ({wrong} of {rows})" if wrong else right
     return row
 
 

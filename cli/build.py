@@ -109,13 +109,14 @@ def _arithmetic(
 ) -> tuple[Built, Order]:
     """The unit of a device whose terms have these weights, and which of the orders it has."""
     from queries.building.build import Builder
+    from queries.building.clock import OutOfTimeError
     from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
 
     given: list[tuple[Vector, int]] = []
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
         if deadline is not None and time.monotonic() > deadline:
-            raise IncompleteError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
+            raise OutOfTimeError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
         answers = []
         for vector, d in device.answers(vectors):
             if d is None:
@@ -171,8 +172,8 @@ def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, 
         reference="built" if save is None else save.stem,
         about=f"Equal to {named[0]}, by proof." if named else "",
         source=f"built by mmaprobe {VERSION} from the answers of {device['name']}, {today}",
-        evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference, which tell it "
-        f"from {counted(found.refuted, 'unit')} that differ in one choice",
+        evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference, "
+        + (found.why or f"which tell it from {counted(found.refuted, 'unit')} that differ in one choice"),
     )
 
 
@@ -230,6 +231,8 @@ def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature
         f"{counted(found.validated, 'vector')} of validation, {seconds:.1f} s"
     )
     if unit is not None:
+        if found.verdict == "open":
+            say(f"not finished: {found.why}; this unit agrees with every answer so far")
         for line in text_of(unit).splitlines():
             say(f"  {line}")
         names = names_of(found)

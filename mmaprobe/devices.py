@@ -71,7 +71,7 @@ class Identified(Verdicts):
     `matmul` and all else; `text`: its unit file, where it was built. `equal`: instructions of the table that are proved
     equal to it; `undecided`: what answers alike where nothing is proved. `decided`: of a family, each parameter with
     its value. `questions`: how many were asked about the arithmetic. `seconds`: of the clock. `why`: the reason, where
-    nothing was found.
+    nothing was found, or what was not asked about an open unit when the time ended.
     """
 
     verdict: str

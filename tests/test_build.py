@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,15 +17,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from queries.building.answers import Answered
 from queries.building.axes import needless, product_tiers, step_tiers
 from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
+from queries.building.clock import OutOfTimeError
 from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Reading, Start, Step, Store
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
 from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.building.stages import KINDS, ordinary
+from queries.building.validation import Validation
+from queries.covering.cover import Cover
 from queries.order.guess import orders
 from queries.order.structure import tree_of
 from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of, nodes_of
@@ -206,6 +211,34 @@ def test_time_that_runs_out_is_said() -> None:
     found = Builder([joined("fused", ["c", *range(4)])], asked, lambda _: [], Options(), time.monotonic()).run()
     assert (found.verdict, found.unit) == ("open", None)
     assert "the time ran out" in found.why
+
+
+@pytest.mark.parametrize("refuted", [False, True])
+def test_a_unit_that_is_left_when_the_time_ends_is_an_open_one(
+    refuted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is printed and saved with what was not asked, and not where an answer refutes it."""
+
+    def late(self: Validation, cover: Cover, *_: object) -> bool:
+        if refuted:
+            rows = np.array(cover.rows[:1], dtype=np.uint64)
+            self.answers.bank.append(Answered(rows, np.array(cover.results[:1], np.uint64) ^ np.uint64(1), 0))
+        raise OutOfTimeError("the time ran out")
+
+    monkeypatch.setattr(Validation, "_agrees", late)
+    mine, reference = tmp_path / "mine.yaml", "x86/avx512/vfmadd-ph"
+    found = built(f"model:{reference}", "f16,f16,f16,f16", 1, "--save", str(mine), code=3)
+    assert (found["verdict"], found["equal"]) == ("open", [])
+    assert found["validated"] >= 5000
+    if refuted:
+        assert (found["unit"], found["why"], mine.exists()) == (None, "the time ran out", False)
+        return
+    assert reference in found["undecided"]
+    assert re.fullmatch(r"the time ran out before (\d+) of the \1 conditions were asked about", found["why"])
+    assert found["why"] in parse_unit(mine.read_text(encoding="utf-8"), "mine.yaml").evidence
+    said = run("--device", f"model:{reference}", "--formats", "f16,f16,f16,f16", "--length", "1")
+    assert f"not finished: {found['why']}" in said.stderr
+    assert not any(word in said.stderr for word in ("exact,", "identified", "this is"))
 
 
 def test_units_beside_one() -> None:

@@ -116,6 +116,8 @@ class Builder:
             return
         except OutOfTimeError as error:
             result.why = str(error)
+        if result.why and self._standing():
+            return
         self._unexplained()
 
     def _by_steps(self) -> list[Candidate]:
@@ -149,6 +151,20 @@ class Builder:
         result.verdict, result.why, result.choices = "built", "", alive[0].choices
         assert result.unit is not None
         result.unit = with_nan(result.unit, self.answers.nan())
+
+    def _standing(self) -> bool:
+        """Whether there is a unit that agrees with all that was asked when the time ends before the rest of validation:
+        it is the outcome, as an open one, with what else agrees."""
+        result = self.result
+        right = [candidate for candidate in result.standing if not self.answers.wrong(candidate.unit)]
+        if not right:
+            return False
+        nan = self.answers.nan()
+        result.unit, result.choices = with_nan(right[0].unit, nan), right[0].choices
+        result.open = [*self.validation.known(), *(candidate.model for candidate in right[1:])]
+        result.equal, result.refuted, result.unseen = [], 0, 0
+        result.why = f"the time ran out before {result.untried}"
+        return True
 
     def _attempts(self) -> Iterator[Attempt]:
         """Steps that look alike are taken to do the same; then, if there are few, any of them may differ. Of several

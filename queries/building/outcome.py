@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from queries.building.candidates import Candidate
 from queries.building.draft import Choices
 from smtmodel.dot import Model
 from smtmodel.unit import Unit
@@ -16,13 +17,16 @@ Verdict = Literal["built", "unexplained", "open"]
 
 @dataclass
 class Built:
-    """The outcome: the unit, or the vectors that no candidate explains and the nearest candidate."""
+    """The outcome: the unit, or the vectors that no candidate explains and the nearest candidate. A unit whose verdict
+    is open agrees with all that was asked; `why` says what was not asked when the time ended."""
 
     verdict: Verdict = "open"
     unit: Unit | None = None
     choices: Choices | None = None
     equal: list[tuple[Model, str]] = field(default_factory=list)  # proved equal to the unit, and how
     open: list[Model] = field(default_factory=list)  # that answer alike as far as was asked, and nothing is proved
+    standing: list[Candidate] = field(default_factory=list)  # that agreed with the vectors over the whole range, last
+    untried: str = ""  # what of validation and of the proofs is still to be asked about these
     near: tuple[Model, int] | None = None  # the instruction of the table with the fewest different answers
     near_vector: Vector | None = None  # the smallest input on which that one differs
     questions: int = 0

@@ -23,6 +23,7 @@ from queries.search.samples import Table
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.vectors import Vector
+from smtmodel.wording import counted
 
 VALIDATION = 6000  # vectors over the whole range
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
@@ -51,6 +52,7 @@ class Validation:
         wrong = np.array([self.answers.differences(candidate.model, new) for candidate in alive])
         right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
         if right:
+            self._stand(right, "any of its conditions was asked about")
             return right
         best = int(wrong.sum(axis=1).argmin())
         self.search.note(alive[best])
@@ -62,6 +64,10 @@ class Validation:
                 self.answers.bank.append(Answered(asked.rows[here], asked.answers[here], asked.rank))
             start += len(asked.rows)
         return []
+
+    def _stand(self, alive: Sequence[Candidate], untried: str) -> None:
+        """Candidates that are kept where the time ends. `untried`: before what it would end now."""
+        self.result.standing, self.result.untried = list(alive), untried
 
     def covered(self, found: Candidate) -> bool:
         """Whether the device answers as the unit does on the covering vectors of the unit: on inputs that reach its
@@ -76,7 +82,7 @@ class Validation:
             places.setdefault(pool.kept, []).append((rank, pool.rows(POOL)))
         told: set[str] = set()
         names: set[str] = set()
-        right = True
+        right, wanted, asked = True, 0, 0  # conditions, and units beside this one
         for kept, pools in places.items():
             if kept is not None and until is not None and time.monotonic() > until:
                 break
@@ -86,6 +92,8 @@ class Validation:
                 continue
             model = Model(BUILT, self.search.unit(found, kept))
             covering = Covering(model, False, changes, cases=cases, samples=COVERED)
+            wanted += len(covering.wanted)
+            self._untried(found, wanted - asked, wanted)
             ranks: list[int] = []
             for number, (rank, rows) in enumerate(pools):
                 needed = len(KINDS) if kept is None else 1
@@ -99,10 +107,17 @@ class Validation:
                 ranks += [self.stages.all[-1].rank] * (len(covering.found.rows) - len(ranks))
             cover = covering.finished()
             right &= self._agrees(cover, np.array(ranks), kept, found)
+            asked += len(covering.wanted)
+            self._untried(found, wanted - asked, wanted)
             names |= {change.name for change in covering.changes if change not in cover.same}
             told |= {change.name for change in covering.changes if cover.counts[change]}
         self.result.refuted, self.result.unseen = len(told), len(names - told)
         return right
+
+    def _untried(self, found: Candidate, left: int, wanted: int) -> None:
+        """Say how many conditions, units that differ in one choice among them, are still to be asked about."""
+        first = [found, *(other for other in self.result.standing if other is not found)]
+        self._stand(first, f"{left} of the {counted(wanted, 'condition')} were asked about")
 
     def _changes(self, found: Candidate, kept: Kept) -> Iterator[Change]:
         """The units that differ from one in a single choice."""
@@ -146,6 +161,7 @@ class Validation:
             self.answers.at = "proof"
             drafts: list[Model] = [candidate.model for candidate in alive]
             self.answers.progress(f"proving {len(drafts) + len(known)} candidates equal")
+            self._stand(alive, "it was proved equal to the other candidates, or told from them")
             own = of_known_form(drafts, known) or (known[0] if known else drafts[0])
             others = [model for model in (*known, *drafts) if model is not own]
             limit = time.monotonic() + PROOFS

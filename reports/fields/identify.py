@@ -191,7 +191,7 @@ class Build(Document):
     length: int
     """how many products the device adds"""
     verdict: str
-    """identified: a unit gives every answer and nothing near it does; open: something was not decided"""
+    """built: a unit gives every answer; unexplained: none was found that does; open: the time ended before that"""
     error: str | None
     """the error that ended it early"""
     seconds: float
@@ -215,7 +215,7 @@ class Build(Document):
     stage: str = ABSENT
     """how far the search came"""
     why: str | None = ABSENT
-    """why no unit was found"""
+    """why no unit was found, or what was not asked about it when the time ended"""
     nearest: str | None = ABSENT
     """the candidate that comes nearest, as a unit file"""
     unexplained: list[Unexplained] = ABSENT
