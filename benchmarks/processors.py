@@ -90,7 +90,8 @@ def measure(row: Instruction, known: bool) -> Result:
     if not asked.addend:
         c[:] = 0
     wrong = len(differing(model, evaluate_batch(model, a, b, c), device.patterns(a, b, c)))
-    outcome = f"wrong: {wrong} of {COUNT} vectors" if wrong else f"exact on {COUNT} vectors"
+    right = "exact on" if found.verdict == "built" else "not finished, no difference on"
+    outcome = f"wrong: {wrong} of {COUNT} vectors" if wrong else f"{right} {COUNT} vectors"
     return Result(row, by, known, questions, seconds, outcome)
 
 
