@@ -65,6 +65,7 @@ F16, F32, BF16 = "ampere/mma/m16n8k16.f32.f16.f16.f32", FORMATS["f32"], "ampere/
 FP8 = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32"
 FP8_14 = f"{FP8}@fraction_bits=14"
 AFTER = f"{FP8}@family=emulated-fp8,output=f32"
+SCALED = "blackwell/tcgen05mma_block_scale/m64n8k64.block32.f32.e2m1.e2m1.ue8m0"
 LATE = "cdna3/mfma/f32_32x32x8_f16"
 
 #: two lanes of f16 sums, and c
@@ -148,6 +149,8 @@ LIMITS = [
     ("no last sum of a loop rounded to zero", f"{FP8_14},exponent_floor=none",
      f"{FP8_14},block=32,exponent_floor=none"),
     ("no last sum of a loop rounded to zero", f"{FP8_14},exponent_floor=none", f"{BF16}@exponent_floor=none,block=8"),
+    ("no sum rounded to zero", f"{SCALED}@exponent_floor=none,scale_format=ue4m3,scale_block=16",
+     f"{SCALED}@exponent_floor=none"),
     ("sum that fits the result", f"{AFTER},block=32,fraction_bits=15,output_rounding=nearest_even",
      f"{AFTER},block=32,fraction_bits=20,output_rounding=nearest_even"),
     ("gated products whose zeros have any sign", GATED.format("e2m1", "+0"), GATED.format("e4m3", "+0")),
@@ -460,6 +463,8 @@ def near(rng: random.Random) -> Unit:
         product = Gate(product, rng.random() < 0.5)
     start = choose((Constant(), Constant(), C, Constant(negative=True)))
     terms = product if chained else Each(2, range(length), product)
+    if not chained and rng.random() < 0.3:
+        terms = ExactSum((terms,))
     items = (terms, Running(1) if chained else start)
     bits = rng.randint(1, 5)
     total: Node = ExactSum(items)
@@ -493,7 +498,7 @@ def every_input(fmt: Format) -> tuple[Any, ...]:
 def test_small_units_near_the_limits_compute_as_their_normal_forms() -> None:
     """All products of two pairs of numbers, each with several addends; and every rule is used."""
     used: Counter[str] = Counter()
-    rng = random.Random(7)
+    rng = random.Random(8)
     for _ in range(300):
         unit = near(rng)
         found = PLAIN.proof(unit)
@@ -549,6 +554,25 @@ def numbers(fmt: Format) -> list[tuple[Fraction, int]]:
     found = [exact_value(pattern, fmt) for pattern in range(1 << fmt.width)]
     values = [abs(Fraction(value)) for value in found if isinstance(value, Fraction) and value]
     return [(x, max(fmt.emin, x.numerator.bit_length() - x.denominator.bit_length())) for x in values]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_the_range_of_an_exact_sum_is_that_of_its_term(count: int) -> None:
+    """As the datapath makes it where a sum takes it as a term: all sums of products of e2m1."""
+    fmt = FORMATS["e2m1"]
+    product = Product(Element("a", Index(0, ((1, 1),))), Element("b", Index(0, ((1, 1),))))
+    total = ExactSum((Each(1, range(count), product),))
+    (found,) = ranges_of(Scope((("a", fmt), ("b", fmt))), total) or ()
+    sums = {x * y for x, _ in numbers(fmt) for y, _ in numbers(fmt)} | {Fraction(0)}
+    for _ in range(count - 1):
+        sums = {
+            abs(x + sign * y * z) for x in sums for y, _ in numbers(fmt) for z, _ in numbers(fmt) for sign in (1, -1)
+        }
+    assert (found.low, found.high, found.leading) == (0, 0, False)
+    assert max(sums) < Fraction(2) ** found.integer <= 8 * max(sums)
+    assert all((x / Fraction(2) ** found.unit).denominator == 1 for x in sums)
+    assert any((x / Fraction(2) ** (found.unit + 1)).denominator != 1 for x in sums)
+    assert found.fraction == -found.unit
 
 
 @pytest.mark.parametrize("name", ["e4m3", "e5m2", "e2m3"])

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 
 from smtmodel.algebra import Bit, Bits, constant, select, truth
+from smtmodel.alignment import magnitude_of, place_all, total_of
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import Exponent, Term, multiply, unpack
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Each, Element, Gate, Node, Product, Repeat, Round, Running, Scale
+from smtmodel.nodes import Constant, Each, Element, ExactSum, Gate, Node, Product, Repeat, Round, Running, Scale
 from smtmodel.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
@@ -151,6 +152,11 @@ def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
                 first = frozenset(_product_range(x, y) for x in first for y in part)
             normalised = isinstance(node, Product) and node.normalised
             return frozenset(map(_normalised_range, first)) if normalised else first
+        case ExactSum():  # as a term, which has the exponent 0
+            own = [ranges_of(scope, item) for item in node.items]
+            known = [one for found in own if found is not None and len(found) == 1 for one in found]
+            counts = [item.count for item in node.items]
+            return frozenset((_sum_range(tuple(known), tuple(counts)),)) if len(known) == len(own) else None
     formats = formats_of(scope, node)
     if formats is None:
         return None
@@ -184,6 +190,14 @@ def _any_term(one: Range) -> Term:
 @cache
 def _product_range(left: Range, right: Range) -> Range:
     return Range.of(multiply(_any_term(left), _any_term(right)), left.unit + right.unit)
+
+
+@cache
+def _sum_range(items: tuple[Range, ...], counts: tuple[int, ...]) -> Range:
+    terms = [_any_term(one) for one, count in zip(items, counts, strict=True) for _ in range(count)]
+    placed, low = place_all(terms)
+    _, magnitude = magnitude_of(total_of([term.sign for term in terms], placed, None))
+    return Range(magnitude.width, -low, 0, 0, min(one.unit for one in items))
 
 
 @cache
