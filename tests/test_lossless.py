@@ -107,6 +107,8 @@ KEPT: list[tuple[str, str, dict[str, str], int]] = [
     ("e5m3_ieee, nearest_even", AGAIN.format("+0"), {}, 2),
     ("e5m2, nearest_even, nan=0x81", "r(exact(r(exact(q(exact(a[0] * b[0], c)), +0)), a[1] * b[1]))", {}, 3),
     ("e4m3, nearest_even, nan=0xff", AGAIN.format("+0"), {}, 2),
+    # 3/16, the largest number, which products become, is finer than all of them, and than numbers of the outer format
+    ("e2m1b6_none, nearest_even", "r(exact(r(exact(q(exact(a[0] * b[0])), +0)), c))", {"c": "e3m2b2_ieee"}, 3),
 ]  # fmt: skip
 
 
