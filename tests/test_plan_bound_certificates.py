@@ -377,6 +377,11 @@ def test_several_periods_are_as_many_equal_steps() -> None:
         steps_of(Steps(units_of(plan)), plan, late, None)
 
 
+def test_steps_of_two_units_are_two_steps() -> None:
+    tiles = [{"kind": "tile", "model": model, "converts": [], "start": 0} for model in range(2)]
+    assert len(set(Steps({}).written([{"kind": "begin"}, *tiles], []))) == 3
+
+
 def test_rounds_that_differ_are_no_loop() -> None:
     plan = plan_of(SPLIT)
     steps = Steps(units_of(plan))
