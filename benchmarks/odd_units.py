@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.statements import Table, different, formats_of, grid_of, numbers
+from benchmarks.statements import Table, different, formats_of, grid_of, numbers, text_of
 from queries.plans.merged import merged, merged_after_zero
 from queries.proof.normalising import Normaliser, normal_form
 from queries.properties.expressions import terms_written_out
@@ -52,7 +52,6 @@ from smtmodel.nodes.normal import normal
 from smtmodel.nodes.rewriting import written_out
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
-from smtmodel.unitfile import unit_text
 from tests import node_oracle, oracle
 from tests.node_units import MODES, Maker
 
@@ -254,14 +253,6 @@ def _unlike_oracle(model: Model, rows: Table, sides: Table, given: Table) -> Ite
             return
 
 
-def _text(unit: Unit) -> str:
-    """As a unit file; what has none, as an expression."""
-    try:
-        return unit_text(unit)
-    except ParameterError:
-        return str(unit)
-
-
 def main() -> None:
     assert __doc__ is not None
     parser = argparse.ArgumentParser(description=__doc__)
@@ -275,7 +266,7 @@ def main() -> None:
         counts.update(outcome.compared)
         if outcome.wrong:
             wrong.append(f"- {number}: {'; '.join(outcome.wrong)}")
-            print(wrong[-1], _text(outcome.unit), sep="\n", flush=True)
+            print(wrong[-1], text_of(outcome.unit), sep="\n", flush=True)
     compared = ", ".join(f"{count} with the {name}" for name, count in counts.items())
     text = f"{given.count} units, compared {compared}: {len(wrong)} wrong."
     print(text)

@@ -144,11 +144,11 @@ def _one_expression(one: Model, other: Model) -> bool:
 FORMAT = re.compile(r"[._]?(?<![a-z0-9])(tf32|xf32|bf16|f16|f32|f64|fp8|bf8|e\d+m\d+(fnuz)?)(?![a-z0-9])")
 
 
-def table(ask: Asked) -> list[tuple[list[Model], dict[str, Row | None]]]:
+def table(groups: Sequence[list[Model]], ask: Asked) -> list[tuple[list[Model], dict[str, Row | None]]]:
     """Units of a row, and the answers of its columns for its first unit: arithmetics whose units are alike but for the
     formats of a and b are one row."""
     rows: dict[tuple[str, ...], list[Model]] = defaultdict(list)
-    for group in arithmetics(ask):
+    for group in groups:
         rows[_units(group), *formats(group[0])[2:]].extend(group)
     return [(group, {choice.name: ask.choice(group[0], choice) for choice in CHOICES}) for group in rows.values()]
 
@@ -186,14 +186,15 @@ is no such choice, or it was not asked yet.
 
 def section(ask: Asked) -> str:
     """The part of the page."""
-    rows = table(ask)
+    groups = arithmetics(ask)
+    rows = table(groups, ask)
     models = [model for group, _ in rows for model in group]
     counts = Counter(row["verdict"] for row in ask.rows.values())
     pairs = [f"- unknown: {' and '.join(row['asked'])}\n" for row in ask.rows.values()
              if row["verdict"] == "unknown" and "/" in row["asked"][1]]  # fmt: skip
     text = HEAD.format(
         open="\n" + "".join(pairs) if pairs else "",
-        rows=counted(len(rows), "row"), units=counted(len(models), "unit"), groups=len(arithmetics(ask)),
+        rows=counted(len(rows), "row"), units=counted(len(models), "unit"), groups=len(groups),
         answers=counted(len(ask.rows), "answer"), unknown=f"{counts['unknown'] or 'none'} of them unknown",
     )  # fmt: skip
     text += "".join(f"- {choice.name}: {choice.words}: `{choice.left}`, `{choice.right}`\n" for choice in CHOICES)

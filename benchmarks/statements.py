@@ -154,11 +154,16 @@ class Statement:
         return f"{self.wanted}{chain}{part} of {units}; {inputs}{', by value' if self.compare == 'value' else ''}"
 
 
-def _short(unit: Unit) -> str:
+def text_of(unit: Unit) -> str:
+    """As a unit file; what has none, as an expression."""
     try:
-        text = unit_text(unit)
+        return unit_text(unit)
     except ParameterError:  # elements of one operand are read in several ways
-        text = f"steps: {unit.result}"
+        return f"steps: {unit.result}"
+
+
+def _short(unit: Unit) -> str:
+    text = text_of(unit)
     steps = text.partition("roundings:")[2] or text.partition("steps:")[2]
     shape = f"{unit.length} x {unit.a.name} {unit.b.name} + {unit.c.name}"
     return f"{shape}: " + " | ".join(line.strip() for line in steps.splitlines() if line.strip())

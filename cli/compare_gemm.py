@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from cli.options import progress, say
 from cli.simulate import load_matrix, of_file
 from smtmodel.display import number_text, value_text
 from smtmodel.errors import InputError, ParameterError
-from smtmodel.nodes import Literal, Node, Round
+from smtmodel.nodes import Literal, Round
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.normal import normal
 from smtmodel.vectors import operands_json, to_hex
@@ -165,40 +166,35 @@ def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -
 
 def why_they_differ(one: Plan, other: Plan) -> list[str]:
     """The differences between two plans, one sentence each."""
+    ways = zip(_ways(one).items(), _ways(other).values(), strict=True)
+    return [f"{what} {left} (D1); {right} (D2)" for (what, (key, left)), (its, right) in ways
+            if key != its and left != right]  # fmt: skip
+
+
+@lru_cache(maxsize=2 * LOOKED)
+def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
+    """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
     from reports.plan_sheet import rounding_words, stage_words
 
-    def inputs(plan: Plan) -> str:
-        hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
-        return " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are"
-
-    def sums(plan: Plan) -> str:
-        stages = (one for products in plan.sums for one in stage_words(products.stage))
-        return "; ".join(one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages)
-
-    def units(plan: Plan) -> str:
-        return " and ".join(model.reference for model in plan.models)
-
-    def result(plan: Plan) -> str:
-        factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
-        what = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
-        return f"{what}, rounded to {rounding_words(plan.result.rounding)}" if isinstance(plan.result, Round) else what
-
-    def addend(plan: Plan) -> str:
-        starts = [products.start.kind == "element" for products in plan.sums]
-        uses = any(node.kind == "element" for node in walk(plan.result))
-        return "the first sum begins with it" if any(starts) else "added at the end" if uses else "not used"
-
-    ways = {
-        "the inputs are": inputs, "the unit is": units, "the sum of the products:": sums, "C:": addend,
+    hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
+    stages = (one for products in plan.sums for one in stage_words(products.stage))
+    factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
+    result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
+    if isinstance(plan.result, Round):
+        result = f"{result}, rounded to {rounding_words(plan.result.rounding)}"
+    starts = any(products.start.kind == "element" for products in plan.sums)
+    uses = any(node.kind == "element" for node in walk(plan.result))
+    words = {
+        "the inputs are": " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are",
+        "the unit is": " and ".join(model.reference for model in plan.models),
+        "the sum of the products:": "; ".join(
+            one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages
+        ),
+        "C:": "the first sum begins with it" if starts else "added at the end" if uses else "not used",
         "the result is": result,
-    }  # fmt: skip
-    if _arithmetics(one) == _arithmetics(other):  # under two names
-        del ways["the unit is"]
-    return [f"{what} {text(one)} (D1); {text(other)} (D2)" for what, text in ways.items() if text(one) != text(other)]
-
-
-def _arithmetics(plan: Plan) -> list[tuple[int, Node]]:
-    return [(model.length, normal(model.unit.result)) for model in plan.models]
+    }
+    arithmetics = [(model.length, normal(model.unit.result)) for model in plan.models]  # one may have two names
+    return {what: (arithmetics if what == "the unit is" else text, text) for what, text in words.items()}
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:

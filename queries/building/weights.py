@@ -28,7 +28,7 @@ FACTORS = FORMATS["ue8m0"]  # the format of powers of two
 
 def weighed(ask: AskDevice, asked: Signature) -> Weights:
     """The weights of a device's terms, from its results where the value of one term is 1 and every other is zero: a
-    question for each. None for a device with scale factors."""
+    question for each. A device with scale factors is not asked, and its terms count as they are."""
     if asked.scale is not None:
         return {}
     leaves: list[Leaf] = list(range(asked.length))

@@ -32,9 +32,8 @@ class Beside:
         self.ask, self.least, self.precision = ask, least, precision
         self.groups = groups
         self.unit = self.most = least
-        self.trace: tuple[Power, Fraction] | None = (
-            None  # the signs that left a smallest trace last, and the largest such
-        )
+        # the signs that left a smallest trace last, and the largest such
+        self.trace: tuple[Power, Fraction] | None = None
 
     def as_before(self, pair: Pair) -> int | None:
         """The same with the signs that told it of the last pair, if they leave no larger trace now."""

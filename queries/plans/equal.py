@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from queries.compare.steady import same_answer
 from queries.equality.staged import prove
+from queries.order.probe import power_pattern
 from queries.plans.merged import ZERO, merged, merged_after_zero
 from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
@@ -565,7 +566,7 @@ def _power(fmt: Format, exponent: int, halves: int = 2) -> int:
     """The pattern of 2^exponent, or of 3/2 of it (`halves` = 3); 0 where the format has no such normal number."""
     if not (fmt.emin <= exponent <= fmt.emax and fmt.fraction):
         return 0
-    return ((exponent + fmt.bias << fmt.fraction) + (halves - 2 << fmt.fraction - 1)) << fmt.padding
+    return power_pattern(fmt, 1, exponent) + (halves - 2 << fmt.fraction - 1 + fmt.padding)
 
 
 def _with(zeros: tuple[int, int], length: int, place: int | None, other: tuple[int, int, int]) -> Row:
