@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from hypotheses.schema import Inputs
-from queries.certificates.magnitudes import FaultError
-from queries.certificates.together import groups_of, one_unit, property_fault, without_carry_bits
+from queries.certificates.together import groups_of, one_unit, property_fault
 from queries.certificates.tree import Tree
 from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
@@ -36,6 +35,7 @@ from smtmodel.unitfile import parse_unit, unit_text
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
 from tests.test_opposite import believed
+from tests.test_rewriting import PLAIN
 
 UNIT = """unit: small
 formats: {{a: e2m1, b: e2m1, c: e4m3, d: e4m3}}
@@ -264,40 +264,46 @@ def carrying(bits: int, how: str = "toward_zero") -> Model:
     return Model(f"carry {bits}", parse_unit(UNIT.format(how=how, step=step), "small.yaml"))
 
 
-def test_carry_bits_that_no_sum_needs(tmp_path: Path) -> None:
+def test_units_of_one_normal_form(tmp_path: Path) -> None:
     """Two products below 4 and an addend below 2, in units of their exponents: below 2^4."""
     (proof,) = proofs_of([Problem(carrying(3), carrying(4))], FREE, confirm=False)
     assert proof.theorem is not None
     assert proof.theorem.rule == "one_form"
-    certify_proofs("equal", [proof], tmp_path, FREE)
+    manifest = dict(certify_proofs("equal", [proof], tmp_path, FREE))[tmp_path]
+    assert manifest["parts"] == ["form-left", "form-right"]
     assert {one.kind for one in check_folder(tmp_path)} == {"fine"}
     kept = (tmp_path / "right.yaml").read_text()
     for other in (carrying(2), carrying(4, "nearest_even")):
         (tmp_path / "right.yaml").write_text(unit_text(other.unit))
         fitted(tmp_path)
         assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
-        (tmp_path / "bound-2" / "unit.yaml").write_text(unit_text(other.unit))
+        (tmp_path / "form-right" / "unit.yaml").write_text(unit_text(other.unit))
         fitted(tmp_path)
-        assert "bound-2/unit.yaml" in [found.place for found in check_folder(tmp_path) if found.kind == "fault"]
-        for name in ("right.yaml", "bound-2/unit.yaml"):
+        assert "form-right/unit.yaml" in [found.place for found in check_folder(tmp_path) if found.kind == "fault"]
+        for name in ("right.yaml", "form-right/unit.yaml"):
             (tmp_path / name).write_text(kept)
     fitted(tmp_path)
     assert accepted(tmp_path)
-    bound = bound_of(other.unit, Settled(FREE, needed=False))  # right of its own, and the units differ in a rounding
-    certify_theorems([bound], other.unit, "another unit", tmp_path / "bound-2", FREE)
+    weaker = re.compile(r"question.json: \('(inputs|compare)'")  # as true, on fewer inputs
+    assert [what for what in tampered(tmp_path, step=29) if not weaker.match(what)] == []
+    form = PLAIN.proof(other.unit)  # right of its own, and the units differ in a rounding
+    assert form is not None
+    certify_theorems([form], other.unit, "another unit", tmp_path / "form-right", FREE)
     (tmp_path / "right.yaml").write_text(unit_text(other.unit))
     fitted(tmp_path)
     assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
+    bound = bound_of(carrying(3).unit, Settled(FREE, needed=False))  # right as well, and says nothing of what it is
+    certify_theorems([bound], carrying(3).unit, "a bound", tmp_path / "form-left", FREE)
+    assert "question.json" in [found.place for found in check_folder(tmp_path) if found.kind == "fault"]
 
 
-def test_a_sum_of_which_nothing_says_that_it_does_not_wrap_keeps_its_carry_bits() -> None:
-    own, (proof,) = plain(carrying(3).unit), [bound_of(carrying(3).unit, believed)]
-    tree = Written(carrying(3).unit).stating([proof], {})
-    wide = plain(parse_unit(UNIT.format(how="toward_zero", step=STEPS["fused"].format(bits=4)), "small.yaml"))
-    assert one_unit(without_carry_bits(own, tree), wide)
-    tree["theorems"] = [theorem for theorem in tree["theorems"] if theorem["rule"] != "fused"]
-    with pytest.raises(FaultError, match="does not wrap"):
-        without_carry_bits(own, tree)
+def test_parts_that_are_of_neither_unit_are_refused(tmp_path: Path) -> None:
+    (proof,) = proofs_of([Problem(carrying(3), carrying(4))], FREE, confirm=False)
+    certify_proofs("equal", [proof], tmp_path, FREE)
+    (tmp_path / "form-left").rename(tmp_path / "left")
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace("form-left", "left"))
+    assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
 
 
 def test_a_sum_that_may_wrap_has_no_bound() -> None:
@@ -312,11 +318,11 @@ def test_a_document_that_no_manifest_names_is_refused(tmp_path: Path) -> None:
     """Else what it says would be read by what it is a part of, and nothing would have checked it."""
     (proof,) = proofs_of([Problem(carrying(3), carrying(4))], FREE, confirm=False)
     certify_proofs("equal", [proof], tmp_path, FREE)
-    path = tmp_path / "bound-1" / "manifest.json"
+    path = tmp_path / "form-left" / "manifest.json"
     manifest = json.loads(path.read_text())
     del manifest["sha256"]["tree.json"]
     path.write_text(json.dumps(manifest))
-    assert "bound-1/tree.json" in {found.place for found in check_folder(tmp_path) if found.kind == "fault"}
+    assert "form-left/tree.json" in {found.place for found in check_folder(tmp_path) if found.kind == "fault"}
 
 
 def test_one_expression_has_a_certificate(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts, each proved from earlier 
 CLAIM, ROWS = "claim.yaml", "rows.json"  # the claim that such facts prove; bounds of rows of numbers
 QUESTION, LEFT, RIGHT = "question.json", "left.yaml", "right.yaml"  # whether two sides agree
 PROPERTY, PLANS = "property.json", "plans.json"  # of a unit, proved by the parts; that two plans are equal
+FORMS = ("form-left", "form-right")  # parts: what each of two units is rewritten to
 COVER = "cover.json"  # that no input reaches some outcomes
 SUMS, PLAN = "sums.json", "bounded.plan.yaml"  # theorems about a plan, and that plan
 OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml",

@@ -244,22 +244,21 @@ def one_unit(left: Plain, right: Plain, order: Sequence[int] | None = None) -> b
     given = [({name: value for name, value in side["unit"].items() if name not in ("result", "d")},
               side["formats"][: 1 + max(side["unit"][name] for name in ("a", "b", "c", "scale") if
                                         side["unit"][name] is not None)]) for side in (left, right)]  # fmt: skip
+    return given[0] == given[1] and alike(*any_pattern(left, right), order)
+
+
+def any_pattern(left: Plain, right: Plain) -> tuple[Plain, Plain]:
+    """Two units, with all NaNs as one if one of them specifies no NaN pattern."""
     patterns = [_last_rounding(side)["nan"] for side in (left, right)]
-    if None in patterns:
-        left, right = (_any_nan(side, pattern) for side, pattern in zip((left, right), patterns, strict=True))
-    return given[0] == given[1] and alike(left, right, order)
+    return (_any_nan(left, patterns[0]), _any_nan(right, patterns[1])) if None in patterns else (left, right)
 
 
-def without_carry_bits(unit: Plain, tree: Plain) -> Plain:
-    """A unit whose sums never wrap, with room for any carry. `tree`: theorems about it that are valid: one about each
-    sum that may wrap is needed, of the rule that refuses those that do; its condition is alike wherever a sum stands.
-    Raises FaultError."""
-    shown = {theorem["goal"]["node"] for theorem in tree["theorems"] if theorem["rule"] == "fused"}
-    wrapping = {at for at, node in enumerate(unit["nodes"]) if node["kind"] == "fused" and
-                node["carry_bits"] is not None}  # fmt: skip
-    need(wrapping <= shown, "nothing says that a sum does not wrap")
-    return {**unit, "nodes": [{**node, "carry_bits": None} if at in wrapping else node
-                              for at, node in enumerate(unit["nodes"])]}  # fmt: skip
+def rewritten_unit(tree: Plain) -> Plain:
+    """The unit that a tree of theorems, all valid, says to compute the same as its own. Raises FaultError if it says
+    something else."""
+    (goal,) = (tree["theorems"][number]["goal"] for number in tree["states"])
+    need(goal["is"] == "SameResults", "it is not said what the unit computes the same as")
+    return {"unit": {**tree["unit"], "result": goal["other"]}, "nodes": tree["nodes"], "formats": tree["formats"]}
 
 
 def _any_nan(unit: Plain, pattern: int | None) -> Plain:

@@ -1,9 +1,10 @@
-"""Checks a tree of theorems about an error bound: every side condition and conclusion of every rule, by itself.
+"""Checks a tree of theorems about a unit: every side condition and conclusion of every rule, by itself.
 
 The tree is a document of plain data (queries/proof/written.py says what is in it). The rules, by what they are about:
-node_rules.py, loop_rules.py, result_rules.py, share_rules.py, sign_rules.py and rise_rules.py. Their statements are
-those of the docstrings of queries/proof, written a second time: none of these files, nor goals.py, document.py or
-magnitudes.py, on which they rest, shares code with what found or wrote the tree.
+node_rules.py, loop_rules.py, result_rules.py, share_rules.py, sign_rules.py, rise_rules.py, alike_rules.py and
+rewrite_rules.py. Their statements are those of the docstrings of queries/proof, written a second time: none of these
+files, nor goals.py, document.py, magnitudes.py or term_ranges.py, on which they rest, shares code with what found or
+wrote the tree.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from queries.certificates.alike_rules import LEMMAS, congruent, followed, looped, results_alike, rewritten
 from queries.certificates.document import Document, Rule
 from queries.certificates.goals import Goal, read_goal
 from queries.certificates.loop_rules import Step, carried, chained, closed, repeated
@@ -46,7 +48,7 @@ from queries.certificates.sign_rules import turned
 def lemma(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> None:
     """A lemma about the datapath: what the file that it names proves, which is checked separately."""
     kinds = ("AlignmentLoses", "RoundingLoses", "TruncationKeeps", "RoundsOpposite",
-             "RoundingRises", "RoundingScales", "WordIsSmall", "WordsLeave", "ZerosGiveZero")  # fmt: skip
+             "RoundingRises", "RoundingScales", "WordIsSmall", "WordsLeave", "ZerosGiveZero", *LEMMAS)  # fmt: skip
     need(goal.kind in kinds and not premises, "it is not a lemma about the datapath")
     need(isinstance(theorem.get("leaf"), str), "no file is named that shows it")
 
@@ -55,7 +57,12 @@ RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
     element, constant, literal, assumed, product, gate, scale, exact, fused, grid, cut, rounded, whole, weakened,
     repeated, chained, closed, carried, summed, truncated, loosened, turned, rises,
     begins, from_here, after_instruction, after_addition, near_the_sum, near_each_other,
+    rewritten, followed, congruent, looped, results_alike,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip
+
+
+#: the kinds of goals that are about the result, whatever they say
+FINAL = {"Carried", "Closed", "Chained", "BoundInUnits", "Within", "ZerosGiveZero", "Rises", "SameResults"}
 
 
 class Tree(Document):
@@ -91,9 +98,7 @@ class Tree(Document):
         if goal.kind == "Turns":
             found = goal.parts
             return found["node"] == self.unit["result"] and found["turns"] is True and not found["assuming"]
-        return goal.kind in ("Carried", "Closed", "Chained", "BoundInUnits", "Within", "ZerosGiveZero", "Rises") or (
-            goal.kind == "Enclosed" and whole
-        )
+        return (goal.kind == "Enclosed" and whole) or goal.kind in FINAL
 
 
 # -- statements in words
@@ -116,6 +121,8 @@ def statement_text(tree: Tree, number: int) -> str:
         return f"after n instructions |d - exact| <= G ({' + '.join(filter(None, terms))}), G = {rate}{where}"
     if goal.kind == "Turns":
         return "negating every a and c negates d, as a value: a zero has any sign"
+    if goal.kind == "SameResults":
+        return f"d is that of another expression, node {goal.parts['other']}, on all inputs"
     if goal.kind == "Rises":
         what = "c" if goal.parts["raised"] is None else f"product {goal.parts['raised']}"
         return f"d does not fall when {what} rises{', no number of a and b being subnormal' * goal.parts['normal']}"

@@ -5,7 +5,7 @@ What is asked is made again from the files, and compared with what was proved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from queries.certificates.certificate import (
     CLAIM,
     COVER,
     FACTS,
+    FORMS,
     PLANS,
     PROPERTY,
     QUESTION,
@@ -28,8 +29,9 @@ from queries.certificates.certificate import (
     UNIT,
 )
 from queries.certificates.chain import Facts, chain_faults
+from queries.certificates.magnitudes import need
 from queries.certificates.row_rules import row_faults
-from queries.certificates.together import one_unit, property_fault, property_text, without_carry_bits
+from queries.certificates.together import any_pattern, one_unit, property_fault, property_text, rewritten_unit
 from queries.checking.finding import Contents, Finding, of_file, read_claim
 from queries.checking.plan_bounds import bounds
 from queries.checking.plans import plans_fault, plans_text
@@ -68,10 +70,7 @@ def question(folder: Path, contents: Contents) -> Iterator[Finding]:
         text = (folder / "whole.smt2").read_text(encoding="utf-8")
         fits = text in (text_of(problem, maximum) for maximum in MAXIMA)
     elif contents.parts:
-        units = [plain(read_unit(folder / part / UNIT)) for part in contents.parts]
-        one, other = (without_carry_bits(unit, read_document(folder / part / TREE))
-                      for unit, part in zip(units, contents.parts, strict=True))  # fmt: skip
-        fits = type(problem) is Problem and units == [left, right] and one_unit(one, other)
+        fits = type(problem) is Problem and _one_form(folder, contents.parts, left, right)
     elif type(problem) is Reordered:
         fits = one_unit(left, right, problem.order)
     else:
@@ -80,6 +79,17 @@ def question(folder: Path, contents: Contents) -> Iterator[Finding]:
         yield Finding(QUESTION, f"answered: no admitted input on which {' and '.join(problem.sides)} differ")
     else:
         yield Finding(QUESTION, "is not what the rest of the folder answers", "fault")
+
+
+def _one_form(folder: Path, parts: Sequence[str], left: dict[str, Any], right: dict[str, Any]) -> bool:
+    """Whether two units are one where each is what the tree of its part says that it is alike with."""
+    found = list(any_pattern(left, right))
+    need(bool(parts) and set(parts) <= set(FORMS), "a part is of neither unit")
+    for k, part in enumerate(FORMS):
+        if part in parts:
+            need(plain(read_unit(folder / part / UNIT)) == found[k], f"{part} is of another unit")
+            found[k] = rewritten_unit(read_document(folder / part / TREE))
+    return one_unit(found[0], found[1])
 
 
 def _tree_answers(goal: Mapping[str, Any], problem: Problem) -> bool:

@@ -12,8 +12,10 @@ from hypotheses.claim import Claim
 from queries.certificates.certificate import CLAIM, TREE, UNIT
 from queries.certificates.tree import Tree, statement_text
 from queries.checking.finding import Contents, Finding, of_file, read_claim
+from queries.proof.effects import EFFECTS
 from queries.proof.lemmas import Lemma, query_of
 from queries.proof.opposite import RoundsOpposite
+from queries.proof.ranges import Range
 from queries.proof.recorded import Words
 from queries.proof.rounding_losses import LEMMAS
 from queries.proof.rounding_rises import RoundingRises, RoundingScales
@@ -52,8 +54,8 @@ def _unit(folder: Path, document: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether the tree is about the unit of the unit file."""
     again = Written(read_unit(folder / UNIT)).stating((), {})
     formats = document["formats"]
-    same = again["formats"] == formats[: len(again["formats"])]
-    if same and all(again[name] == document[name] for name in ("unit", "nodes")):
+    same = again["formats"] == formats[: len(again["formats"])] and again["unit"] == document["unit"]
+    if same and again["nodes"] == document["nodes"][: len(again["nodes"])]:  # after them: of what it is rewritten to
         yield Finding(UNIT, f"the unit of {TREE}")
     else:
         yield Finding(UNIT, f"is not the unit of {TREE}", "fault")
@@ -101,7 +103,8 @@ def _lemma_of(goal: Mapping[str, Any], formats: list[Any], models: Sequence[Mode
             ("format", "given", "source", "into"), lambda value: Format(**formats[value])
         )
         kinds |= {"target": lambda value: Target(**read(value)), "words": lambda value: Words(**read(value)),
-                  "window": tuple, "share": Fraction}  # fmt: skip
+                  "window": tuple, "share": Fraction, "range": lambda value: Range(**value),
+              "left": lambda value: Target(**read(value)), "right": lambda value: Target(**read(value))}  # fmt: skip
         return {name: kinds[name](value) if name in kinds else value for name, value in parts.items()}
 
     parts = read(goal)
@@ -109,7 +112,7 @@ def _lemma_of(goal: Mapping[str, Any], formats: list[Any], models: Sequence[Mode
     if name == ZerosGiveZero.__name__:
         (model,) = models
         return ZerosGiveZero(model, **parts)
-    about = (*LEMMAS, RoundsOpposite, RoundingRises, RoundingScales, WordIsSmall, WordsLeave)
+    about = (*LEMMAS, *EFFECTS, RoundsOpposite, RoundingRises, RoundingScales, WordIsSmall, WordsLeave)
     (kind,) = (kind for kind in about if kind.__name__ == name)
     found: Lemma = kind(**parts)
     return found

@@ -276,3 +276,8 @@ class RoundingKeepsUnit(_OfMagnitudes):
             places = constant(sign.carrier, spare, width) - found.term.exponent.bits.zext(width)
             holds = holds & (places.msb() | is_multiple(found.term.significand, places))
         return ~(admitted & magnitude.any()) | found.is_nan | found.is_infinite | holds
+
+
+#: the lemmas that rules of rewriting rest on, besides what alignment loses
+EFFECTS = (BoundKeeps, AlignmentKeepsUnit, LargestIsKept, NeverReaches, Normalises, FormatHolds, NumberIsKept,
+           RoundsAlike, RoundingKeepsUnit)  # fmt: skip

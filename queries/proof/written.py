@@ -15,7 +15,7 @@ from smtmodel.nodes.node import Node, walk
 from smtmodel.unit import Unit
 
 SCHEMA = 1
-APART = ("unit", "model", "claim", "plan")  # fields of goals that are not written: a document states its subject once
+APART = ("unit", "model", "claim", "plan")  # fields with a goal's subject, which a document states once: not written
 
 
 class Written:
@@ -30,11 +30,12 @@ class Written:
             "unit": {name: self._plain(getattr(unit, name)) for name in ("a", "b", "c", "d", "scale")}
             | {"length": unit.length, "result": self.nodes[unit.result]}
             | ({"scales": unit.scales} if isinstance(unit, Unit) else {}),
-            "nodes": [{"kind": node.kind} | self._fields(node) for node in self.nodes],
+            "nodes": [],
             "formats": [],
             "theorems": [],
             "states": [],
         }
+        self._list(list(self.nodes))
 
     def stating(self, roots: Sequence[Theorem], leaves: Mapping[Theorem, str]) -> dict[str, Any]:
         """The document, which states these theorems; `leaves`: the file or part on which a theorem rests, not on its
@@ -57,16 +58,31 @@ class Written:
         goal = {"is": type(theorem.goal).__name__} | self._fields(theorem.goal)
         premises = [] if leaf else [self.theorems[premise] for premise in theorem.premises]
         found = {"rule": theorem.rule, "premises": premises, "goal": goal}
+        if theorem.rule == "rewritten":
+            found["name"] = theorem.word
         return found | ({"leaf": leaf} if leaf else {})
 
+    def _number(self, node: Node) -> int:
+        """The number of a node; one that is not of the unit comes after the unit's own."""
+        if node not in self.nodes:
+            new = [part for part in walk(node) if part not in self.nodes]
+            self.nodes |= {part: len(self.nodes) + k for k, part in enumerate(new)}
+            self._list(new)
+        return self.nodes[node]
+
+    def _list(self, nodes: Sequence[Node]) -> None:
+        self.document["nodes"] += [{"kind": node.kind} | self._fields(node) for node in nodes]
+
     def _fields(self, value: Any) -> dict[str, Any]:
-        return {one.name: self._plain(getattr(value, one.name)) for one in fields(value) if one.name not in APART}
+        found = {one.name: getattr(value, one.name) for one in fields(value)}
+        return {name: self._plain(part) for name, part in found.items() if name not in APART or part is None or
+                isinstance(part, int)}  # fmt: skip
 
     def _plain(self, value: Any) -> Any:
         """Fractions as text, forms as their parts, nodes and formats as their numbers."""
         match value:
             case Node():
-                return self.nodes[value]
+                return self._number(value)
             case Format():
                 return self.formats.setdefault(value, len(self.formats))
             case Form():

@@ -7,22 +7,22 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import Certificate, CertificateError, OutOfTimeError, write_certificate
-from queries.certificates.magnitudes import FaultError
-from queries.certificates.together import one_unit, without_carry_bits
+from queries.certificates.certificate import FORMS, Certificate, CertificateError, OutOfTimeError, write_certificate
+from queries.certificates.together import one_unit, rewritten_unit
 from queries.equality.certify import certify
 from queries.equality.staged import prove
-from queries.proof.kernel import RuleError
+from queries.proof.kernel import RuleError, Theorem
 from queries.proof.records import Proof
-from queries.proof.settling import Settled
+from queries.proof.rewriting import SameResults
 from queries.proof.written import Written
 from queries.properties.asked import plain, property_texts, question_texts
-from queries.properties.bound import bound_of
 from queries.properties.bound_certificate import certify_theorems
+from queries.properties.expressions import units_of
 from queries.properties.proving import established
 from queries.properties.together import HasProperty
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
+from smtmodel.unit import Unit
 
 
 def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, options: Options) -> list[Certificate]:
@@ -67,7 +67,7 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
         return write_certificate(directory, question, options, texts, "one.md")
     if theorem.rule == "one_form":
         with suppress(RuleError):
-            return _but_for_carry_bits(problem, question, texts, directory, options)
+            return _one_form(problem, theorem.premises, question, texts, directory, options)
     with suppress(OutOfTimeError):  # no certificate is written for the other rules: the whole question is proved again
         again = prove(problem, options, confirm=True)
         if again.verdict == "equal":
@@ -75,22 +75,21 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
     raise CertificateError(f"proved by the rule {theorem.rule}, and the whole question stays open")
 
 
-def _but_for_carry_bits(
-    problem: Problem, question: str, texts: dict[str, str], directory: Path, options: Options
+def _one_form(
+    problem: Problem, forms: Sequence[Theorem], question: str, texts: dict[str, str], directory: Path, options: Options
 ) -> dict[str, Any]:
-    """Write the certificate that two models are the same except for carry bits that no sum needs; the error bound of
-    each shows this, as a part of the certificate. Raises RuleError if the models differ otherwise, and as
-    `certify_proofs`."""
-    settle, models = Settled(options, needed=False), (problem.left, problem.right)
-    bounds = [bound_of(model.unit, settle) for model in models]
-    trees = [Written(model.unit).stating([bound], {}) for model, bound in zip(models, bounds, strict=True)]
-    try:
-        one, other = (without_carry_bits(plain(model.unit), tree) for model, tree in zip(models, trees, strict=True))
-    except FaultError as fault:
-        raise RuleError(str(fault)) from None
-    if not one_unit(one, other):
-        raise RuleError("they differ in more than carry bits")
-    parts = ["bound-1", "bound-2"]
-    for part, model, bound in zip(parts, models, bounds, strict=True):
-        certify_theorems([bound], model.unit, f"No sum of {model.reference} wraps", directory / part, options)
-    return write_certificate(directory, question, options, texts, "carry.md", parts=parts)
+    """Write the certificate that two models are one expression once they are rewritten; the theorems of what each is
+    rewritten to are parts of it. Raises RuleError if the checker cannot compare them, and as `certify_proofs`."""
+    found = [plain(unit) for unit in units_of(problem, "one_form")]
+    parts: dict[str, tuple[Theorem, Unit]] = {}
+    for k, (name, unit) in enumerate(zip(FORMS, units_of(problem, "one_form"), strict=True)):
+        for theorem in forms:
+            if isinstance(theorem.goal, SameResults) and theorem.goal.unit == unit:
+                parts[name] = theorem, unit
+                found[k] = rewritten_unit(Written(unit).stating([theorem], {}))
+    if not one_unit(found[0], found[1]):
+        raise RuleError("the checker does not see that they are one")
+    for name, (theorem, unit) in parts.items():
+        statement = f"What {unit.reference or 'the unit'} is rewritten to"
+        certify_theorems([theorem], unit, statement, directory / name, options)
+    return write_certificate(directory, question, options, texts, "forms.md", parts=list(parts))

@@ -1,0 +1,492 @@
+"""Rules of rewriting, one by one: what may stand for a node, and the lemmas about the datapath that this rests on.
+
+Each rule is given the node and what is said to stand for it, and returns what it `Needs`; it raises FaultError if the
+other node is not what the rule makes of the first. Lemmas are as a document has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from queries.certificates.document import Document, nan_as
+from queries.certificates.magnitudes import FaultError, need, two
+from queries.certificates.result_rules import largest_number
+from queries.certificates.term_ranges import Held, Known, Plain, Range, Scope, factors_of
+
+Lemmas = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The lemmas of a replacement (`choices`: one of these lists); whether the two also count alike in an alignment,
+    and whether zeros have the same signs."""
+
+    choices: Sequence[Lemmas] = ((),)  # type: ignore[assignment]
+    counting: bool = True
+    signs: bool = True
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node, what stands for it, and where."""
+
+    tree: Document
+    known: Known
+    scope: Scope
+    at: int
+    other: int
+
+    @property
+    def node(self) -> Plain:
+        found: Plain = self.tree.nodes[self.at]
+        return found
+
+    @property
+    def new(self) -> Plain:
+        found: Plain = self.tree.nodes[self.other]
+        return found
+
+    def of(self, at: int, other: int) -> Place:
+        return replace(self, at=at, other=other)
+
+    def kind(self, *kinds: str) -> Plain:
+        need(self.node["kind"] in kinds, f"it says nothing of a {self.node['kind']}")
+        return self.node
+
+    def changes(self, **fields: Any) -> None:
+        """Check that the other node is this one with these fields."""
+        need(self.new == {**self.node, **fields}, "what stands for the node is something else")
+
+    def rounds(self, **fields: Any) -> None:
+        """Check that the other node is this rounding with these parameters."""
+        self.changes(rounding={**self.node["rounding"], **fields})
+
+    def ranges(self, at: int) -> list[Range]:
+        found = self.known.ranges(self.scope, at)
+        need(found is not None, "it is not known which numbers a term can be")
+        return list(found or ())
+
+    def aligned(self) -> list[tuple[Range, int]]:
+        found = self.known.aligned(self.scope, self.at)
+        need(found is not None, "it is not known which numbers a term can be")
+        return found or []
+
+    def items(self) -> Sequence[int]:
+        return self.known.items(self.at)
+
+
+def unreached(place: Place) -> Needs:
+    limit = place.kind("product")["limit"]
+    need(limit is not None, "the product has no limit")
+    place.changes(limit=None)
+    return Needs([[_lemma("NeverReaches", one, limit=limit) for one in place.ranges(place.at)]])
+
+
+def gated_zero(place: Place) -> Needs:
+    what = place.kind("gate")
+    if place.other != what["term"]:
+        need(what["minus_zero"], "the zero is +0")
+        place.changes(minus_zero=False)
+        return Needs(signs=False)
+    for factor in factors_of(place.tree.nodes[what["term"]]):
+        formats = place.known.formats(place.scope, factor)
+        need(formats is not None, "it is not known which numbers a factor can be")
+        numbers = all(place.tree.formats[fmt]["specials"] in ("none", "unused") for fmt in formats or ())
+        need(numbers, "a factor may be a NaN, or infinite")
+    return Needs(signs=False)
+
+
+def held_product(place: Place) -> Needs:
+    what = place.kind("exact", "fused")
+    items, others = what["items"], place.new.get("items", ())
+    changed = [k for k, pair in enumerate(zip(items, others, strict=False)) if pair[0] != pair[1]]
+    need(len(changed) == 1, "not one term changes")
+    place.changes(items=[*items[: changed[0]], others[changed[0]], *items[changed[0] + 1 :]])
+    (k,) = changed
+    term = place.of(items[k], others[k])
+    if term.node["kind"] == "each":
+        term.changes(body=term.new["body"])
+        term = place.of(term.node["body"], term.new["body"])
+    how, fmt = term.kind("round")["rounding"], _format(place, term.at)
+    exact = place.of(term.node["term"], term.other)
+    need(exact.node["kind"] == "product", "the term is no product")
+    exact.changes(normalised=True)
+    need(fmt["specials"] == "ieee" and nan_as(how, fmt) == "nan", "the format has no NaN, or no infinity")
+    need(how["subnormals"] != "flush_before", "tiny products are flushed")
+    lemmas = [_lemma("FormatHolds", one, target=target_of(how)) for one in place.ranges(exact.at)]
+    return Needs([lemmas], counting=counts_as_terms(what))
+
+
+def normalised_in_vain(place: Place) -> Needs:
+    need(place.kind("product")["normalised"], "the product is not normalised")
+    place.changes(normalised=False)
+    return Needs([[_lemma("Normalises", one) for one in place.ranges(place.other)]], counting=False)
+
+
+def needless_floor(place: Place) -> Needs:
+    what = place.kind("fused")
+    name = "least" if what["zeros"] is None else "zeros"
+    bound = what[name]
+    need(bound is not None, "the sum has no floor")
+    place.changes(**{name: None})
+    low = [(one, bits) for one, bits in place.aligned() if one.low < bound]
+    if low:
+        free = what["carry_bits"] is None and not what["sticky"] and not any(far is not None for far in what["reach"])
+        need(free, "something else depends on the largest exponent")
+    mode = what["rounding"]
+    lemmas = [_lemma("BoundKeeps", one, bits=bits, mode=mode, bound=bound) for one, bits in low]
+    return Needs([lemmas], counting=not low)
+
+
+def needless_carry(place: Place) -> Needs:
+    what = place.kind("fused")
+    carry, bits = what["carry_bits"], what["fraction_bits"]
+    need(carry is not None and type(bits) is int, "the sum does not wrap, or not in one width")
+    place.changes(carry_bits=None)
+    more = Fraction(0) if what["rounding"] == "toward_zero" else two(-bits)
+    most = sum(place.known.count(item) * (_head(place, item) + more) for item in what["items"])
+    need(most < two(1 + carry), "the sum may wrap")
+    return Needs([_losses(place)])
+
+
+def _head(place: Place, at: int) -> Fraction:
+    """The largest magnitude of a term, in units of the power of two at its exponent."""
+    node = place.tree.nodes[at]
+    if node["kind"] in ("each", "gate"):
+        return _head(place, node["body" if node["kind"] == "each" else "term"])
+    if node["kind"] == "product" and not node["normalised"]:
+        return _head(place, node["left"]) * _head(place, node["right"])
+    return max((one.most for one in place.ranges(at)), default=Fraction(0))
+
+
+def _losses(place: Place) -> Lemmas:
+    mode = place.node["rounding"]
+    return [{"is": "AlignmentLoses", "width": one.width, "fraction": one.fraction, "bits": bits, "mode": mode}
+            for one, bits in place.aligned()]  # fmt: skip
+
+
+def plain_overflow(place: Place) -> Needs:
+    how = place.kind("round")["rounding"]
+    given = {"nearest_even": "infinity", "nearest_away": "infinity", "toward_zero": "saturate", "to_odd": "saturate"}
+    need(how["overflow"] == "ieee" and how["mode"] in given, "its overflow depends on the sign, or is named")
+    place.rounds(overflow=given[how["mode"]])
+    return Needs([[_rounds_alike(place)]])
+
+
+def _rounds_alike(place: Place, fitting: bool = False) -> dict[str, Any]:
+    left, right = (target_of(node["rounding"]) for node in (place.node, place.new))
+    return {"is": "RoundsAlike", "left": left, "right": right, "fitting": fitting}
+
+
+def no_sum_to_zero(place: Place) -> Needs:
+    need(place.kind("round")["rounding"]["zero"] == "positive", "not every zero result is +0")
+    _plus(place)
+    return Needs([_kept_from_zero(place.of(place.other, place.other))])
+
+
+def no_last_sum_to_zero(place: Place) -> Needs:
+    what = place.kind("repeat")
+    need(len(what["places"]) > 1, "the first step is the last")
+    need(place.known.blind(what["body"]), "a step before may see the sign of a zero")
+    place.changes(body=place.new["body"])
+    formats = place.known.formats(place.scope, what["body"])
+    last = (*place.scope, (what["level"], Held(formats or frozenset())))
+    return no_sum_to_zero(replace(place, scope=last, at=what["body"], other=place.new["body"]))
+
+
+def _kept_from_zero(place: Place) -> Lemmas:
+    """The lemmas by which a rounding takes no sum that is not zero to zero."""
+    how, last = place.kind("round")["rounding"], place.tree.last(place.node["rounding"]["format"])
+    need(how["subnormals"] == "keep" and place.known.adds(place.node["term"]), "tiny results, or no sums, are rounded")
+    return [*_multiples(place.of(place.node["term"], place.node["term"]), last), _keeps(how, last, True)]
+
+
+def _keeps(how: Plain, unit: int, nonzero: bool) -> dict[str, Any]:
+    return {"is": "RoundingKeepsUnit", "target": target_of(how), "unit": unit, "nonzero": nonzero}
+
+
+def _multiples(place: Place, unit: int) -> Lemmas:
+    """The lemmas by which a sum is a multiple of 2^unit, as its terms are, aligned or not."""
+    what = place.kind("exact", "fused")
+    if what["kind"] == "exact":
+        every = [one for item in what["items"] for one in place.ranges(item)]
+        need(all(one.unit >= unit for one in every), "a term is a multiple of less")
+        return []
+    need(not what["sticky"], "a sticky bit lies below the terms")
+    least = _least_maximum(place)
+    small = [(one, bits) for one, bits in place.aligned() if least < unit + bits]
+    need(all(one.unit >= unit for one, _ in small), "a term is a multiple of less")
+    return [_lemma("AlignmentKeepsUnit", one, bits=bits, mode=what["rounding"], unit=unit)
+            for one, bits in small if one.low < unit + bits]  # fmt: skip
+
+
+def _least_maximum(place: Place) -> int:
+    """A lower bound of the exponent at which a sum is aligned whose terms are not all zero."""
+    what = place.node
+    lows = [min(one.low for one in ranges) for item in what["items"] if (ranges := place.ranges(item))]
+    bounds = [min(lows, default=0), *(bound for bound in (what["least"], *what["floors"]) if bound is not None)]
+    if what["zeros"] is not None:  # of each term, its own exponent or that of zeros counts
+        bounds += [min(what["zeros"], low) for low in lows]
+    return max(map(int, bounds))
+
+
+def fitting_sum(place: Place) -> Needs:
+    how, fmt = place.kind("round")["rounding"], _format(place, place.at)
+    total = place.of(place.node["term"], place.node["term"])
+    what, bits = total.kind("fused"), total.node["fraction_bits"]
+    need(how["subnormals"] == "keep" and (how["mode"] != "down" or how["zero"] != "ieee"), "zeros, or tiny results")
+    need(how["mode"] != "toward_zero" and not what["sticky"] and type(bits) is int, "bits lie below the last place")
+    place.rounds(mode="toward_zero")
+    terms = [one for one, _ in total.aligned()]
+    need(bool(terms), "the sum is zero")
+    most = 0
+    for item in what["items"]:
+        whole = [one.width - one.fraction for one in place.ranges(item)]
+        most += place.known.count(item) << max(whole) + bits if whole else 0
+    if what["carry_bits"] is not None:
+        most = min(most, 1 << bits + 1 + what["carry_bits"])
+    bounds = [bound for bound in (what["zeros"], what["least"], *what["floors"]) if bound is not None]
+    low, high = min(one.low for one in terms) - bits, max([one.high for one in terms] + bounds) - bits
+    need(most <= 1 << fmt["fraction"] + 1, "the sum may have more bits than the format")
+    inside = low >= place.tree.last(how["format"]) and high <= largest_number(fmt)[0]
+    need(inside, "its last place may not be one of the format")
+    return Needs([[*_losses(total), _rounds_alike(place, True)]])
+
+
+def positive_term(place: Place) -> Needs:
+    _plus(place)
+    term = place.node["term"]
+    _has_ieee_zeros(place)
+    items = place.known.items(term)
+    if any(_is_plus_zero(place, item) for item in items):
+        return Needs()
+    need(place.tree.nodes[term]["kind"] == "exact", "a term may be cut to zero")
+    return Needs(list(_every(lambda item: _never_minus(place.of(item, item)), items)))
+
+
+def _every(lemmas: Callable[[int], Lemmas], items: Iterable[int]) -> Iterator[Lemmas]:
+    """The lemmas of each item that has some. Raises FaultError if none has."""
+    said, found = "there is no term", 0
+    for item in items:
+        try:
+            yield lemmas(item)
+            found += 1
+        except FaultError as fault:
+            said = str(fault)
+    need(found > 0, said)
+
+
+def _never_minus(place: Place) -> Lemmas:
+    """The lemmas by which no value of a node is -0."""
+    what = place.kind("round", "repeat")
+    if what["kind"] == "repeat":
+        held = by_formats(place)
+        need(held is not None, "it is not known which numbers the results so far are")
+        assert held is not None
+        return _never_minus(replace(place, scope=(*place.scope, (what["level"], held)), at=what["body"]))
+    zero = what["rounding"]["zero"]
+    need(zero != "ieee" and nan_as(what["rounding"], _format(place, place.at)) != "number", "it may be -0")
+    return [] if zero == "positive" else _kept_from_zero(place)
+
+
+def unread_sign(place: Place) -> Needs:
+    need(place.kind("round")["rounding"]["zero"] != "exact_positive", "nothing changes")
+    _plus(place)
+    return Needs(signs=False)
+
+
+def zero_added(place: Place) -> Needs:
+    total = place.of(place.kind("round")["term"], place.new.get("term", -1))
+    items = total.kind("exact")["items"]
+    kept = [item for item in items if place.tree.nodes[item]["kind"] != "zero"]
+    need(bool(kept) and len(kept) < len(items), "no zero is added, or nothing else")
+    place.changes(term=total.other)
+    total.changes(items=kept)
+    return Needs(signs=plus_for_zeros(place.known, place.at) and plus_for_zeros(place.known, place.other))
+
+
+def single_term(place: Place) -> Needs:
+    total = place.of(place.kind("round")["term"], -1)
+    items = total.kind("exact")["items"]
+    need(len(items) == 1 and place.tree.nodes[items[0]]["kind"] != "each", "it is a sum of several terms")
+    place.changes(term=items[0])
+    return Needs()
+
+
+def rounded_again(place: Place) -> Needs:
+    what, how, fmt = place.kind("round"), place.node["rounding"], _format(place, place.at)
+    need(place.other == what["term"], "what stands for the node is something else")
+    need(place.tree.nodes[what["term"]]["kind"] in ("round", "repeat"), "it is not rounded before")
+    own = place.known.formats(place.scope, what["term"])
+    need(own == frozenset({how["format"]}), "it is not a number of the format")
+    need(how["subnormals"] != "flush_before", "tiny numbers are flushed")
+    need(nan_as(how, fmt) == "nan" or fmt["specials"] in ("none", "unused"), "a NaN becomes a number")
+    lemma = {"is": "NumberIsKept", "target": {**target_of(how), "positive_zero": False}}
+    return Needs([[lemma]], signs=how["zero"] != "positive")
+
+
+def first_step(place: Place) -> Needs:
+    what = place.kind("repeat")
+    body, places = what["body"], what["places"]
+    need(plus_for_zeros(place.known, body), "the first step may see the sign of a zero")
+    loops = any(place.tree.nodes[one]["kind"] in ("repeat", "each") for one in place.known.inside(body))
+    need(not loops, "there is a loop in the loop")
+    first = place.other
+    if len(places) > 1:
+        place.changes(places=places[1:], start=place.new.get("start"))
+        first = place.new["start"]
+    need(_is_step(place.tree, first, body, what["level"], places[0], what["start"]), "that is not its first step")
+    return Needs()
+
+
+def _is_step(tree: Document, at: int, body: int, level: int, where: int, start: int) -> bool:
+    """Whether a node is the body of a loop at a place, with `start` for the result so far."""
+    node, own = tree.nodes[at], tree.nodes[body]
+    if own["kind"] == "acc" and own["level"] == level:
+        return at == start
+    names = ("left", "right", "term")
+    if {name: value for name, value in node.items() if name not in (*names, "items", "index")} != {
+        name: value for name, value in own.items() if name not in (*names, "items", "index")
+    }:
+        return False
+    if "index" in own and node["index"] != _index_at(own["index"], level, where):
+        return False
+    pairs = [(node.get(name), own[name]) for name in names if name in own]
+    if len(node.get("items", ())) != len(own.get("items", ())):
+        return False
+    pairs += zip(node.get("items", ()), own.get("items", ()), strict=True)
+    return all(one is not None and _is_step(tree, one, other, level, where, start) for one, other in pairs)
+
+
+def _index_at(index: Mapping[str, Any] | None, level: int, where: int) -> Mapping[str, Any] | None:
+    if index is None:
+        return None
+    moved = sum(step * where for own, step in index["factors"] if own == level)
+    return {"offset": index["offset"] + moved, "factors": [x for x in index["factors"] if x[0] != level]}
+
+
+def positive_chain(place: Place) -> Needs:
+    what = place.kind("repeat")
+    body = place.of(what["body"], place.new.get("body", -1))
+    place.changes(body=body.other)
+    need(_is_plus_zero(place, what["start"]), "it does not start from +0")
+    _plus(body)
+    _has_ieee_zeros(body)
+    running = [item for item in place.known.items(body.node["term"]) if _is_running(place, item, what["level"])]
+    need(bool(running), "the result so far is no term")
+    held, lemmas = multiples(place)
+    inner = replace(body, scope=(*place.scope, (what["level"], held)))
+    lemmas = [*lemmas, *_kept_from_zero(inner)]
+    total = inner.of(body.node["term"], body.node["term"])
+    if total.node["kind"] == "fused":
+        bounds = ("zeros", "least", "carry_bits")
+        free = all(total.node[name] is None for name in bounds) and not any(
+            one is not None for one in (*total.node["floors"], *total.node["reach"]))  # fmt: skip
+        need(free, "the largest term may be aligned above its exponent, or the sum wraps")
+        mode = total.node["rounding"]
+        lemmas += [_lemma("LargestIsKept", one, bits=bits, mode=mode) for one, bits in total.aligned()]
+    return Needs([lemmas])
+
+
+def multiples(place: Place) -> tuple[Held, Lemmas]:
+    """What is known by induction about the results of a loop from +0: they are multiples of 2^unit, as the other terms
+    of its sum are; and the lemmas for it."""
+    what = place.kind("repeat")
+    need(_is_plus_zero(place, what["start"]), "it does not start from +0")
+    body = place.of(what["body"], what["body"])
+    how, total = body.kind("round")["rounding"], body.node["term"]
+    need(how["subnormals"] == "keep" and place.known.adds(total), "tiny results are flushed, or nothing is added")
+    need(nan_as(how, _format(body, body.at)) != "number", "a number is written for a NaN")
+    level = what["level"]
+    others = [item for item in place.known.items(total) if not _is_running(place, item, level)]
+    reads = any(_is_running(place, one, level) for item in others for one in place.known.inside(item))
+    need(not reads, "another term depends on the result so far")
+    units = [one.unit for item in others for one in place.ranges(item)]
+    need(bool(units), "no other term is known")
+    held = Held(frozenset({how["format"]}), min(units))
+    inner = replace(place, scope=(*place.scope, (level, held)), at=total, other=total)
+    return held, [*_multiples(inner, min(units)), _keeps(how, min(units), False)]
+
+
+def by_formats(place: Place) -> Held | None:
+    """What is known by their formats about the results of a loop."""
+    what = place.node
+    start, body = (place.known.formats(place.scope, what[name]) for name in ("start", "body"))
+    return None if start is None or not body else Held(start | body)
+
+
+# -- what rules have in common
+
+
+def _lemma(kind: str, one: Range, **parts: Any) -> dict[str, Any]:
+    return {"is": kind, "range": one.document, **parts}
+
+
+def target_of(how: Plain) -> dict[str, Any]:
+    return {"format": how["format"], "rounding": how["mode"], "overflow": how["overflow"],
+            "flush": how["subnormals"] == "flush_after", "positive_zero": how["zero"] == "positive"}  # fmt: skip
+
+
+def counts_as_terms(node: Plain) -> bool:
+    """Whether the exponent with which a sum counts is that of its terms, or fixed."""
+    return node["kind"] != "fused" or (node["zeros"] is None and node["least"] is None)
+
+
+def plus_for_zeros(known: Known, at: int) -> bool:
+    """Whether the sign of a zero result does not depend on the signs of zero operands."""
+    node = known.tree.nodes[at]
+    if node["kind"] != "round" or node["rounding"]["zero"] == "ieee":
+        return False
+    exact = known.tree.nodes[node["term"]]["kind"] == "exact"
+    return node["rounding"]["zero"] == "positive" or (exact and known.adds(node["term"]))
+
+
+def _plus(place: Place) -> None:
+    """Check that the other node is this rounding with +0 for exact zero sums."""
+    place.kind("round")
+    place.rounds(zero="exact_positive")
+
+
+def _has_ieee_zeros(place: Place) -> None:
+    """Check that a zero result has the sign that IEEE 754 gives to a zero sum that is not rounded down."""
+    how = place.kind("round")["rounding"]
+    need(how["zero"] == "ieee" and how["mode"] != "down" and place.known.adds(place.node["term"]), "zeros have signs")
+    need(nan_as(how, _format(place, place.at)) != "number", "a number is written for a NaN")
+
+
+def _format(place: Place, at: int) -> Plain:
+    found: Plain = place.tree.formats[place.tree.nodes[at]["rounding"]["format"]]
+    return found
+
+
+def _is_plus_zero(place: Place, at: int) -> bool:
+    return bool(place.tree.nodes[at] == {"kind": "zero", "negative": False})
+
+
+def _is_running(place: Place, at: int, level: int) -> bool:
+    return bool(place.tree.nodes[at] == {"kind": "acc", "level": level})
+
+
+#: by the name that a derivation gives to each
+REWRITES: dict[str, Callable[[Place], Needs]] = {
+    "product limit never reached": unreached,
+    "gated products whose zeros have any sign": gated_zero,
+    "products held by the format that they are rounded to": held_product,
+    "products that an exact sum normalises in vain": normalised_in_vain,
+    "floor below every term": needless_floor,
+    "carry bits that no sum needs": needless_carry,
+    "overflow as the rounding has it": plain_overflow,
+    "no sum rounded to zero": no_sum_to_zero,
+    "no last sum of a loop rounded to zero": no_last_sum_to_zero,
+    "sum that fits the result": fitting_sum,
+    "a term that is never -0": positive_term,
+    "sign of a zero that nothing reads": unread_sign,
+    "zero added": zero_added,
+    "sum of one term": single_term,
+    "number of the format, rounded again": rounded_again,
+    "first step of a loop": first_step,
+    "chain from +0 that is never -0": positive_chain,
+}

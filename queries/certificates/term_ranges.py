@@ -1,0 +1,193 @@
+"""What the checker of rewriting knows of the numbers that terms of sums can be, in its own words.
+
+A scope says what is known of the result so far of each loop around a node: its formats, and the power of two of which
+it is a multiple. A range is that of the nonzero finite numbers that a term can be, as the datapath bounds them: a
+significand of `width` bits, `fraction` of them below the exponent, which is from `low` to `high`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from queries.certificates.document import Document, operands_of
+from queries.certificates.magnitudes import need
+from queries.certificates.result_rules import largest_number
+
+Plain = Mapping[str, Any]
+#: the nodes in which the sign of a zero operand affects only the sign of a zero result
+BLIND = {"element", "zero", "number", "acc", "product", "gate", "scale", "each", "exact", "fused", "cut", "round",
+         "repeat"}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Held:
+    """A result so far is a number of one of these formats, and a multiple of 2^unit (None: of their smallest)."""
+
+    formats: frozenset[int]
+    unit: int | None = None
+
+
+Scope = tuple[tuple[int, Held], ...]  # by level, outermost first
+
+
+@dataclass(frozen=True)
+class Range:
+    """As `queries.proof.ranges` writes one. `unit`: every number is a multiple of 2^unit; `leading`: the first bit of
+    the significand is set unless the exponent is the least."""
+
+    width: int
+    fraction: int
+    low: int
+    high: int
+    unit: int
+    leading: bool = False
+
+    @property
+    def document(self) -> dict[str, Any]:
+        names = ("width", "fraction", "low", "high", "unit", "leading")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def most(self) -> Fraction:
+        """The largest significand, in units of the power of two at its exponent."""
+        return Fraction((1 << self.width) - 1, 1 << self.fraction)
+
+
+Ranges = frozenset[Range] | None
+
+
+def read_scope(tree: Document, given: Plain) -> Scope:
+    names = ("a", "b", "c") + (("scale_a", "scale_b") if tree.unit["scale"] is not None else ())
+    need(given["formats"] == [[name, tree.unit[name.split("_")[0]]] for name in names], "it is about other operands")
+    found = tuple((level, Held(frozenset(one["formats"]), one["unit"])) for level, one in given["held"])
+    need(len(dict(found)) == len(found), "a loop is around itself")
+    return found
+
+
+class Known:
+    """What is known of the nodes of a tree."""
+
+    def __init__(self, tree: Document) -> None:
+        self.tree = tree
+        self.found: dict[tuple[Scope, int], Ranges] = {}
+
+    def formats(self, scope: Scope, at: int) -> frozenset[int] | None:
+        """The formats of which a value is a number, none for a zero; None if they are not known."""
+        node = self.tree.nodes[at]
+        kind = node["kind"]
+        if kind == "element":
+            return frozenset({self.tree.unit[node["operand"].split("_")[0]]})
+        if kind == "zero":
+            return frozenset()
+        if kind == "acc":
+            return dict(scope)[node["level"]].formats if node["level"] in dict(scope) else None
+        if kind == "repeat":
+            need(bool(node["places"]), "a loop has no step")
+            node = self.tree.nodes[node["body"]]
+        return frozenset({node["rounding"]["format"]}) if node["kind"] == "round" else None
+
+    def ranges(self, scope: Scope, at: int) -> Ranges:
+        """The ranges of the nonzero terms that a node adds to a sum; None if they are not known."""
+        if (scope, at) not in self.found:
+            self.found[scope, at] = self._ranges(scope, at)
+        return self.found[scope, at]
+
+    def _ranges(self, scope: Scope, at: int) -> Ranges:
+        node = self.tree.nodes[at]
+        kind = node["kind"]
+        if kind in ("each", "gate"):
+            return self.ranges(scope, node["body" if kind == "each" else "term"])
+        if kind in ("product", "scale"):
+            first, *rest = [self.ranges(scope, one) for one in factors_of(node)]
+            for other in rest:
+                if first is None or other is None:
+                    return None
+                first = frozenset(_product(x, y) for x in first for y in other)
+            return frozenset(map(_normalised, first or ())) if kind == "product" and node["normalised"] else first
+        if kind == "exact":
+            own = [self.ranges(scope, item) for item in node["items"]]
+            if any(ranges is None or len(ranges) != 1 for ranges in own):
+                return None
+            terms = [one for ranges, item in zip(own, node["items"], strict=True) for one in ranges or ()
+                     for _ in range(self.count(item))]  # fmt: skip
+            return frozenset({_sum(terms)})
+        formats = self.formats(scope, at)
+        if formats is None:
+            return None
+        unit = dict(scope)[node["level"]].unit if kind == "acc" else None
+        return frozenset(self._number(fmt, unit) for fmt in formats)
+
+    def _number(self, number: int, unit: int | None) -> Range:
+        """The numbers of a format that are multiples of 2^unit."""
+        fmt = self.tree.formats[number]
+        fraction = int(fmt["fraction"]) if fmt["subnormals"] else 0
+        low, high = self.tree.emin(number), largest_number(fmt)[0]
+        found = Range(fraction + 1, fraction, low, high, low - fraction, True)
+        if unit is None or unit <= found.unit:
+            return found
+        return replace(found, unit=unit, low=min(max(unit, low), high))
+
+    def count(self, at: int) -> int:
+        """The number of terms that a node adds to a sum."""
+        node = self.tree.nodes[at]
+        return len(node["places"]) * self.count(node["body"]) if node["kind"] == "each" else 1
+
+    def inside(self, at: int) -> set[int]:
+        """A node and all that it is made of."""
+        found, left = set[int](), [at]
+        while left:
+            one = left.pop()
+            if one not in found:
+                found.add(one)
+                left += operands_of(self.tree.nodes[one])
+        return found
+
+    def blind(self, at: int) -> bool:
+        """Whether operands that are alike but for the signs of zeros give such results."""
+        return all(self.tree.nodes[one]["kind"] in BLIND for one in self.inside(at))
+
+    def items(self, at: int) -> Sequence[int]:
+        """The terms of a sum; of another node none."""
+        node = self.tree.nodes[at]
+        found: Sequence[int] = node["items"] if node["kind"] in ("exact", "fused") else ()
+        return found
+
+    def adds(self, at: int) -> bool:
+        """Whether a zero result has the sign of a sum of zeros: an exact sum of one term is that term."""
+        return self.tree.nodes[at]["kind"] == "fused" or sum(map(self.count, self.items(at))) > 1
+
+    def aligned(self, scope: Scope, at: int) -> list[tuple[Range, int]] | None:
+        """The ranges of the terms of a fused sum, each with the bits kept of it; None if one is not known."""
+        node = self.tree.nodes[at]
+        bits = node["fraction_bits"]
+        each = bits if isinstance(bits, list) else [bits] * len(node["items"])
+        own = [self.ranges(scope, item) for item in node["items"]]
+        if any(ranges is None for ranges in own):
+            return None
+        return [(one, kept) for ranges, kept in zip(own, each, strict=True) for one in ranges or ()]
+
+
+def factors_of(node: Plain) -> list[int]:
+    """What a product or a scaled term multiplies."""
+    return [node[name] for name in ("term", "left", "right") if name in node]
+
+
+def _product(left: Range, right: Range) -> Range:
+    return Range(left.width + right.width, left.fraction + right.fraction, left.low + right.low,
+                 left.high + right.high, left.unit + right.unit)  # fmt: skip
+
+
+def _normalised(one: Range) -> Range:
+    """With the first bit of its significand set, so that it has one bit before its point."""
+    before = one.width - one.fraction
+    return Range(one.width, one.width - 1, one.low + before - one.width, one.high + before - 1, one.unit)
+
+
+def _sum(terms: Sequence[Range]) -> Range:
+    """An exact sum in fixed point, which counts with the exponent 0: as wide as its largest magnitude and a sign."""
+    low = min(one.low - one.fraction for one in terms)
+    largest = sum((1 << one.width + one.high - one.fraction - low) - 1 for one in terms)
+    return Range(largest.bit_length() + 1, -low, 0, 0, min(one.unit for one in terms))
