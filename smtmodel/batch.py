@@ -12,7 +12,7 @@ from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.formats import Format
-from smtmodel.operands import Operands
+from smtmodel.operands import Layout, Operands
 from smtmodel.unit import Memo
 
 Patterns = NDArray[np.uint64]
@@ -88,6 +88,28 @@ def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
                 found = evaluate(model, *operands, memo=memo, traced=False).d
                 out[index, start : start + len(part)] = to_integers(found, len(part))
     return out
+
+
+class Shared:
+    """Several models on flat rows of one layout, shape (vectors, columns): each computed once, and what they do alike
+    done once. Models of more products than the layout take zeros for the others, and for their scale factors."""
+
+    def __init__(self, table: Patterns, layout: Layout) -> None:
+        self.table = table
+        self._length, self._scales = layout.length, layout.scales
+        self._memo: Memo = {}
+        self._known: dict[Model, Patterns] = {}
+
+    def of(self, model: Model) -> Patterns:
+        """The results of a model, shape (vectors,)."""
+        if model not in self._known:
+            k, s = self._length, self._scales
+            a, b, c, rest = np.split(self.table, [k, 2 * k, 2 * k + 1], axis=1)
+            missing = ((0, 0), (0, model.scales - s))
+            scales = [np.pad(side, missing) for side in (rest[:, :s], rest[:, s : 2 * s])] if model.scale else []
+            found = evaluate_lanes(model, a, b, c[:, 0], *scales, memo=self._memo, traced=False)
+            self._known[model] = to_integers(found.d, len(self.table))
+        return self._known[model]
 
 
 def sides_of(model: Model, table: Patterns) -> tuple[Patterns, ...]:

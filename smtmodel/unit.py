@@ -146,7 +146,9 @@ class Unit:
             formats |= {"scale_a": self.scale, "scale_b": self.scale}
             patterns |= {"scale_a": scale_a, "scale_b": scale_b}
         shared = None if memo is None else memo.setdefault((self.a, self.b, self.c, self.scale), {})
-        context = Context(patterns, formats, self.labels, Trace() if trace is None else trace, self.titles, shared)
+        signals = Trace() if trace is None else trace
+        names = self.labels if signals.keeps else {}  # which nothing else reads
+        context = Context(patterns, formats, names, signals, self.titles, shared)
         result = context.value(self.result).pattern
         assert result is not None
         return result, context.trace

@@ -8,6 +8,7 @@ import gc
 import os
 from collections.abc import Iterator
 from functools import cache
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pydantic import ValidationError
 
 from cli import options
 from cli.entry import COLLECTED
+from queries.certificates import certificate, checker
 from queries.solvers import store
 from reports import documents
 from smtmodel.folders import cache_folder
@@ -108,6 +110,25 @@ def bytecode() -> None:
     """Programs that tests start compile no module that an earlier one has compiled, and leave nothing in the tree."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(cache_folder() / "bytecode")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def proofs_checked_once() -> Iterator[None]:
+    """A DRAT proof that was checked against a formula is not checked again where the bytes of both are the same: tests
+    that change one thing in a certificate leave its proofs as they are. tests/test_certificate.py asks the checker."""
+    known: dict[tuple[bytes, bytes, float | None], checker.Check] = {}
+
+    def checked(cnf: Path, proof: Path, timeout: float | None = None) -> checker.Check:
+        one, other = (sha256(path.read_bytes()).digest() for path in (cnf, proof))
+        key = one, other, timeout
+        found = known.get(key) or checker.check_files(cnf, proof, timeout)
+        if found.complete:
+            known[key] = found
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certificate, "check_files", checked)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,9 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
 
-from smtmodel.batch import evaluate_row
+import numpy as np
+
+from smtmodel.batch import Shared
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
@@ -17,7 +19,7 @@ from smtmodel.nodes import Node, Product, Repeat, Round
 from smtmodel.nodes.node import Variant, walk
 from smtmodel.nodes.regrouping import regrouped
 from smtmodel.nodes.rewriting import rebuilt
-from smtmodel.operands import Operands
+from smtmodel.operands import Operands, layout_of, padded
 from smtmodel.parameters import format_parameter
 from smtmodel.reference import one_change_away
 from smtmodel.trace import Kind, Name, Part, Stage, Trace
@@ -255,9 +257,10 @@ def _with(unit: Unit, change: Variant, nodes: frozenset[Node]) -> Unit | None:
 def reproducing(model: Model, operands: Operands[int], agrees: Callable[[Model, int], bool]) -> list[Neighbour]:
     """The neighbours whose result agrees with what was observed, and the first divergence of each from the model."""
     facts = facts_of(evaluate_one(model, operands))
-    found = []
+    layout, found = layout_of(model), []
+    alike = Shared(np.array([padded(operands, layout).every], dtype=np.uint64), layout)
     for name, value, near in neighbours(model):
-        if agrees(near, evaluate_row(near, operands)):
+        if agrees(near, int(alike.of(near)[0])):
             difference = first_difference(facts, model, facts_of(evaluate_one(near, operands)), near)
             found.append(Neighbour(name, value, near, difference))
     return found

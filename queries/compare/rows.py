@@ -4,7 +4,7 @@ the library apart, so that a slow device is asked few."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from itertools import combinations, product
 
@@ -15,13 +15,12 @@ from hypotheses.schema import check_comparable
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import Row
-from smtmodel.batch import Patterns, evaluate_lanes, to_integers
+from smtmodel.batch import Shared, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands, layout_of, padded
-from smtmodel.unit import Memo
 from smtmodel.vectors import Vector, read_vectors
 
 SEARCHED = 800  # samples searched for discriminating ones of two hypotheses
@@ -75,45 +74,30 @@ def takes_the_same(one: Model, other: Model) -> bool:
 
 def rows_of(vectors: Iterable[Vector], layout: Layout, model: Model) -> Iterator[Row]:
     """The rows of those vectors that fit."""
+    fitting: dict[Model, bool] = {}
     for vector in vectors:
-        row = row_of(vector.operands, layout) if fits(vector, model) else None
+        if vector.model not in fitting:
+            fitting[vector.model] = fits(vector, model)
+        row = row_of(vector.operands, layout) if fitting[vector.model] else None
         if row is not None:
             yield row
 
 
 def shipped(layout: Layout, model: Model) -> Iterator[Row]:
     """The published vectors that come with the library."""
-    for entry in sorted((files("hypotheses") / "vectors").iterdir(), key=lambda item: item.name):
-        if entry.name.endswith(".jsonl"):
-            lines = entry.read_text(encoding="utf-8").splitlines()
-            yield from rows_of(read_vectors(lines, entry.name), layout, model)
+    return rows_of(_published(), layout, model)
 
 
-@dataclass
-class _Hypotheses:
-    """The results of models on one table of samples, each computed once."""
-
-    table: Patterns
-    layout: Layout
-
-    def __post_init__(self) -> None:
-        self.results: dict[Model, Patterns] = {}
-        self.memo: Memo = {}  # what they do alike is done once
-
-    def of(self, model: Model) -> Patterns:
-        if model not in self.results:
-            n, s = self.layout.length, self.layout.scales
-            a, b, c, rest = np.split(self.table, [n, 2 * n, 2 * n + 1], axis=1)
-            missing = ((0, 0), (0, model.scales - s))
-            scales = [np.pad(side, missing) for side in (rest[:, :s], rest[:, s:])] if model.scale else []
-            found = evaluate_lanes(model, a, b, c[:, 0], *scales, memo=self.memo, traced=False)
-            self.results[model] = to_integers(found.d, len(self.table))
-        return self.results[model]
+@cache
+def _published() -> tuple[Vector, ...]:
+    entries = sorted((files("hypotheses") / "vectors").iterdir(), key=lambda item: item.name)
+    texts = {one.name: one.read_text(encoding="utf-8") for one in entries if one.name.endswith(".jsonl")}
+    return tuple(vector for name, text in texts.items() for vector in read_vectors(text.splitlines(), name))
 
 
 def discriminating(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
     """Samples on which two hypotheses of a question with these formats differ."""
-    tables: dict[int, _Hypotheses] = {}
+    tables: dict[int, tuple[Layout, Shared]] = {}
     for question in library().values():
         first = next(iter(question.models.values()))
         if not takes_the_same(first, model):
@@ -121,15 +105,15 @@ def discriminating(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]
         length = min(question.length, layout.length)
         if length not in tables:
             shape = layout_of(model, length)
-            tables[length] = _Hypotheses(sample_rows(shape, SEARCHED, seed), shape)
-        found = tables[length]
+            tables[length] = shape, Shared(sample_rows(shape, SEARCHED, seed), shape)
+        shape, found = tables[length]
         for one, other in combinations(question.models.values(), 2):
             problem = Problem(one, other, compare=question.compare)
             lanes = [_CARRIER.lanes(found.of(side), side.d.width) for side in (one, other)]
             with np.errstate(over="ignore"):
                 different = to_integers(problem.differ(lanes[0], lanes[1]), len(found.table))
             for index in np.flatnonzero(different)[:DISCRIMINATING]:
-                row = row_of(found.layout.split(found.table[index].tolist()), layout)
+                row = row_of(shape.split(found.table[index].tolist()), layout)
                 assert row is not None
                 yield row
 

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from hypotheses.library import library
 from hypotheses.schema import Compare, Question, check_comparable
 from queries.compare.devices import Answer, Answered, ComparedDevice, Comparison, Difference, Pair, differing
 from queries.compare.neighbours import Neighbour, reproducing
 from queries.compare.rows import row_of
 from queries.search.problem import Problem
-from smtmodel.batch import evaluate_rows
+from smtmodel.batch import Shared
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
-from smtmodel.operands import Operands, layout_of
+from smtmodel.operands import Layout, Operands, layout_of
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ class _Results:
         self.inputs = [one[0] for one in answered]
         self.answers = [one[1] for one in answered], [one[2] for one in answered]
         self._known: dict[Model, Agreement | None] = {}
+        self._rows: dict[Layout, tuple[list[int], Shared]] = {}
 
     def of(self, model: Model) -> Agreement | None:
         if model not in self._known:
@@ -208,10 +211,14 @@ class _Results:
         except ParameterError:
             return None
         layout = layout_of(model)
-        rows = {i: row for i, parts in enumerate(self.inputs) if (row := row_of(parts, layout)) is not None}
+        if layout not in self._rows:
+            kept = {i: row for i, parts in enumerate(self.inputs) if (row := row_of(parts, layout)) is not None}
+            table = np.array([*kept.values()], dtype=np.uint64).reshape(len(kept), len(layout.formats))
+            self._rows[layout] = [*kept], Shared(table, layout)
+        rows, shared = self._rows[layout]
         if not rows:
             return None
-        predicted = evaluate_rows(model, [layout.split(row) for row in rows.values()])
+        predicted = shared.of(model).tolist()
         found: list[dict[int, bool]] = []
         for side, answers in zip(self.pair.sides, self.answers, strict=True):
             wrong = differing(Problem(model, side.model, compare=compare), predicted, [answers[i] for i in rows])
