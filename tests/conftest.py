@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
 from itertools import count
@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from cli import options
 from cli.entry import COLLECTED
-from queries.certificates import certificate, checker
+from queries.checking import folder
 from queries.solvers import store
 from reports import documents
 from smtmodel.folders import cache_folder
@@ -114,20 +114,30 @@ def bytecode() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def proofs_checked_once() -> Iterator[None]:
-    """A DRAT proof that was checked against a formula is not checked again where the bytes of both are the same: tests
-    that change one thing in a certificate leave its proofs as they are. tests/test_certificate.py asks the checker."""
-    known: dict[tuple[bytes, bytes, float | None], checker.Check] = {}
+    """A formula that was compared with its query, and a proof that was checked against its formula, are not looked at
+    again where the bytes of both files are the same: tests that change one thing in a certificate leave its proofs as
+    they are. tests/test_certificate.py asks the checker itself."""
 
-    def checked(cnf: Path, proof: Path, timeout: float | None = None) -> checker.Check:
-        one, other = (sha256(path.read_bytes()).digest() for path in (cnf, proof))
-        key = one, other, timeout
-        found = known.get(key) or checker.check_files(cnf, proof, timeout)
-        if found.complete:
-            known[key] = found
-        return found
+    def once(plain: Callable[..., Any], suffixes: tuple[str, str]) -> Callable[..., Any]:
+        known: dict[tuple[Any, ...], Any] = {}
+
+        def checked(place: Path, name: str, *rest: Any) -> Any:
+            files = [place / f"{name}.{suffix}" for suffix in suffixes]
+            if not all(file.exists() for file in files):
+                return plain(place, name, *rest)
+            key = *(sha256(file.read_bytes()).digest() for file in files), *rest
+            if key in known:
+                return known[key]
+            found = plain(place, name, *rest)
+            if getattr(found, "complete", True):
+                known[key] = found
+            return found
+
+        return checked
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(certificate, "check_files", checked)
+        patch.setattr(folder, "formula_fault", once(folder.formula_fault, ("smt2", "cnf")))
+        patch.setattr(folder, "check_piece", once(folder.check_piece, ("cnf", "drat")))
         yield
 
 
