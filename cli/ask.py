@@ -157,7 +157,7 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
 
 
 def _is_reference(name: str) -> bool:
-    from hypotheses.library import is_file
+    from smtmodel.files import is_file
     from smtmodel.reference import keys_of
 
     if name.endswith((".yaml", ".yml")) or is_file(name):

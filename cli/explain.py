@@ -17,6 +17,7 @@ from cli.options import JSON, loudness, print_json, say
 from cli.picture_files import PictureFiles, picture_options
 from cli.reading import open_input
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.files import is_file
 from smtmodel.jsontext import parse_json
 from smtmodel.wording import counted
 
@@ -151,8 +152,6 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
     """The row that VECTOR names, and its place for messages. Raises InputError."""
     if text.lstrip().startswith("{"):
         return _parsed(text, "VECTOR", None), "VECTOR"
-    from hypotheses.library import is_file
-
     file, line = text, None
     head, _, tail = text.rpartition(":")
     if head and tail.isdigit() and not is_file(text):

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import StrictInt
 
 from hypotheses.claim_file import Case, Head, Quantifier, Statement, cases_of, located, stated
-from hypotheses.library import is_file, yaml_files
+from hypotheses.library import yaml_files
 from hypotheses.unit_claims import (
     BoundClaim,
     OverflowClaim,
@@ -28,6 +28,7 @@ from smtmodel.algorithms.predicate import parse_predicate
 from smtmodel.algorithms.scene import Shape
 from smtmodel.dot import Model
 from smtmodel.errors import UnknownNameError
+from smtmodel.files import is_file
 from smtmodel.formats import format_named
 from smtmodel.operands import Layout
 from smtmodel.parameters import assignments

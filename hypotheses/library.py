@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hypotheses.schema import Question, build_question, retarget
 from smtmodel.errors import UnknownNameError
+from smtmodel.files import is_file
 from smtmodel.gpus import gpu_named
 from smtmodel.reference import parse_reference
 from smtmodel.yamlfile import YamlFile, read_file, read_yaml
@@ -40,14 +41,6 @@ def _shipped() -> dict[str, tuple[YamlFile, Question]]:
 def library() -> dict[str, Question]:
     """Every shipped question by id, in the order of the files."""
     return {name: question for name, (_, question) in _shipped().items()}
-
-
-def is_file(name: str) -> bool:
-    """Whether there is a file of that name; no name is too long to ask."""
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def question_named(name: str, model: str | None = None) -> Question:

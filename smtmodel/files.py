@@ -1,9 +1,8 @@
-"""Files that are written whole or not at all."""
+"""Files: whether there is one, and those that are written whole or not at all."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +10,14 @@ from pathlib import Path
 from typing import IO
 
 from smtmodel.errors import InputError, MmaprobeError, OutputError
+
+
+def is_file(name: str) -> bool:
+    """Whether there is a file of that name; no name is too long to ask."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def cannot_write(error: OSError, path: Path | str) -> MmaprobeError:
@@ -33,7 +40,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     target = Path(os.path.realpath(path))
     if target.exists() and not os.access(target, os.W_OK):
         raise InputError("cannot be written: Permission denied", str(path))
-    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.new")
+    beside = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.new")
     with _opened(beside, "xb", path) as stream:
         try:
             with _written(path):

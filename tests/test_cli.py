@@ -363,14 +363,15 @@ def test_help_as_a_word() -> None:
     assert "No such command 'prov'" in run("help", "prov", code=2).stderr
 
 
-@pytest.mark.parametrize(("kind", "loaded", "more"), [
-    ("models", "smtmodel.catalogue", ("numpy", "pydantic", "yaml", "smtmodel.instructions")),
-    ("plans", "smtmodel.instructions", ()),
+@pytest.mark.parametrize(("words", "loaded", "more"), [
+    (["list", "models"], "smtmodel.catalogue", ("numpy", "pydantic", "yaml", "smtmodel.instructions")),
+    (["list", "plans"], "smtmodel.instructions", ()),
+    (["explain", VOLTA, f"{ROOT}/hypotheses/vectors/valpey-2025.jsonl:1"], "smtmodel.explaining", ("pydantic", "hypotheses")),
 ])  # fmt: skip
-def test_nothing_is_loaded_before_it_is_needed(kind: str, loaded: str, more: tuple[str, ...]) -> None:
+def test_nothing_is_loaded_before_it_is_needed(words: list[str], loaded: str, more: tuple[str, ...]) -> None:
     program = (
         "import sys, cli.main\n"
-        f"try: cli.main.main(['list', '{kind}', '--json'])\n"
+        f"try: cli.main.main([*{words}, '--json'])\n"
         "except SystemExit as end: print(end.code, sorted(sys.modules), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
