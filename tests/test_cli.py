@@ -366,7 +366,8 @@ def test_help_as_a_word() -> None:
 @pytest.mark.parametrize(("words", "loaded", "more"), [
     (["list", "models"], "smtmodel.catalogue", ("numpy", "pydantic", "yaml", "smtmodel.instructions")),
     (["list", "plans"], "smtmodel.instructions", ()),
-    (["explain", VOLTA, f"{ROOT}/hypotheses/vectors/valpey-2025.jsonl:1"], "smtmodel.explaining", ("pydantic", "hypotheses")),
+    (["explain", VOLTA, f"{ROOT}/hypotheses/vectors/valpey-2025.jsonl:1"], "smtmodel.explaining",
+     ("pydantic", "hypotheses")),
 ])  # fmt: skip
 def test_nothing_is_loaded_before_it_is_needed(words: list[str], loaded: str, more: tuple[str, ...]) -> None:
     program = (
