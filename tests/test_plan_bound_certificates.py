@@ -19,6 +19,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
+from queries.building.naming import with_nan
 from queries.certificates.magnitudes import FaultError
 from queries.certificates.sum_rules import SumTree, _conversions, geometric, holds
 from queries.checking.folder import check_folder
@@ -44,7 +45,7 @@ from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.stages import Engine
 from smtmodel.plans.stages import holds as taken
 from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
-from smtmodel.unitfile import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 from tests.tampering import accepted, documents, fitted, put, tampered
 from tests.test_bounds import believed
 from tests.test_plan_bounds import EVERY, FILE, HALVES, STEPS, plan_of
@@ -377,6 +378,26 @@ def test_several_periods_are_as_many_equal_steps() -> None:
         steps_of(Steps(units_of(plan)), plan, late, None)
 
 
+@dataclass(frozen=True)
+class Short(Split):
+    """A stage that gives each part some products less than one instruction takes, where two and three times as many
+    take two and three instructions, and four times as many three."""
+
+    @property
+    def period(self) -> int:
+        return self.ways * (self.body.period - 1)
+
+
+def test_what_is_repeated_takes_whole_instructions() -> None:
+    plan = plan_of(SPLIT.replace("fma", "mma"))
+    stage = plan.sums[0].stage
+    assert isinstance(stage, Split)
+    assert stage.body.period > 3
+    short = Short(stage.ways, stage.body, stage.rounding)
+    with pytest.raises(FaultError, match="a stage takes whole periods any number of times"):
+        steps_of(Steps(units_of(plan)), plan, short, None)
+
+
 def test_steps_of_two_units_are_two_steps() -> None:
     tiles = [{"kind": "tile", "model": model, "converts": [], "start": 0} for model in range(2)]
     assert len(set(Steps({}).written([{"kind": "begin"}, *tiles], []))) == 3
@@ -565,6 +586,18 @@ def test_what_a_part_says_of_another_unit_is_refused(copied: Path) -> None:
     (copied / "unit-1.yaml").write_text(unit_text(other))
     fitted(copied)
     assert not accepted(copied)
+
+
+def test_what_a_part_says_of_a_unit_with_the_same_bound_is_refused(copied: Path) -> None:
+    """A unit that writes another NaN."""
+    path = copied / "chain-1" / "unit.yaml"
+    unit = parse_unit(path.read_text(), path.name)
+    how = unit.rounding
+    other = with_nan(unit, 0x7FFFFFFF if how.nan != 0x7FFFFFFF else 0x7FC00000)
+    certify_theorems([chain_of(other, Settled(QUICK, False))], other, "of another", copied / "chain-1", QUICK)
+    fitted(copied)
+    assert accepted(copied / "chain-1")
+    assert [found.says for found in check_folder(copied) if found.kind == "fault"] == ["chain-1 does not state it"] * 2
 
 
 def test_a_part_that_nothing_rests_on_is_refused(copied: Path) -> None:

@@ -127,8 +127,9 @@ class _Runner(Engine[int]):
         return self.steps.made("zero")
 
     def tile(self, model: Model, span: Span, start: int) -> int:
-        need(span.groups == 1 and not span.start.factors, "a tile of several runs of products")
-        self.taken += range(span.start.offset, span.start.offset + span.size * span.step, span.step)
+        for run in range(span.groups):
+            first = span.start.offset + run * span.pitch
+            self.taken += range(first, first + span.size * span.step, span.step)
         return self.steps.made("tile", self.steps.units[model.unit], self.converts, start)
 
     def rounded(self, values: Sequence[int], rounding: Rounding) -> int:
