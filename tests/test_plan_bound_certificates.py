@@ -40,7 +40,7 @@ from queries.search.distinguish import Options
 from smtmodel.display import exact_value
 from smtmodel.formats import Format, format_named
 from smtmodel.nodes import Index
-from smtmodel.plans import Halves, Plan, Promoted, Span, Split
+from smtmodel.plans import Chain, Halves, Plan, Promoted, Span, Split
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.stages import Engine
 from smtmodel.plans.stages import holds as taken
@@ -401,6 +401,14 @@ def test_what_is_repeated_takes_whole_instructions() -> None:
 def test_steps_of_two_units_are_two_steps() -> None:
     tiles = [{"kind": "tile", "model": model, "converts": [], "start": 0} for model in range(2)]
     assert len(set(Steps({}).written([{"kind": "begin"}, *tiles], []))) == 3
+
+
+def test_every_product_of_several_runs_is_taken() -> None:
+    plan = plan_of(SPLIT.replace("fma", "mma"))
+    runner = _Runner(Steps(units_of(plan)), plan)
+    (model,) = (part.model for part in plan.sums[0].stage.parts if isinstance(part, Chain))
+    runner.tile(model, Span(Index(3), 2, 8, 4, 1), 0)
+    assert runner.taken == [3, 4, 5, 6, 11, 12, 13, 14]
 
 
 def test_rounds_that_differ_are_no_loop() -> None:

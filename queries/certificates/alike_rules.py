@@ -70,7 +70,6 @@ def _text(lemma: Mapping[str, Any]) -> str:
 
 def rewritten(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> None:
     found, known = read_alike(tree, goal), Known(tree)
-    need(theorem["name"] in REWRITES, "there is no such rule of rewriting")
     needs = REWRITES[theorem["name"]](Place(tree, known, found.scope, found.node, found.other))
     _need_one_of(tree, premises, needs.choices)
     _conclude(found, Alike(found.scope, found.node, found.other, needs.counting, needs.signs))

@@ -372,7 +372,6 @@ def positive_chain(place: Place) -> Needs:
     what = place.kind("repeat")
     body = place.of(what["body"], place.new.get("body", -1))
     place.changes(body=body.other)
-    need(_is_plus_zero(place, what["start"]), "it does not start from +0")
     _plus(body)
     _has_ieee_zeros(body)
     running = [item for item in place.known.items(body.node["term"]) if _is_running(place, item, what["level"])]
