@@ -7,7 +7,7 @@ import copy
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from queries.certificates import alike_rules, rewrite_rules, term_ranges
 from queries.certificates.goals import read_goal
 from queries.certificates.magnitudes import FaultError
 from queries.certificates.rewrite_rules import REWRITES, Needs, Place
-from queries.certificates.term_ranges import Known
+from queries.certificates.term_ranges import Held, Known
 from queries.certificates.tree import Tree
 from queries.proof import rewriting
 from queries.proof.kernel import Theorem
@@ -86,6 +86,25 @@ def test_derivations_pass() -> None:
             assert faults(tree_of(unit, proof)) == [], unit_text(unit)
             seen += 1
     assert seen > 20
+
+
+def test_ranges_of_terms_are_those_of_the_datapath() -> None:
+    """The checker computes them from formats, and the prover from the widths of the datapath's own vectors."""
+    rng, seen = random.Random(21), 0
+    for _ in range(60):
+        unit = random_unit(rng)
+        written, scope = Written(unit), Scope.of(unit)
+        known = Known(Tree(written.stating((), {})))
+        for node, at in written.nodes.items():
+            inside = ((1, Held(frozenset({written.formats[unit.c]}), -2)),)
+            for one, held in ((scope, ()), (scope.within(1, rewriting.Held(frozenset((unit.c,)), -2)), inside)):
+                found, wanted = known.ranges(held, at), rewriting.ranges_of(one, node)
+                if isinstance(node, ExactSum) and wanted is None:  # of a term that has several
+                    continue
+                assert (found is None) is (wanted is None), node
+                assert {tuple(x.document.values()) for x in found or ()} == {astuple(x) for x in wanted or ()}, node
+                seen += found is not None
+    assert seen > 500
 
 
 # -- one thing changed in a derivation

@@ -109,7 +109,7 @@ class Known:
             return frozenset(map(_normalised, first or ())) if kind == "product" and node["normalised"] else first
         if kind == "exact":
             own = [self.ranges(scope, item) for item in node["items"]]
-            if any(ranges is None or len(ranges) != 1 for ranges in own):
+            if any(ranges is None for ranges in own):
                 return None
             terms = [one for ranges, item in zip(own, node["items"], strict=True) for one in ranges or ()
                      for _ in range(self.count(item))]  # fmt: skip
