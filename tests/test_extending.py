@@ -48,10 +48,14 @@ EXAMPLES = {
 
 
 @pytest.fixture
-def copy(tmp_path: Path) -> Path:
+def copy(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Always in one place, so that what no example changes is compiled once; beside it, and not in the user's cache."""
+    place = tmp_path_factory.getbasetemp() / "extended"
+    shutil.rmtree(place, ignore_errors=True)
     for name in PACKAGES:
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return tmp_path
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(place.with_name("extended-bytecode")))
+    return place
 
 
 def rows() -> dict[str, tuple[int, str]]:
