@@ -360,6 +360,13 @@ def test_a_loop_in_a_loop_is_written_out_round_by_round() -> None:
     assert not alike(one, two)
 
 
+def test_a_gate_is_a_number_of_its_own() -> None:
+    every = [plain_unit(f"r(exact({product}, c))") for product in (
+        "gate(a[0:2] * b[0:2], -0)", "gate(a[0:2] * b[0:2], +0)", "a[0:2] * b[0:2]")]  # fmt: skip
+    assert [[one_unit(one, other) for other in every] for one in every] == [
+        [at == k for k in range(3)] for at in range(3)]  # fmt: skip
+
+
 def test_a_second_rounding_is_left_out_where_it_changes_nothing() -> None:
     numbers, fmt = Numbers(), asdict(FORMATS["f32"])
     how = {"nan": None, "subnormals": "keep", "zero": "ieee", "mode": "toward_zero", "overflow": "ieee"}

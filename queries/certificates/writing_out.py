@@ -93,7 +93,10 @@ class _Unit:
         if "items" in node:
             return self._sum(node, places, sums)
         operands = [self.value(operand, places, sums) for operand in operands_of(node)]
-        need(kind in ("zero", "number", "product", "scale", "cut"), f"of a {kind} it is not known what it is made of")
+        need(
+            kind in ("zero", "number", "product", "gate", "scale", "cut"),
+            f"of a {kind} it is not known what it is made of",
+        )
         own = [(name, self.formats[value] if name == "format" else value) for name, value in sorted(node.items())
                if name not in ("kind", "term", "left", "right")]  # fmt: skip
         if kind == "zero":
