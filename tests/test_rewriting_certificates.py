@@ -7,6 +7,7 @@ import copy
 import json
 import random
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from queries.certificates import alike_rules, rewrite_rules, term_ranges
+from queries.certificates.certificate import CertificateError
 from queries.certificates.goals import read_goal
 from queries.certificates.magnitudes import FaultError
 from queries.certificates.rewrite_rules import REWRITES, Needs, Place
@@ -24,6 +26,7 @@ from queries.proof.kernel import Theorem
 from queries.proof.ranges import Scope
 from queries.proof.rewriting import Alike
 from queries.proof.written import Written
+from queries.properties.bound_certificate import certify_theorems
 from queries.search.distinguish import Options
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
@@ -43,6 +46,7 @@ from smtmodel.nodes import (
     Round,
     Running,
 )
+from smtmodel.nodes.rewriting import numbered
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
@@ -51,7 +55,6 @@ from tests.node_units import random_unit
 from tests.test_rewriting import PLAIN, USEFUL
 
 Document = dict[str, Any]
-FREE = Options(timeout=60.0)
 
 
 def tree_of(unit: Unit, proof: Theorem) -> Document:
@@ -481,6 +484,17 @@ def conditions(module: Any) -> set[str]:
             if isinstance(first, ast.Constant):
                 found.add(str(first.value).strip())
     return found
+
+
+def test_a_unit_that_its_file_does_not_give_back_has_no_certificate(tmp_path: Path) -> None:
+    """Else `check` would find that the tree is of another unit."""
+    unit = replace(UNIT, result=plus(loop(STEP_SUM, C, range(1))), names={}, signals={}, titles={})
+    shifted = replace(unit, result=numbered(unit.result, 3))
+    for own, fine in ((unit, True), (shifted, False)):
+        proof = PLAIN.proof(own)
+        assert proof is not None
+        with nullcontext() if fine else pytest.raises(CertificateError, match="does not give back"):
+            certify_theorems([proof], own, "a form", tmp_path, Options("bitwuzla", 20.0))
 
 
 def test_no_condition_of_rewriting_is_without_a_step() -> None:

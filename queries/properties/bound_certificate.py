@@ -11,10 +11,11 @@ from queries.certificates.certificate import TREE, UNIT, CertificateError, Leaf,
 from queries.proof.kernel import Theorem
 from queries.proof.lemmas import Lemma, query_of, words_of
 from queries.proof.written import Written
+from queries.properties.asked import plain
 from queries.properties.bound_report import BoundResult
 from queries.search.distinguish import Options
 from smtmodel.unit import Unit
-from smtmodel.unitfile import unit_text
+from smtmodel.unitfile import parse_unit, unit_text
 
 
 def certify_bound(result: BoundResult, directory: Path, options: Options) -> dict[str, Any]:
@@ -36,7 +37,11 @@ def certify_theorems(
     texts: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Write the certificate of theorems about one unit, check its proofs, and return its manifest. `texts`: the texts
-    of further files, by file name. Raises CertificateError if a proof fails."""
+    of further files, by file name. Raises CertificateError if a proof fails, or if a unit file would number the loops
+    of the unit in another way."""
+    text = unit_text(unit)
+    if plain(parse_unit(text, UNIT)) != plain(unit):
+        raise CertificateError("a file of the unit does not give back the same expression")
     every = dict.fromkeys(theorem for root in roots for theorem in root.walk())
     leaves: list[Leaf] = []
     names: dict[Theorem, str] = {}
@@ -46,5 +51,5 @@ def certify_theorems(
             leaves.append(Leaf(lemma.statement(), query_of(lemma), words_of(theorem)))
             names[theorem] = f"lemma-{len(leaves):02d}"
     tree = json.dumps(Written(unit).stating(roots, names), separators=(",", ":")) + "\n"
-    files = {TREE: tree, UNIT: unit_text(unit)} | dict(texts or {})
+    files = {TREE: tree, UNIT: text} | dict(texts or {})
     return write_certificate(directory, question, options, files, "bound.md", leaves)
