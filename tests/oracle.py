@@ -257,7 +257,7 @@ class Model:
         if clash or (self.operation == "add_mul") != (self.grouping == "pairwise"):
             raise ValueError("parameters that do not go together")
 
-    @property
+    @cached_property
     def precision(self) -> int | None:
         """mpq bits kept when aligning, None where nothing is lost."""
         exact = self.operation != "fused_dot" or self.align_rounding == "sticky"
@@ -265,8 +265,14 @@ class Model:
 
     def ieee(self, rounding: str) -> Model:
         """The same output by the IEEE 754 rules: exact sum, one rounding (Algorithms 1 and 3)."""
-        m = replace(self, operation="exact_dot", grouping="none", addend="fused", carry_bits="exact")
-        return replace(m, output_rounding=rounding, zero_sign="ieee", overflow="ieee")
+        if rounding not in self._by_ieee:
+            m = replace(self, operation="exact_dot", grouping="none", addend="fused", carry_bits="exact")
+            self._by_ieee[rounding] = replace(m, output_rounding=rounding, zero_sign="ieee", overflow="ieee")
+        return self._by_ieee[rounding]
+
+    @cached_property
+    def _by_ieee(self) -> dict[str, Model]:
+        return {}
 
     def operand(self, name: str, bits: int) -> Decoded:
         """Decode an input; flushed subnormals become +0 (Algorithm 2, lines 1-3), and -0 where zeros have no sign."""
@@ -312,7 +318,8 @@ class Model:
 
     def fused_sum(self, terms: Sequence[Decoded]) -> mpq:
         """Step 2 of Algorithm 7: align at the maximum exponent, keep F fraction bits, add; the sum may wrap."""
-        top, bits = self.maximum(terms), self.precision
+        bits = self.precision
+        top = None if bits is None else self.maximum(terms)
         total = sum((cut(t.value, top, bits, self.align_rounding) for t in terms), mpq(0))
         if self.carry_bits == "exact" or top is None or bits is None:
             return total
@@ -416,10 +423,14 @@ class Model:
 CHOICES = {name: get_args(hint) for name, hint in get_type_hints(Model).items() if "Literal" in str(hint)}
 
 
+@cache
+def _ieee_unit(fmt: str, mode: str) -> Model:
+    return Model({"d": fmt}, 1, nan=None if FORMATS[fmt].specials == "none" else FORMATS[fmt].nan).ieee(mode)
+
+
 def ieee_sum(fmt: str, mode: str, *terms: Decoded) -> int:
     """The exact sum of the terms rounded once, by the IEEE 754 rules (Algorithm 3)."""
-    nan = None if FORMATS[fmt].specials == "none" else FORMATS[fmt].nan
-    return Model({"d": fmt}, 1, nan=nan).ieee(mode).add(terms)
+    return _ieee_unit(fmt, mode).add(terms)
 
 
 def ieee_add(fmt: str, mode: str, a: int, b: int) -> int:
@@ -434,11 +445,21 @@ def ieee_fma(fmt: str, mode: str, a: int, b: int, c: int) -> int:
     return ieee_sum(fmt, mode, multiply(decode(fmt, a), decode(fmt, b)), decode(fmt, c))
 
 
+_UNITS: dict[str, Model] = {}  # what many inputs are put to is made once
+
+
+def _unit(formats: Table, params: Table, length: int) -> Model:
+    key = repr((dict(formats), dict(params), length))
+    if key not in _UNITS:
+        _UNITS[key] = Model(**{"length": length, **params, "formats": dict(formats)})
+    return _UNITS[key]
+
+
 def evaluate(
     formats: Table, params: Table, a: Bits, b: Bits, c: int, scale_a: Scales = None, scale_b: Scales = None
 ) -> int:
     """The pattern of d = c + sum a_k * b_k; elements missing up to `length` are zero."""
-    m = Model(**{"length": len(a), **params, "formats": formats})
+    m = _unit(formats, params, len(a))
     if not 0 < len(a) == len(b) <= m.length:
         raise ValueError("a and b need the same number of elements, at most the length")
     pairs = [(m.operand("a", x), m.operand("b", y)) for x, y in zip(a, b, strict=True)]
