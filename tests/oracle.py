@@ -397,7 +397,9 @@ class Model:
                 groups = [block[k : k + self.group] for k in range(0, len(block), self.group)]
                 terms = [self.scaled_group([multiply(*pairs[k]) for k in g], scales[g[0]]) for g in groups]
             else:
-                terms = [multiply(self.product_term(*pairs[k]), scales[k]) for k in block]
+                products = [self.product_term(*pairs[k]) for k in block]
+                factors = [scales[k] for k in block]
+                terms = [p if s is ONE else multiply(p, s) for p, s in zip(products, factors, strict=True)]
             bits = self.step(terms, addend)
             addend = self.result(bits)
         return self.ieee("nearest_even").add([addend, c]) if self.addend == "after" else bits
