@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -404,16 +404,23 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class ReadOnce(Facts):
-    """Facts of files that do not change."""
+    """Facts of files that do not change: what one changed step leaves as it is is read, and made, once."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self.files: dict[Path, list[FNode]] = {}
+        self.made: dict[tuple[FNode, frozenset[tuple[FNode, FNode]]], FNode] = {}
 
     def asserted(self, path: Path) -> list[FNode]:
         if path not in self.files:
             self.files[path] = super().asserted(path)
         return self.files[path]
+
+    def with_terms(self, term: FNode, terms: Mapping[FNode, FNode]) -> FNode:
+        key = term, frozenset(terms.items())
+        if key not in self.made:
+            self.made[key] = super().with_terms(term, terms)
+        return self.made[key]
 
 
 def chain_of_facts(path: Path) -> Document:
