@@ -42,10 +42,10 @@ from smtmodel.reference import member_of, parse_reference
 
 FOLDER = Path(__file__).with_suffix("")
 #: in the order in which they import each other
-DATAPATH = ("decode", "rounding", "ieee", "alignment", "nodes.index", "nodes.node", "nodes.element", "nodes.repeat",
-            "nodes.cut", "nodes.round", "nodes.product", "nodes.sums", "nodes.exact", "nodes.fused", "nodes.grid",
-            "nodes.scale", "nodes", "nodes.chains", "unit", "families", "families.parts", "families.sketch",
-            "families.functions", "families.member")  # fmt: skip
+DATAPATH = ("decode", "rounding", "ieee", "alignment", "nodes.index", "nodes.node", "nodes.element",
+            "nodes.repeat", "nodes.cut", "nodes.round", "nodes.product", "nodes.sums", "nodes.exact", "nodes.fused",
+            "nodes.grid", "nodes.scale", "nodes", "nodes.chains", "unit", "families", "families.parts",
+            "families.sketch", "families.functions", "families.member")  # fmt: skip
 VOLTA, HOPPER = "volta/mma/m8n8k4.{0}.f16.f16.{0}", "hopper/mma/m16n8k16.{0}.f16.f16.{0}"
 FP8 = "hopper/wgmma/m64n8k32.{0}.e4m3.e4m3"
 NVFP4 = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3"

@@ -29,11 +29,11 @@ from typing import Any
 
 import numpy as np
 
-from smtmodel.carriers.code import IS_X86
-from smtmodel.compiled import compile_model, compiler
+from smtmodel.compiled import compile_model
 from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.gemm import simulate
+from smtmodel.libraries import IS_X86, compiler
 from smtmodel.numbers import from_numbers
 from smtmodel.reference import parse_reference
 from smtmodel.tiles import Matrix

@@ -20,9 +20,9 @@ import numpy as np
 from runner.batches import BatchDevice
 from runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError
 from smtmodel.batch import Patterns
-from smtmodel.compiled import kept_build
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, UnknownNameError
+from smtmodel.libraries import kept_build
 from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
 

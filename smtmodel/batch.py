@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bit, Bits, constant
-from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands
+from smtmodel.programs import RecordedArrays
 from smtmodel.unit import Memo
 
 Patterns = NDArray[np.uint64]
@@ -20,7 +20,7 @@ CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's 
 SHARED_CHUNK = 8192  # of several models, whose many operations on few vectors each take their time by themselves
 FEW = 2  # vectors that are evaluated sooner one by one, as integers, than together
 
-_CARRIER = ArrayCarrier()
+_CARRIER = RecordedArrays()
 
 
 def evaluate_lanes(

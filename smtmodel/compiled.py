@@ -9,34 +9,22 @@ what a compiler needs to vectorise, and no dependency is added.
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
-import platform
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bit, Bits, any_of
-from smtmodel.carriers.code import COLUMN, INNER, IS_X86, PRELUDE, ROW, CodeCarrier, Name, word_type
+from smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCarrier, Name, word_type
 from smtmodel.decode import unpack
 from smtmodel.dot import Model
-from smtmodel.folders import cache_folder
 from smtmodel.formats import Format
+from smtmodel.libraries import address_of, compiler, loaded
 from smtmodel.trace import Silent
 
-#: loops are made vectors, and what is left of them is not: twice as quick to compile, and no slower
-FLAGS = (
-    "-O2", "-ftree-vectorize", "--param=vect-epilogues-nomask=0", "-march=native", "-shared", "-fPIC", "-w",
-    *(("-mprefer-vector-width=512",) if IS_X86 else ()),  # where there are such: a quarter to two thirds more a second
-)  # fmt: skip
 LONGEST = 8000  # statements: an optimising compiler takes minutes for many more
 CACHE = 48 << 10  # bytes for what the columns of a strip decode to: the nearest cache, and some of the next
 LINES = 16  # rows decoded at a time, as lanes of one vector
@@ -254,49 +242,6 @@ def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, st
             waiting.append((word, True))
             waiting += [(other, False) for other in reversed(words(made[word][1]))]
     return list(found.values())
-
-
-@cache
-def compiler() -> str | None:
-    """The C compiler found, if there is one; clang's loops are the quickest (benchmarks/simulate.md)."""
-    named = os.environ.get("CC")
-    return next(filter(None, map(shutil.which, (named,) if named else ("clang", "cc"))), None)
-
-
-@cache
-def loaded(source: str) -> Any:
-    """The loaded library of a source, built if it is not in the cache; None where that fails."""
-    cc = compiler()
-    if cc is None:
-        return None
-    try:
-        return ctypes.CDLL(str(kept_build(cc, FLAGS, source, ".so")))
-    except (OSError, subprocess.CalledProcessError):
-        return None
-
-
-def address_of(function: Any) -> int:
-    """Where a loaded function is."""
-    found = ctypes.cast(function, ctypes.c_void_p).value
-    assert found is not None
-    return found
-
-
-def kept_build(cc: str, flags: tuple[str, ...], source: str, suffix: str) -> Path:
-    """What a compiler makes of a source for this machine, from the cache folder where it is there. Raises OSError or
-    CalledProcessError."""
-    key = "\0".join((source, cc, " ".join(flags), platform.processor(), platform.machine(), platform.node()))
-    path = cache_folder() / "compiled" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}{suffix}"
-    if path.exists():
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        code = Path(folder) / "model.c"
-        code.write_text(source, encoding="utf-8")
-        built = Path(folder) / "model.so"
-        subprocess.run([cc, *flags, "-o", str(built), str(code)], check=True, capture_output=True)
-        built.replace(path)  # at once, so that another process never loads half a file
-    return path
 
 
 class CompiledModel:

@@ -87,6 +87,10 @@ class Unpacked:
     def sign(self) -> Bit:
         return self.term.sign
 
+    def folded(self) -> Unpacked:
+        """With flags that are one truth on every lane as constants, where the carrier knows."""
+        return Unpacked(self.term, self.is_zero.folded(), self.is_infinite.folded(), self.is_nan.folded())
+
 
 def row(item: Unpacked, index: int) -> Unpacked:
     """One of several numbers that were decoded at once."""
@@ -120,7 +124,7 @@ def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool 
     term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax, spare=1), fmt.fraction)
     if positive_zero:
         term = replace(term, sign=sign & ~is_zero)
-    return Unpacked(term, is_zero.folded(), is_infinite.folded(), is_nan.folded())
+    return Unpacked(term, is_zero, is_infinite, is_nan).folded()
 
 
 def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format) -> tuple[Bit, Bit]:

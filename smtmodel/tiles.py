@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from smtmodel.algebra import Bits
 from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.compiled import CompiledModel, compile_lanes, compile_model, compiler
+from smtmodel.compiled import CompiledModel, compile_lanes, compile_model
 from smtmodel.decode import unpack
 from smtmodel.dot import Model, evaluate
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
+from smtmodel.libraries import compiler
 from smtmodel.nodes.node import Context, Node, Number, Terminal, Value
 from smtmodel.trace import Silent
 

@@ -20,6 +20,7 @@ from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.carrier import Carrier
 from smtmodel.carriers.limbs import limbs_of
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.programs import RecordedArrays
 from tests.termeval import evaluate_term
 
 Widths = tuple[int, ...]
@@ -174,6 +175,21 @@ def evaluate_arrays(case: Case, widths: Widths, rows: Sequence[Row], fixed: Sequ
         return array_output(case.ours(*operands), len(rows))
 
 
+def evaluate_recorded(case: Case, widths: Widths, rows: Sequence[Row], fixed: Sequence[bool]) -> list[list[int]]:
+    """The same by a recording: as the machine in C makes its calls, where there is a compiler, and as NumPy does."""
+    operands = [
+        constant(ARRAYS, column[0], width) if is_fixed else array_input(column, width)
+        for column, width, is_fixed in zip(zip(*rows, strict=True), widths, fixed, strict=True)
+    ]
+    carrier = RecordedArrays()
+    with np.errstate(over="ignore"):
+        found = [array_output(carrier.formed(case.name, case.ours, *operands), len(rows))]
+        for program, _ in carrier.programs.values():
+            program.run = program.by_numpy
+            found.append(array_output(carrier.formed(case.name, case.ours, *operands), len(rows)))
+    return found
+
+
 def evaluate_symbols(case: Case, widths: Widths, rows: Sequence[Row], fixed: Sequence[bool]) -> list[int]:
     columns = dict(enumerate(zip(*rows, strict=True)))
     operands = [
@@ -214,6 +230,7 @@ def test_arrays(name: str, bases: Sequence[int]) -> None:
             rows = row_values(base, widths, rng)
             expected = [case.plain(base, *row) for row in with_fixed(rows, fixed)]
             assert evaluate_arrays(case, widths, rows, fixed) == expected, (base, fixed)
+            assert evaluate_recorded(case, widths, rows, fixed) == 2 * [expected], (base, fixed)
 
 
 @pytest.mark.parametrize("name", BY_NAME)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import platform
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from smtmodel.algebra import Bits, constant, max_of, minimum, select, shift_righ
 from smtmodel.batch import evaluate_batch
 from smtmodel.carriers import code
 from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.compiled import CompiledModel, c_source, compile_lanes, compile_model, compiler
+from smtmodel.compiled import CompiledModel, c_source, compile_lanes, compile_model
 from smtmodel.dot import Model
 from smtmodel.gemm import simulate
+from smtmodel.libraries import compiler
 from smtmodel.reference import parse_reference
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
@@ -185,7 +187,7 @@ def test_the_mode_of_the_thread_does_not_matter() -> None:
     compiled: CompiledModel | None = compile_model(model)
     assert compiled is not None
     a, b, c = (patterns(rng, model.a, shape, False) for shape in ((3, model.length), (model.length, 70), (3, 70)))
-    before, up = compiled.tile(a, b, c), {"x86_64": 0x800, "aarch64": 0x400000}[code.platform.machine()]
+    before, up = compiled.tile(a, b, c), {"x86_64": 0x800, "aarch64": 0x400000}[platform.machine()]
     assert libm.fesetround(up) == 0
     try:
         during, mode = compiled.tile(a, b, c), libm.fegetround()

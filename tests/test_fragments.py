@@ -13,7 +13,7 @@ import pytest
 from runner.fragments import Fragment, Tile
 from runner.kernel_source import placing
 from runner.kernels import CAPABILITIES, Kernel, Operand, kernels_of
-from smtmodel.compiled import compiler
+from smtmodel.libraries import compiler
 from tests import warp
 
 KERNELS = [kernel for arch in CAPABILITIES for kernel in kernels_of(arch)]

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from cli.main import main
 from smtmodel.batch import evaluate_batch
-from smtmodel.compiled import compiler
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import simulate
+from smtmodel.libraries import compiler
 from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.plan_table import FOLDER, plans
 from smtmodel.plans import Plan

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from cli.main import main
 from smtmodel import gemm, tiles
 from smtmodel.batch import evaluate_batch
-from smtmodel.compiled import compile_model, compiler
+from smtmodel.compiled import compile_model
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import ROWS, simulate
+from smtmodel.libraries import compiler
 from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.plans import Plan
 from smtmodel.reference import parse_plan_reference, parse_reference

@@ -16,11 +16,12 @@ from cli.main import main
 from queries.equality.staged import prove
 from queries.search.problem import Problem
 from smtmodel.batch import evaluate_batch, evaluate_row
-from smtmodel.compiled import compile_model, compiler
+from smtmodel.compiled import compile_model
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, NotModelledError, ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.libraries import compiler
 from smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Product, Repeat, Round, Running
 from smtmodel.nodes.round import Rounding
 from smtmodel.operands import Operands

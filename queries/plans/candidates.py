@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
 from queries.plans.lane_stages import blocks_of, lanes_of
 from queries.plans.tree_stages import stages_of
-from smtmodel.compiled import compiler
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.libraries import compiler
 from smtmodel.nodes import Constant, Element, ExactSum, Literal, Product, Round
 from smtmodel.nodes import Node as AnyNode
 from smtmodel.nodes.round import Rounding

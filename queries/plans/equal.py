@@ -33,11 +33,11 @@ from queries.search.samples import sample_rows
 from queries.search.witness import Replay, Row, Witness, replay, shrink, shrink_rows
 from smtmodel.algebra import Bits, constant
 from smtmodel.batch import Patterns
-from smtmodel.compiled import compiler
 from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import FaultError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.gemm import simulate
+from smtmodel.libraries import compiler
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers

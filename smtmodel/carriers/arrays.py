@@ -79,7 +79,7 @@ class ArrayWords(Carrier):
 
     def _sign_extended(self, value: Lanes, width: int) -> Any:
         sign = _word(width)(1 << (width - 1))
-        return self.xp.asarray((value ^ sign) - sign)
+        return (value ^ sign) - sign
 
     def extract(self, value: Lanes, high: int, low: int, width: int) -> Lanes:
         word, kept = _word(width), high - low + 1
@@ -142,7 +142,7 @@ class ArrayWords(Carrier):
     def _bit_length(self, value: Lanes, width: int) -> Any:
         """The exponent of its conversion to binary64, where that is exact."""
         if width <= 53:
-            field = self.xp.asarray(value).astype(np.float64).view(np.uint64) >> np.uint64(52)
+            field = value.astype(np.float64).view(np.uint64) >> np.uint64(52)
             return self.xp.maximum(field.astype(np.uint32), np.uint32(1022)) - np.uint32(1022)
         high = self._bit_length(value >> np.uint64(32), 32)
         low = self._bit_length(value & np.uint64((1 << 32) - 1), 32)

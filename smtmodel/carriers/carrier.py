@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from smtmodel.algebra import Bit, Bits
 
 Node = Any  # a carrier's own representation of a value
+Made = TypeVar("Made")
 
 
 class Carrier(ABC):
@@ -46,6 +47,12 @@ class Carrier(ABC):
         """The shift right whose lowest bit is set where any set bit is lost; None where the algebra is to compose it of
         two shifts."""
         return None
+
+    def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
+        """function(*inputs), of values of the algebra, terms, exponents and tuples of these; `key`: what the function
+        is, with everything that it reads besides its inputs. A carrier may keep what the function does of such inputs
+        (smtmodel/programs.py)."""
+        return function(*inputs)
 
     def fuses(self, flush: bool) -> bool:
         """Whether it has a `multiply_and_add` of its own. `flush`: one whose results that are tiny after rounding with

@@ -11,18 +11,17 @@ additions and products are the processor's own.
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.carrier import Carrier
 from smtmodel.carriers.limbs import LIMB, WideCarrier
+from smtmodel.libraries import IS_X86
 
 ROW, COLUMN, INNER = 1, 2, 3  # where a statement belongs; row | column is inner
 UNKNOWN = 1 << 2 * LIMB  # no bound
 ALL = 0xFFFFFFFF
-IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
 FLUSHES = IS_X86  # tiny results, after rounding; Arm flushes before
 
 #: what the statements call: leading zeros of a nonzero lane, by the processor where its vectors can

@@ -45,12 +45,16 @@ class Cut(Node):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)
-        term, target = value.term, self.target(value.term)
-        unit, fraction = term.exponent.offset(-term.fraction), target.format.fraction
-        cut = unpack(round_and_pack(term.sign, term.significand, unit, target), target.format).term
+        cut = context.formed(self.own, self._cut, value.term)
         with context.within(context.prefix(self)):
-            context.trace.number(Stage.CUT, cut.significand, cut.exponent.offset(-fraction))
-        return _CutSum(value, Term(term.sign, cut.significand, cut.exponent, fraction))
+            context.trace.number(Stage.CUT, cut.significand, cut.exponent.offset(-cut.fraction))
+        return _CutSum(value, cut)
+
+    def _cut(self, term: Term) -> Term:
+        target = self.target(term)
+        unit = term.exponent.offset(-term.fraction)
+        cut = unpack(round_and_pack(term.sign, term.significand, unit, target), target.format).term
+        return Term(term.sign, cut.significand, cut.exponent, target.format.fraction)
 
     def target(self, term: Term) -> Target:
         """Rounding to a format without a largest exponent, with `least` as its smallest, or one below that of any

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from smtmodel.algebra import constant
@@ -43,16 +44,18 @@ class ExactSum(Sum):
         values = [value for _, value in named]
         if len(values) == 1 and keep is not None:
             return values[0]
+        names, trace = [name for name, _ in named], context.trace
         with context.within(context.prefix(self)):
-            term = self._sum(context.trace, named, keep)
+            if trace.keeps:
+                trace.enter(names, [value.item for value in values])
+            sum_of = partial(self._sum, trace, names, keep)
+            term = context.formed((self.own, keep), sum_of, *(value.term for value in values))
         if len(values) == 1:  # with its sign if it is zero, which a sum has not
             return Changed(values[0], replace(term, sign=values[0].sign))
         return Total(term, values)
 
-    def _sum(self, trace: Trace, named: Sequence[tuple[str, Value]], keep: int | None) -> Term:
-        if trace.keeps:
-            trace.enter([name for name, _ in named], [value.item for _, value in named])
-        terms = [value.term for _, value in named]
+    @staticmethod
+    def _sum(trace: Trace, names: Sequence[str], keep: int | None, *terms: Term) -> Term:
         if len(terms) == 2 and keep is not None:
             negative, magnitude, unit = sum_two(terms[0], terms[1], keep)
             term = Term(negative, magnitude, unit, 0)
@@ -60,7 +63,7 @@ class ExactSum(Sum):
             placed, low = place_all(terms)
             nought = constant(placed[0].carrier, 0, 1)
             unit = Exponent(nought, low, low)
-            for (name, _), part in zip(named, placed, strict=True):
+            for name, part in zip(names, placed, strict=True):
                 trace.number(Stage.PLACED, part, unit, name)
             total = total_of([term.sign for term in terms], placed, None)
             trace.number(Stage.SUM, total, unit, is_signed=True)

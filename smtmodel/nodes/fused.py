@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from smtmodel.algebra import Bit, Bits, any_of, constant, max_of, select, truth
@@ -12,7 +13,7 @@ from smtmodel.decode import Exponent, Term, Unpacked
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
-from smtmodel.nodes.sums import Sum, enter, record
+from smtmodel.nodes.sums import Sum, bare, enter, record
 from smtmodel.rounding import ROUNDINGS, Mode
 from smtmodel.trace import Part, Stage, Trace
 
@@ -65,15 +66,29 @@ class FusedSum(Sum):
                 keeps.append(self.each(self.fraction_bits, position) or 0)
                 floors.append(self.each(self.floors, position))
                 reach.append(self.each(self.reach, position))
+        trace = context.trace
         with context.within(context.prefix(self)):
-            term = self._sum(context.trace, names, values, keeps, floors, reach)
+            if trace.keeps:
+                term = self._sum(trace, names, values, keeps, floors, reach)
+            else:
+                term = context.formed(self.own, partial(self._of, trace, keeps, floors, reach), *map(bare, values))
         return Total(term, values)
+
+    def _of(
+        self,
+        trace: Trace,
+        keeps: Sequence[int],
+        floors: Sequence[int | None],
+        reach: Sequence[int | None],
+        *items: Unpacked,
+    ) -> Term:
+        return self._sum(trace, [""] * len(items), items, keeps, floors, reach)
 
     def _sum(
         self,
         trace: Trace,
         names: Sequence[str],
-        items: Sequence[Value],
+        items: Sequence[Value | Unpacked],
         keeps: Sequence[int],
         floors: Sequence[int | None],
         reach: Sequence[int | None],
@@ -114,7 +129,7 @@ class FusedSum(Sum):
         bits = self.fraction_bits if isinstance(self.fraction_bits, int) else min(self.fraction_bits)
         return self.zeros if self._matters(self.zeros, items, bits) else None
 
-    def _counted(self, items: Sequence[Value], floors: Sequence[int | None], bits: int) -> list[Exponent]:
+    def _counted(self, items: Sequence[Value | Unpacked], floors: Sequence[int | None], bits: int) -> list[Exponent]:
         """The exponents with which the terms count, on one scale. One that must not count is the smallest that there
         is, which no sum can notice: if every term is zero the sum is zero at any scale."""
         zeros = self.exponent_of_zeros(items)
@@ -133,7 +148,7 @@ class FusedSum(Sum):
             found.append(Exponent(own, low, high))
         return found
 
-    def _maximum(self, exponents: Sequence[Exponent], items: Sequence[Value], bits: int) -> Exponent:
+    def _maximum(self, exponents: Sequence[Exponent], items: Sequence[Value | Unpacked], bits: int) -> Exponent:
         low, high, own = exponents[0].low, exponents[0].high, [exponent.bits for exponent in exponents]
         if self.least is not None and self._matters(self.least, items, bits):
             own.append(constant(own[0].carrier, self.least - low, own[0].width))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar, Self
 
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
 from smtmodel.alignment import align, magnitude_of, total_of, within
-from smtmodel.decode import Exponent, Term
+from smtmodel.decode import Exponent, Term, Unpacked
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
-from smtmodel.nodes.sums import Sum, enter, record
+from smtmodel.nodes.sums import Sum, bare, enter, record
 from smtmodel.rounding import ROUNDINGS, Mode
 from smtmodel.trace import Part, Stage, Trace
 
@@ -76,12 +77,24 @@ class GridSum(Sum):
             found = list(operand.terms(context))
             named += found
             positions += [position] * len(found)
+        values, trace = [value for _, value in named], context.trace
+        signs = tuple(_sign(value) for value in values)
         with context.within(context.prefix(self)):
-            term = self._sum(context.trace, named, positions)
-        return Total(term, [value for _, value in named])
+            if trace.keeps:
+                term = self._sum(trace, [name for name, _ in named], positions, signs, *values)
+            else:
+                of_terms = partial(self._sum, trace, [""] * len(values), positions)
+                term = context.formed(self.own, of_terms, signs, *map(bare, values))
+        return Total(term, values)
 
-    def _sum(self, trace: Trace, named: Sequence[tuple[str, Value]], positions: Sequence[int]) -> Term:
-        names, items = [name for name, _ in named], [value for _, value in named]
+    def _sum(
+        self,
+        trace: Trace,
+        names: Sequence[str],
+        positions: Sequence[int],
+        own_signs: Sequence[Bit],
+        *items: Value | Unpacked,
+    ) -> Term:
         carrier = items[0].sign.carrier
         finest = max(self.fraction_bits)
         exponents = self._counted(items, positions, finest)
@@ -97,9 +110,8 @@ class GridSum(Sum):
                 near_enough = within(item.term, maximum, finest + far)
                 magnitude = select(near_enough, magnitude, constant(carrier, 0, magnitude.width))
             aligned.append(magnitude)
-        signs = [_sign(item) for item in items]
-        frame = truth(carrier, False) if self.frame is None else signs[positions.index(self.frame)]
-        signs = [sign ^ frame for sign in signs]
+        frame = truth(carrier, False) if self.frame is None else own_signs[positions.index(self.frame)]
+        signs = [sign ^ frame for sign in own_signs]
         if self.frame is not None:
             counts = ~all_of([item.is_zero for item in items])
             aligned = [_one_more(size, sign & counts) for size, sign in zip(aligned, signs, strict=True)]
@@ -112,7 +124,7 @@ class GridSum(Sum):
         trace.number(Stage.SUM, magnitude, unit, part=Part.MAGNITUDE)
         return Term(negative, magnitude, unit.offset(finest), finest)
 
-    def _counted(self, items: Sequence[Value], positions: Sequence[int], finest: int) -> list[Exponent]:
+    def _counted(self, items: Sequence[Value | Unpacked], positions: Sequence[int], finest: int) -> list[Exponent]:
         """The exponents that count in g, each raised by what its F lacks to the largest, on one scale."""
         raised = [finest - self.fraction_bits[position] for position in positions]
         least = [self.each(self.floors, position) for position in positions]

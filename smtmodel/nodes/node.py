@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant
+from smtmodel.carriers.carrier import Made
 from smtmodel.decode import Term, Unpacked
 from smtmodel.formats import Format
 from smtmodel.ieee import with_specials
@@ -152,6 +153,7 @@ class Changed(Value):
 
 
 Shared = dict[Hashable, Value]
+_OWN: dict[tuple[Any, ...], object] = {}  # of `Node.own`
 
 
 @dataclass
@@ -198,6 +200,12 @@ class Context:
         if key not in self.shared:
             self.shared[key] = node.evaluate(self, keep)
         return self.shared[key]
+
+    def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
+        """function(*inputs), as `Carrier.formed` has it, unless signals are kept, which it leaves."""
+        if self.trace.keeps:
+            return function(*inputs)
+        return self.patterns["c"][0].carrier.formed(key, function, *inputs)
 
     @contextmanager
     def iteration(self, level: int, place: int) -> Iterator[None]:
@@ -347,6 +355,17 @@ class Node:
     def field_names(cls) -> tuple[str, ...]:
         """The names of its operands and parameters."""
         return tuple(item.name for item in fields(cls))  # type: ignore[arg-type]
+
+    @cached_property
+    def own(self) -> object:
+        """What nodes have in common which are of one kind, with the same parameters, and take as many terms from each
+        operand: their values are one function of what these terms are."""
+        parts: list[Any] = [type(self)]
+        for name in self.field_names():
+            value = getattr(self, name)
+            each = value if type(value) is tuple else (value,)
+            parts.append(tuple(x.count if isinstance(x, Node) else x for x in each))
+        return _OWN.setdefault(tuple(parts), object())
 
     @cached_property
     def _fields(self) -> tuple[object, ...]:

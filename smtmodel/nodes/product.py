@@ -51,7 +51,7 @@ class Product(Node):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         item = None if context.trace.keeps else self._with_all(context)
         if item is None:
-            item = self._of(context.value(self.left).item, context.value(self.right).item)
+            item = context.formed(self.own, self._of, context.value(self.left).item, context.value(self.right).item)
         if context.trace.keeps:
             place = self.place(context)
             with context.within("" if place else context.prefix(self)):

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, get_args
 
 from smtmodel.algebra import Bit, Bits, choose, constant, select, truth
 from smtmodel.alignment import below
-from smtmodel.decode import unpack
+from smtmodel.decode import Term, Unpacked, unpack
 from smtmodel.display import exact_value
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
@@ -101,23 +101,41 @@ class Round(Node):
         if not context.trace.keeps and (native := self._by_processor(context)) is not None:
             return native
         value = context.value(self.term, fmt.precision + 1 if how.subnormals == "flush_before" else fmt.precision)
-        term = value.term
-        sign, unit = self._sign(value), term.exponent.offset(-term.fraction)
+        flags = value.is_nan, *value.infinities, self._of_zero(value)
+        if not context.trace.keeps:
+            result, item = context.formed(self.own, self._result, value.term, *flags)
+            return Number(item.folded(), result)
+        sign, finite, result, item = self._rounded(value.term, *flags)
+        with context.within(context.prefix(self)):
+            self._record(context.trace, sign, value, finite, result)
+        return Number(item, result)
+
+    def _result(
+        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None
+    ) -> tuple[Bits, Unpacked]:
+        return self._rounded(term, is_nan, positive, negative, of_zero)[2:]
+
+    def _rounded(
+        self, term: Term, is_nan: Bit, positive: Bit, negative: Bit, of_zero: Bit | None
+    ) -> tuple[Bit, Bits, Bits, Unpacked]:
+        """The sign, the pattern of a finite result, that of the result, and the number that it is. `of_zero`: the sign
+        of an exact zero, where that is not the term's."""
+        how = self.rounding
+        fmt = how.format
+        sign = term.sign if of_zero is None else choose(term.significand.any(), term.sign, of_zero)
+        unit = term.exponent.offset(-term.fraction)
         target = Target(fmt, how.mode, how.overflow, how.subnormals == "flush_after", how.zero == "positive")
         finite = round_and_pack(sign, term.significand, unit, target)
         if how.subnormals == "flush_before":
-            positive = how.zero == "positive" or not fmt.has_negative_zero
-            zero = signed(0, sign & truth(sign.carrier, not positive), fmt)
+            plus = how.zero == "positive" or not fmt.has_negative_zero
+            zero = signed(0, sign & truth(sign.carrier, not plus), fmt)
             finite = select(below(term.significand, unit, fmt.emin), zero, finite)
-        result = with_specials(finite, value.is_nan, *value.infinities, fmt, how.nan_pattern)
+        result = with_specials(finite, is_nan, positive, negative, fmt, how.nan_pattern)
         if (
             fmt.has_nan and not fmt.has_infinity and how.nan is not None
         ):  # where an infinite result is a NaN, of this pattern too
             result = select(unpack(result, fmt).is_nan, constant(result.carrier, how.nan, fmt.width), result)
-        if context.trace.keeps:
-            with context.within(context.prefix(self)):
-                self._record(context.trace, sign, value, finite, result)
-        return Number(unpack(result, fmt), result)
+        return sign, finite, result, unpack(result, fmt)
 
     def _by_processor(self, context: Context) -> Number | None:
         """The same by the carrier's own fused multiply-add: for one addition, product or both in binary32 or binary64,
@@ -165,12 +183,11 @@ class Round(Node):
         key = self.term.key(context)
         return None if key is None else (self.kind, key, self.rounding)
 
-    def _sign(self, value: Value) -> Bit:
-        """The sign that the rounded result carries; exact sums that are zero come with a plus."""
+    def _of_zero(self, value: Value) -> Bit | None:
+        """The sign of an exact zero sum, which comes with a plus; None where a zero has the sign of the term."""
         if self.rounding.zero != "ieee" or not value.is_sum:
-            return value.sign
-        of_zero = value.negatives[1] if self.rounding.mode == "down" else value.negatives[0]
-        return choose(value.term.significand.any(), value.sign, of_zero)
+            return None
+        return value.negatives[1] if self.rounding.mode == "down" else value.negatives[0]
 
     def variants(self) -> Iterator[Variant]:
         how = self.rounding

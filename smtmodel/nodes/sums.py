@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from smtmodel.algebra import Bits
-from smtmodel.decode import Exponent
+from smtmodel.algebra import Bits, truth
+from smtmodel.decode import Exponent, Unpacked
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.node import Node, Value
 from smtmodel.trace import Part, Stage, Trace
@@ -72,15 +72,23 @@ class Sum(Node):
         return tuple(value for item, value in zip(self.items, each, strict=True) for _ in range(item.count))
 
 
-def enter(trace: Trace, names: Sequence[str], items: Sequence[Value], exponents: Sequence[Exponent]) -> None:
+def bare(value: Value) -> Unpacked:
+    """What an alignment looks at: the term, and whether it is zero."""
+    no = truth(value.sign.carrier, False)
+    return Unpacked(value.term, value.is_zero, no, no)
+
+
+def enter(trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked], exponents: Sequence[Exponent]) -> None:
     """What is aligned, with the exponents that count."""
     if trace.keeps:
-        trace.enter(names, [item.item for item in items])
+        trace.enter(names, [item.item if isinstance(item, Value) else item for item in items])
         for name, exponent in zip(names, exponents, strict=True):
             trace.exponent(Stage.TERM, exponent, name, Part.EXPONENT)
 
 
-def record(trace: Trace, names: Sequence[str], items: Sequence[Value], aligned: Sequence[Bits], unit: Exponent) -> None:
+def record(
+    trace: Trace, names: Sequence[str], items: Sequence[Value | Unpacked], aligned: Sequence[Bits], unit: Exponent
+) -> None:
     """Each term as it is, and its magnitude in units of the alignment."""
     if trace.keeps:
         for name, item, magnitude in zip(names, items, aligned, strict=True):

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.compiled import CompiledModel, compile_lanes, compile_model, loaded
+from smtmodel.compiled import CompiledModel, compile_lanes, compile_model
 from smtmodel.dot import Model
 from smtmodel.formats import Format
+from smtmodel.libraries import loaded
 from smtmodel.nodes import Index, Round
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.matrices import Results

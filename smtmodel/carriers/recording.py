@@ -1,0 +1,178 @@
+"""Recording what the array carrier does: the calls of NumPy that it makes of arrays not known yet, once, to be made
+again of any arrays.
+
+A `Lane` stands for an array. NumPy hands it every operation (`__array_ufunc__`, `__array_function__`), so that the
+array carrier itself runs over lanes, and is defined once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
+from functools import cache
+from operator import methodcaller
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from smtmodel.carriers.arrays import ArrayWords
+from smtmodel.carriers.limbs import WideCarrier
+from smtmodel.carriers.machine import machine
+
+Slot = int
+
+
+class Call(NamedTuple):
+    """A call of NumPy. `name` and the types of the operands say which."""
+
+    function: Callable[..., Any]
+    name: tuple[str, str]
+    given: tuple[Slot, ...]
+
+
+class Recorder:
+    """The calls so far. Slots are numbered: inputs first, constants and results as they come; `kinds`: their types."""
+
+    def __init__(self, inputs: Sequence[np.dtype[Any]]) -> None:
+        self.calls: dict[Slot, Call] = {}
+        self.constants: dict[Slot, Any] = {}
+        self.kinds = list(inputs)
+        self._slots: dict[Hashable, Slot] = {}
+        self.lanes = [Lane(self, slot, dtype) for slot, dtype in enumerate(inputs)]
+
+    def call(self, function: Callable[..., Any], name: str, dtype: np.dtype[Any], *given: Any) -> Lane:
+        """The result of a function, recorded once for the same operands."""
+        slots = tuple([value.slot if type(value) is Lane else self.slot(value) for value in given])
+        at = self._slots.get((name, slots))
+        if at is None:
+            at = self._slots[name, slots] = self._next(dtype)
+            self.calls[at] = Call(function, (name, "".join([self.kinds[slot].char for slot in slots])), slots)
+        return Lane(self, at, dtype)
+
+    def slot(self, value: Any) -> Slot:
+        """Where a lane, or a number, is kept."""
+        if isinstance(value, Lane):
+            return value.slot
+        key = type(value), int(value)
+        if key not in self._slots:
+            self._slots[key] = self._next(value.dtype)
+            self.constants[self._slots[key]] = value
+        return self._slots[key]
+
+    def _next(self, dtype: np.dtype[Any]) -> Slot:
+        self.kinds.append(dtype)
+        return len(self.kinds) - 1
+
+
+class Lane(NDArrayOperatorsMixin):
+    """An array of unsigned words, or of truths, that is not known yet."""
+
+    ndim = 1
+
+    __slots__ = ("dtype", "recorder", "slot")
+
+    def __init__(self, recorder: Recorder, slot: Slot, dtype: np.dtype[Any]) -> None:
+        self.recorder, self.slot, self.dtype = recorder, slot, dtype
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **rest: Any) -> Lane:
+        assert method == "__call__"
+        assert not set(rest) - {"out"}  # where a result is put is no part of it
+        if int in map(type, given):
+            given = tuple(self.dtype.type(value) if type(value) is int else value for value in given)
+        return self.recorder.call(ufunc, ufunc.__name__, _of_ufunc(ufunc, *[value.dtype for value in given]), *given)
+
+    def __array_function__(self, function: Any, types: Any, given: Any, rest: Any) -> Lane:
+        assert function is np.where
+        assert not rest
+        return self.recorder.call(np.where, "where", np.result_type(*(value.dtype for value in given[1:])), *given)
+
+    def astype(self, kind: Any) -> Lane:
+        return self._as("astype", np.dtype(kind))
+
+    def view(self, kind: Any) -> Lane:
+        return self._as("view", np.dtype(kind))
+
+    def _as(self, method: str, kind: np.dtype[Any]) -> Lane:
+        return self.recorder.call(methodcaller(method, kind), f"{method} {kind.char}", kind, self)
+
+
+@cache
+def _of_ufunc(ufunc: np.ufunc, *kinds: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of a ufunc's result."""
+    found: np.dtype[Any] = ufunc.resolve_dtypes((*kinds, None))[-1]
+    return found
+
+
+class _RecordedWords(ArrayWords):
+    """The words of the array carrier over lanes, of which nothing is known."""
+
+    def uniform(self, value: Any) -> bool | None:
+        return None
+
+    def stacked(self, values: Sequence[Any]) -> Any:
+        return None
+
+
+RECORDING = WideCarrier(_RecordedWords())
+
+
+class Program:
+    """The calls that some slots of a recorder hang on, in order, with few places for arrays: one is free again after
+    the last call that reads it."""
+
+    def __init__(self, recorder: Recorder, wanted: Sequence[Slot]) -> None:
+        needed, pending = set[Slot](), list(wanted)
+        while pending:
+            if (slot := pending.pop()) not in needed:
+                needed.add(slot)
+                pending += recorder.calls[slot].given if slot in recorder.calls else ()
+        calls = [(slot, recorder.calls[slot]) for slot in sorted(needed) if slot in recorder.calls]
+        last = {slot: number for number, (_, call) in enumerate(calls) for slot in call.given}
+        known = [slot for slot in recorder.constants if slot in needed]
+        own, inputs = set(wanted), len(recorder.lanes)
+        places = {slot: slot for slot in range(inputs)} | {slot: inputs + at for at, slot in enumerate(known)}
+        first = count = inputs + len(known)  # of the places in between
+        free: list[int] = []
+        for number, (slot, call) in enumerate(calls):
+            if not free:
+                free, count = [count], count + 1
+            places[slot] = free.pop()  # none of its operands', which may be of another size
+            free += {places[x] for x in call.given if last[x] == number and x not in own and places[x] >= first}
+        self.constants = [recorder.constants[slot] for slot in known]
+        self.wanted = [places[slot] for slot in wanted]
+        self._spare = [None] * (count - first)
+        placed = [(call, tuple(places[x] for x in call.given), places[slot]) for slot, call in calls]
+        self.calls = [(call.function, *_three(read), at) for call, read, at in placed]
+        self._machine = machine(
+            recorder.kinds[:inputs],
+            self.constants,
+            [(call.name, read, at) for call, read, at in placed],
+            [(recorder.kinds[slot], places[slot]) for slot in wanted],
+            count,
+        )
+
+    def run(self, inputs: Sequence[Any]) -> list[Any]:
+        """What the slots wanted hold for some arrays."""
+        if self._machine is not None:
+            with suppress(ValueError, TypeError):  # of arrays of one length; NumPy takes others too
+                return self._machine.run(inputs)
+        return self.by_numpy(inputs)
+
+    def by_numpy(self, inputs: Sequence[Any]) -> list[Any]:
+        """The same, call by call."""
+        held = [*inputs, *self.constants, *self._spare]
+        for function, first, second, third, at in self.calls:
+            if third >= 0:
+                held[at] = function(held[first], held[second], held[third])
+            elif second >= 0:
+                held[at] = function(held[first], held[second])
+            else:
+                held[at] = function(held[first])
+        return [held[at] for at in self.wanted]
+
+
+def _three(places: tuple[int, ...]) -> tuple[int, int, int]:
+    """Places of operands, -1 where there is none."""
+    first, second, third = (*places, -1, -1)[:3]
+    return first, second, third
