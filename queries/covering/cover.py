@@ -29,13 +29,14 @@ from queries.search.problem import Problem, evaluate_on, symbolic_operands
 from queries.search.samples import Table, sample_rows, tie_rows
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, any_of
-from smtmodel.batch import evaluate_models, to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.algebra import Bit, Bits, any_of
+from smtmodel.batch import evaluate_models
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
+from smtmodel.formats import Format
 from smtmodel.operands import Layout, layout_of
+from smtmodel.programs import RecordedArrays
 from smtmodel.wording import counted
 
 SAMPLES = 6144  # rows of each kind of samples
@@ -49,7 +50,7 @@ SMALL_SETS = 2  # sets of few products that are asked about before all
 LONGEST = 512  # products of a unit that is covered as a whole
 Reached = NDArray[np.bool_]
 
-_CARRIER = ArrayCarrier()
+_CARRIER = RecordedArrays()
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class Covering:
         if cases and model.length > LONGEST:
             raise ParameterError("length", f"units of up to {LONGEST} products are covered, not of {model.length}")
         self.model, self.layout = model, layout_of(model)
+        self._key, self._conditions = object(), list[Condition]()
         self.random = np.random.default_rng(SEED)
         self.count = samples
         given = (Change(f"{name}={value}", near) for name, value, near in neighbours(model))
@@ -207,28 +209,39 @@ class Covering:
 
     def _matrix(self, table: Table) -> Reached:
         """Which rows meet which condition."""
-        flags = self._flags(table) if self.singles else {}
-        out = np.empty((len(table), len(self.singles)), dtype=np.bool_)
-        for place, condition in enumerate(self.singles):
-            out[:, place] = to_integers(flags[condition], len(table)).astype(np.bool_)
-        return out
+        out = np.empty((len(self.singles), len(table)), dtype=np.bool_)
+        for place, (condition, flag) in enumerate(self._flags(table).items() if self.singles else ()):
+            assert condition is self.singles[place] or condition == self.singles[place]
+            out[place] = flag.node
+        return out.T
 
     def _flags(self, table: Table) -> dict[Condition, Bit]:
         formats = self.layout.formats
         lanes = [_CARRIER.lanes(np.ascontiguousarray(table[:, i]), fmt.width) for i, fmt in enumerate(formats)]
-        operands = self.layout.split(lanes)
         with np.errstate(over="ignore"):
-            return conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
+            flags = _CARRIER.formed(self._key, self._met, *lanes)
+        return dict(zip(self._conditions, flags, strict=True))
+
+    def _met(self, *patterns: Bits) -> tuple[Bit, ...]:
+        """Whether inputs meet each condition. Sets which conditions there are."""
+        operands = self.layout.split(patterns)
+        found = conditions_of(self.model, self.layout, operands, evaluate_on(self.model, operands))
+        self._conditions = list(found)
+        return tuple(found.values())
 
     def _told(self, table: Table, beside: Sequence[Change]) -> Reached:
         """Which rows show which change."""
         results = evaluate_models([self.model, *(change.model for change in beside)], table)
-        own = _CARRIER.lanes(results[0], self.model.d.width)
+        own = _CARRIER.lanes(results[:1], self.model.d.width)
         out = np.empty((len(table), len(beside)), dtype=np.bool_)
+        alike: dict[tuple[Format, bool], list[int]] = {}  # changes whose results are compared in one way
         for place, change in enumerate(beside):
-            other = _CARRIER.lanes(results[place + 1], change.model.d.width)
-            differ = Problem(self.model, change.model).differ(own, other)
-            out[:, place] = to_integers(differ, len(table)).astype(np.bool_)
+            alike.setdefault((change.model.d, change.model.nan is None), []).append(place)
+        for places in alike.values():
+            model = beside[places[0]].model
+            others = _CARRIER.lanes(results[np.array(places) + 1], model.d.width)
+            differ = Problem(self.model, model).differ(own, others)
+            out[:, places] = np.broadcast_to(np.asarray(differ.node), (len(places), len(table))).T
         return out
 
     def beside(self, rows: Table, count: int) -> Table:
@@ -286,13 +299,19 @@ class Covering:
             progress(f"rows beside those found: {self._state()}")
             self.take(self.beside(np.array(self.found.rows, dtype=np.uint64), self.count))
         apart: list[Wanted] = [*((single,) for single in self.singles), *self.changes]
+        near: list[Table] = []
         for kin in dict.fromkeys(_kin(wanted) for wanted in self._left(apart)):
             if self._remaining() <= 0:
                 return
             chosen = zip(self.found.rows, self.found.reasons, strict=True)
-            near = [row for row, reasons in chosen if any(_kin(reason) == kin for reason in reasons)]
-            progress(f"rows beside those of {kin[-1]}: {self._state()}")
-            self.take(self.beside(np.array(near, dtype=np.uint64), self.count // 2))
+            rows = [row for row, reasons in chosen if any(_kin(reason) == kin for reason in reasons)]
+            near.append(self.beside(np.array(rows, dtype=np.uint64), self.count // 2))
+            if sum(map(len, near)) >= CHUNK:  # few rows take as long as many
+                progress(f"rows beside those of {kin[-1]}: {self._state()}")
+                self.take(np.concatenate([table for table in near if len(table)]))
+                near = []
+        if any(map(len, near)):
+            self.take(np.concatenate([table for table in near if len(table)]))
 
     def finished(self) -> Cover:
         """What was found so far."""
