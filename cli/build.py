@@ -115,14 +115,15 @@ def _arithmetic(
     given: list[tuple[Vector, int]] = []
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
-        if deadline is not None and time.monotonic() > deadline:
-            raise OutOfTimeError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
         answers = []
-        for vector, d in device.answers(vectors):
-            if d is None:
-                raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id}")
-            given.append((vector, d))
-            answers.append(d)
+        for start in range(0, len(vectors), TOGETHER):
+            if deadline is not None and time.monotonic() > deadline:
+                raise OutOfTimeError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
+            for vector, d in device.answers(vectors[start : start + TOGETHER]):
+                if d is None:
+                    raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id}")
+                given.append((vector, d))
+                answers.append(d)
         return answers
 
     found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
@@ -159,6 +160,7 @@ def _order(device: Device, asked: Signature, deadline: float | None) -> tuple[Or
 
 
 GUESSED = 64  # products up to which likely orders are tried
+TOGETHER = 128  # vectors that a device is asked between two looks at the clock
 EACH = 20.0  # seconds for a proof that two candidates are equal
 
 
@@ -173,7 +175,8 @@ def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, 
         about=f"Equal to {named[0]}, by proof." if named else "",
         source=f"built by mmaprobe {VERSION} from the answers of {device['name']}, {today}",
         evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference, "
-        + (found.why or f"which tell it from {counted(found.refuted, 'unit')} that differ in one choice"),
+        + (found.why or f"which tell it from {counted(found.refuted, 'unit')} that differ in one choice")
+        + (f"; not looked through for time: {some_of(found.left)}" if found.left else ""),
     )
 
 
@@ -230,6 +233,8 @@ def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature
         f"{found.questions} about the arithmetic, "
         f"{counted(found.validated, 'vector')} of validation, {seconds:.1f} s"
     )
+    if found.left:
+        say(f"not looked through for time: {some_of(found.left)}")
     if unit is not None:
         if found.verdict == "open":
             say(f"not finished: {found.why}; this unit agrees with every answer so far")
@@ -299,6 +304,7 @@ def _document(
         "validated": found.validated,
         "beside": {"refuted": found.refuted, "not_told": found.unseen},
         "stage": found.stage,
+        "left_for_time": found.left,
         "why": found.why or None,
         "nearest": None if found.nearest is None else text_of(found.nearest),
         "unexplained": [

@@ -27,7 +27,7 @@ from smtmodel.wording import counted
 Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
 BUILT = "built"  # the reference of what is drafted
 BATCH = 512  # vectors of validation at a time
-TOGETHER = 256  # units that are evaluated at a time
+TOGETHER = 64  # units that are evaluated between two looks at the clock
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,10 @@ from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
+from smtmodel.wording import counted
 
 ORDERS = 0.4  # of it, for some of the orders that a device may have
+REPORT = 0.03  # of the time, for saying what was found
 BY_STEPS = 0.8  # of the time, after which only changes of what came near are tried
 AGAIN = 5  # times that a unit is sought anew, with the answers that refuted the last one
 AGAIN_ALIKE = 3  # times, where steps are still to be told apart
@@ -77,7 +79,9 @@ class Builder:
     ) -> None:
         self.asked, self.roots, self.options, self.weights = asked, roots, options, weights or {}
         self.result = Built()
-        self.answers = Answers(asked, ask, Clock(deadline), options.progress)
+        now = time.monotonic()
+        ended = None if deadline is None else deadline - REPORT * max(0.0, deadline - now)
+        self.answers = Answers(asked, ask, Clock(ended), options.progress)
         self.shapes = Shapes(asked, weights=self.weights)
         self.chance = random.Random(1)
         self.random = np.random.default_rng(1)
@@ -98,6 +102,7 @@ class Builder:
         self._sought_out()
         result, answers = self.result, self.answers
         result.questions, result.validated, result.stage = answers.questions, answers.checks, answers.at
+        result.left = list(dict.fromkeys(answers.clock.left))
         return result
 
     def _sought_out(self) -> None:
@@ -130,7 +135,8 @@ class Builder:
                 self.turn_to(parts, quick)
                 if parts is not before.sketch.parts:
                     self._ranked_anew(before)
-                if alive := clock.within(share, partial(self._sought, AGAIN_ALIKE if quick else AGAIN)):
+                what = f"{'likely' if quick else 'all'} arithmetics of {counted(len(parts), 'order')}"
+                if alive := clock.within(share, what, partial(self._sought, AGAIN_ALIKE if quick else AGAIN)):
                     return alive
         except OutOfTimeError as error:
             self.result.why = str(error)

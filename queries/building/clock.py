@@ -17,13 +17,15 @@ class OutOfTimeError(IncompleteError):
 
 
 class Clock:
-    """The time that is left. `deadline`: of time.monotonic, for everything; `limit`: of what is under way."""
+    """The time that is left. `deadline`: of time.monotonic, for everything; `limit`: of what is under way. `left`: what
+    was not looked through, as its share of the time was too short."""
 
     def __init__(self, deadline: float | None) -> None:
         self.deadline = self.limit = deadline
+        self.left: list[str] = []
 
-    def within(self, share: float, look: Callable[[], list[T]]) -> list[T]:
-        """The candidates found in a share of the time that is left; none if that share is too short."""
+    def within(self, share: float, what: str, look: Callable[[], list[T]]) -> list[T]:
+        """The candidates found in a share of the time that is left; none if that share is too short for `what`."""
         whole, now = self.limit, time.monotonic()
         self.limit = None if whole is None else now + share * (whole - now)
         try:
@@ -31,6 +33,7 @@ class Clock:
         except OutOfTimeError:
             if whole is not None and time.monotonic() > whole:
                 raise
+            self.left.append(what)
             return []
         finally:
             self.limit = whole

@@ -33,6 +33,7 @@ class Built:
     validated: int = 0
     refuted: int = 0  # units that differ from it in one choice, told from it by vectors that the device was asked
     unseen: int = 0  # and those for which none was found
+    left: list[str] = field(default_factory=list)  # groups of candidates for which a share of the time was too short
     why: str = ""
     stage: str = ""
     nearest: Unit | None = None

@@ -69,8 +69,9 @@ class Search:
     def through(self, alive: Sequence[Choices], stage: Stage) -> list[Candidate]:
         """The candidates of the first tier that fits."""
         self.answers.at = stage.name
-        for tier in stage.tiers:
-            if found := self.answers.clock.within(TIER, partial(self._narrow, alive, tier, stage)):
+        for number, tier in enumerate(stage.tiers, start=1):
+            what = f"group {number} of {len(stage.tiers)} at {stage.name}"
+            if found := self.answers.clock.within(TIER, what, partial(self._narrow, alive, tier, stage)):
                 return found
         found = []
         for other in stage.otherwise:

@@ -49,7 +49,7 @@ class Validation:
         count = max(FIRST, share * LONG // self.asked.length) if self.stages.long else share
         kinds = zip(KINDS, self.stages.ranks, strict=True)
         new = [self.answers.checked(rows(kind, count), rank) for kind, rank in kinds]
-        wrong = np.array([self.answers.differences(candidate.model, new) for candidate in alive])
+        wrong = np.array([self._wrong(candidate, new) for candidate in alive])
         right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
         if right:
             self._stand(right, "any of its conditions was asked about")
@@ -64,6 +64,10 @@ class Validation:
                 self.answers.bank.append(Answered(asked.rows[here], asked.answers[here], asked.rank))
             start += len(asked.rows)
         return []
+
+    def _wrong(self, candidate: Candidate, new: Sequence[Answered]) -> NDArray[np.bool_]:
+        self.answers.in_time()
+        return self.answers.differences(candidate.model, new)
 
     def _stand(self, alive: Sequence[Candidate], untried: str) -> None:
         """Candidates that are kept where the time ends. `untried`: before what it would end now."""
@@ -95,8 +99,8 @@ class Validation:
             wanted += len(covering.wanted)
             self._untried(found, wanted - asked, wanted)
             ranks: list[int] = []
-            for number, (rank, rows) in enumerate(pools):
-                needed = len(KINDS) if kept is None else 1
+            needed = len(KINDS) if kept is None else 1
+            for number, (rank, rows) in enumerate([*_by_rank(pools[:needed]), *_by_rank(pools[needed:])]):
                 if number >= needed and until is not None and time.monotonic() > until:
                     break
                 covering.take(rows)
@@ -199,3 +203,11 @@ class Validation:
         if not len(rows):
             return None
         return self.answers.vector(rows[np.argmin((rows != 0).sum(axis=1))])
+
+
+def _by_rank(pools: Sequence[tuple[int, Table]]) -> list[tuple[int, Table]]:
+    """Tables of one rank as one: many rows take hardly longer than few."""
+    found: dict[int, list[Table]] = {}
+    for rank, rows in pools:
+        found.setdefault(rank, []).append(rows)
+    return [(rank, np.concatenate(tables)) for rank, tables in found.items()]

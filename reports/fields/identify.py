@@ -214,6 +214,8 @@ class Build(Document):
     """what answers say of units that differ in one choice"""
     stage: str = ABSENT
     """how far the search came"""
+    left_for_time: list[str] = ABSENT
+    """groups of candidates that were not looked through, as their share of the time was too short"""
     why: str | None = ABSENT
     """why no unit was found, or what was not asked about it when the time ended"""
     nearest: str | None = ABSENT
