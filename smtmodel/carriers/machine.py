@@ -7,6 +7,7 @@ What a call is, is NumPy's: each has one statement here, and tests hold every on
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -123,9 +124,9 @@ def _function() -> Any:
     return library.run
 
 
-class _Space:
-    """Memory that the machine works in, larger where more is needed: rows of lanes that come in, the blocks of places
-    and where these are. `outputs`: the addresses of what goes out."""
+class _Space(threading.local):
+    """Memory that the machine works in, for each thread its own, larger where more is needed: rows of lanes that come
+    in, the blocks of places and where these are. `outputs`: the addresses of what goes out."""
 
     def __init__(self) -> None:
         self._rows = [np.empty(0, dtype=kind) for kind in KINDS]
