@@ -219,7 +219,11 @@ def test_a_unit_that_is_left_when_the_time_ends_is_an_open_one(
 ) -> None:
     """It is printed and saved with what was not asked, and not where an answer refutes it."""
 
+    def out_of_time() -> list[Candidate]:
+        raise OutOfTimeError("a share of it")
+
     def late(self: Validation, cover: Cover, *_: object) -> bool:
+        assert self.clock.within(0.1, "group 1 at a step", out_of_time) == []
         if refuted:
             rows = np.array(cover.rows[:1], dtype=np.uint64)
             self.answers.bank.append(Answered(rows, np.array(cover.results[:1], np.uint64) ^ np.uint64(1), 0))
@@ -228,16 +232,18 @@ def test_a_unit_that_is_left_when_the_time_ends_is_an_open_one(
     monkeypatch.setattr(Validation, "_agrees", late)
     mine, reference = tmp_path / "mine.yaml", "x86/avx512/vfmadd-ph"
     found = built(f"model:{reference}", "f16,f16,f16,f16", 1, "--save", str(mine), code=3)
-    assert (found["verdict"], found["equal"]) == ("open", [])
+    assert (found["verdict"], found["equal"], found["left_for_time"]) == ("open", [], ["group 1 at a step"])
     assert found["validated"] >= 5000
     if refuted:
         assert (found["unit"], found["why"], mine.exists()) == (None, "the time ran out", False)
         return
     assert reference in found["undecided"]
     assert re.fullmatch(r"the time ran out before (\d+) of the \1 conditions were asked about", found["why"])
-    assert found["why"] in parse_unit(mine.read_text(encoding="utf-8"), "mine.yaml").evidence
+    evidence = parse_unit(mine.read_text(encoding="utf-8"), "mine.yaml").evidence
+    assert f"{found['why']}; not looked through for time: group 1 at a step" in evidence
     said = run("--device", f"model:{reference}", "--formats", "f16,f16,f16,f16", "--length", "1")
     assert f"not finished: {found['why']}" in said.stderr
+    assert "not looked through for time: group 1 at a step" in said.stderr
     assert not any(word in said.stderr for word in ("exact,", "identified", "this is"))
 
 
