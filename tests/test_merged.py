@@ -11,7 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.plan_statements import plan, statement
+from queries.checking.plans import plans_fault
+from queries.plans.equal import prove_plans
 from queries.plans.merged import merged, merged_after_zero
+from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, ParameterError
@@ -112,3 +115,26 @@ def test_products_that_a_format_does_not_hold(fmt: str) -> None:
     )
     assert disagreement(unit, 1, merged(unit)) is None
     assert (sum(isinstance(node, Round) for node in walk(merged(unit))) == 1) == (fmt == "e4m3")
+
+
+#: elements of c as they are read, and whether one that is not -0 may be read as -0
+READ = [("c: zero", True), ("c: positive_zero", False), ("c: keep", False), ("c: zero, zeros: positive", False)]
+
+
+@pytest.mark.parametrize(("inputs", "may"), READ)
+def test_a_sum_so_far_that_is_read_as_zero_has_a_sign(inputs: str, may: bool) -> None:
+    """A result below zero, too small to be normal, is not -0, and read as -0 by the next instruction."""
+    formats = "{a: e2m3, b: e2m1, c: e3m2, d: e3m2}"
+    text = "unit: one\nformats: {}\nlength: 1\ninputs: {{{}}}\nroundings: {{r: 'round(e3m2, nearest_even)'}}\nsteps: {}"
+    one, two = (parse_unit(text.format(formats, inputs, f'{{d: "r(exact(a[0:1] * b[0:1], c{plus}))"}}\n'), "x.yaml")
+                for plus in ("", ", +0"))  # fmt: skip
+    for unit in (one, two):
+        after = merged_after_zero(unit)
+        assert (after is None) is (may and unit is one)
+        assert after is None or disagreement(unit, 1, after, True) is None
+    units = {"./one.yaml": Model("one", one), "./two.yaml": Model("two", two)}
+    sides = [parse_plan(f"plan: {name}\nformats: {formats}\nunits: {{u: ./{name}.yaml}}\nsteps: {{d: 'sum(u, +0)'}}\n",
+                        name, units.__getitem__) for name in ("one", "two")]  # fmt: skip
+    proof = prove_plans(*sides, None, Options("bitwuzla", 20.0), confirm=False)
+    assert proof.verdict == ("different" if may else "equal")
+    assert bool(plans_fault({"schema": 1, "length": None, "multiples": 1}, *sides, [])) is may

@@ -84,8 +84,9 @@ class Lossless:
 
     def never_minus(self, number: int) -> bool:
         """Whether a number in its form is never -0."""
-        if self.numbers.made_of[number][:2] == ("element", "c"):
-            return self.positive
+        match self.numbers.made_of[number]:
+            case ("element", "c", _, subnormals, plus):  # a subnormal below zero may be read as -0
+                return self.positive and (subnormals != "zero" or bool(plus))
         return self._is_zero(number) or (self._is_plain(number) and any(map(self._is_zero, self._terms(number))))
 
     def _is_plain(self, number: int) -> bool:

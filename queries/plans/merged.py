@@ -110,8 +110,8 @@ class _Merger:
 
     def is_never_minus(self, node: Node) -> bool:
         """Whether the value of a flattened node is known never to be -0."""
-        if isinstance(node, Element) and node.operand == "c":
-            return self.after_zero
+        if isinstance(node, Element) and node.operand == "c":  # a subnormal below zero may be read as -0
+            return self.after_zero and (node.subnormals != "zero" or node.positive_zeros)
         return _is_zero(node) or (self._keeps_zeros(node) and any(map(_is_zero, _terms(node))))
 
     def _is_exact(self, node: Node) -> TypeGuard[Round]:
