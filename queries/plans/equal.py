@@ -621,7 +621,7 @@ def _conversions(plan: Plan) -> tuple[Rounding | None, ...]:
 
 
 def _rows(problem: Problem, seed: int, count: int = ROWS) -> list[Row]:
-    return [tuple(map(int, row)) for row in sample_rows(problem.layout, count, seed)]
+    return list(map(tuple, sample_rows(problem.layout, count, seed).tolist()))
 
 
 def _magnitudes(problem: Problem, left: Any, right: Any) -> Any:
