@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from hypotheses.schema import Inputs
-from queries.certificates.together import groups_of, one_unit, property_fault
+from queries.certificates.magnitudes import FaultError
+from queries.certificates.together import groups_of, one_unit, property_fault, rewritten_unit
 from queries.certificates.tree import Tree
 from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
@@ -295,6 +296,8 @@ def test_units_of_one_normal_form(tmp_path: Path) -> None:
     bound = bound_of(carrying(3).unit, Settled(FREE, needed=False))  # right as well, and says nothing of what it is
     certify_theorems([bound], carrying(3).unit, "a bound", tmp_path / "form-left", FREE)
     assert "question.json" in [found.place for found in check_folder(tmp_path) if found.kind == "fault"]
+    with pytest.raises(FaultError, match="it is not said what the unit computes the same as"):
+        rewritten_unit(read_document(tmp_path / "form-left" / "tree.json"))
 
 
 def test_parts_that_are_of_neither_unit_are_refused(tmp_path: Path) -> None:
