@@ -42,7 +42,7 @@ class Bound(Verdicts):
     exponent is above `exponent`, rounded up. `nearest`: an input that comes near the bound. `lemmas`: the statements
     about the datapath that the bound rests on, each with the solvers that proved it. `seconds`: of the clock.
     `document`: everything that `mmaprobe prove --property error-bound --json` says, each coefficient of a unit's bound
-    as a fraction.
+    as a fraction. `proved`: what `at` evaluates.
     """
 
     unit: str
@@ -58,6 +58,26 @@ class Bound(Verdicts):
     reason: str
     seconds: float
     document: dict[str, Any] = field(repr=False)
+    proved: BoundResult | PlanBound = field(repr=False, compare=False)
+
+    def at(self, a: Any, b: Any, c: Any = None, *, convert: str | None = None) -> Any:
+        """The bound as a number, for given inputs.
+
+        Shapes: as for `dot`, `a` and `b` of K elements and `c` one number, which gives one number; or as for `matmul`,
+        `a` M x K, `b` K x N and `c` M x N, which gives M x N. K is the bound's `length`.
+
+        Units: float64, rounded up; `convert` is that of `matmul`. It is computed in exact fractions, which takes up to
+        a millisecond for each of the M x K x N products. It holds under the conditions of `where`; whether a rounding
+        overflows is not checked here.
+
+        Raises MmaprobeError: a bound that is unknown or that of a plan without a length, a unit with scale factors,
+        another K, an infinity or a NaN, a subnormal number that the unit reads as zero; otherwise as `matmul` does.
+
+        Source: the bound as it was proved, before terms were merged for its formula.
+        """
+        from mmaprobe.bound_values import value_of
+
+        return value_of(self.proved, a, b, c, convert)
 
 
 def bound(
@@ -116,6 +136,7 @@ def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options
         found.reason,
         found.seconds,
         document,
+        found,
     )
 
 
@@ -160,6 +181,7 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
         found.reason,
         found.seconds,
         document,
+        found,
     )
 
 

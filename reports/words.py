@@ -16,6 +16,7 @@ from smtmodel.formats import Format
 from smtmodel.trace import Kind, Name, Part, Stage
 from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
+from smtmodel.wording import ranges
 
 if TYPE_CHECKING:
     from queries.compare.neighbours import Divergence
@@ -76,17 +77,6 @@ def _binary(row: BitLine, point: int) -> str:
     whole = top - point + 1
     text = f"{bits[:whole]}.{bits[whole:]}" if bits[whole:] else bits
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Numbers as ranges: 0, 1, 2, 5 as "0-2, 5"."""
-    parts: list[list[int]] = []
-    for number in numbers:
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 # -- steps

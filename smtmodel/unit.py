@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,7 +10,9 @@ from smtmodel.algebra import Bits
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, Round, Sum
+from smtmodel.nodes.element import FACTORS, OPERANDS, Operand
 from smtmodel.nodes.node import Context, Shared, walk
+from smtmodel.nodes.repeat import Places
 from smtmodel.nodes.round import Rounding
 from smtmodel.trace import Trace
 
@@ -54,7 +56,8 @@ class Unit:
         if self.scale is not None and (self.scale_block < 1 or self.length % self.scale_block):
             raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
         assert self.rounding
-        self._check_places(self.result, {})
+        for read, ranges in elements_read(self.result):
+            self._check_place(read, ranges)
 
     @cached_property
     def rounding(self) -> Rounding:
@@ -98,19 +101,33 @@ class Unit:
             found.append(tuple(sorted(products_of(self.result, {}) - set().union(*found))))
         return tuple(block for block in found if block) or (tuple(range(self.length)),)
 
-    def _check_places(self, node: Node, ranges: dict[int, tuple[int, int]]) -> None:
-        """Every index lies in its operand, for the least and the greatest value of each loop variable."""
-        if isinstance(node, Element) and node.index is not None:
-            ends = [sorted(factor * end for end in ranges[level]) for level, factor in node.index.factors]
-            low, high = (node.index.offset + sum(end[side] for end in ends) for side in (0, 1))
-            count = self.scales if node.is_factor else self.length
-            if low < 0 or high >= count:
-                where = f"{low}" if low == high else f"{low} to {high}"
-                raise ParameterError(node.operand, f"index {where} is outside 0 to {count - 1}")
-        if isinstance(node, (Repeat, Each)):
-            ranges = {**ranges, node.level: (min(node.places), max(node.places))}
-        for operand in node.operands:
-            self._check_places(operand, ranges)
+    def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
+        """An index lies in its operand, for the least and the greatest value of each loop variable."""
+        assert node.index is not None
+        ends = [sorted(factor * end for end in (min(ranges[level]), max(ranges[level])))
+                for level, factor in node.index.factors]  # fmt: skip
+        low, high = (node.index.offset + sum(end[side] for end in ends) for side in (0, 1))
+        count = self.scales if node.is_factor else self.length
+        if low < 0 or high >= count:
+            where = f"{low}" if low == high else f"{low} to {high}"
+            raise ParameterError(node.operand, f"index {where} is outside 0 to {count - 1}")
+
+    def unread(self) -> dict[Operand, tuple[int, ...]]:
+        """The places of each operand that no step reads."""
+        found: dict[Operand, set[int]] = {operand: set() for operand in OPERANDS if operand != "c"}
+        for node, ranges in elements_read(self.result):
+            assert node.index is not None
+            places = {node.index.offset}
+            for level, factor in node.index.factors:
+                places = {place + factor * value for place in places for value in ranges[level]}
+            found[node.operand] |= places
+        counts = {operand: self.scales if operand in FACTORS else self.length for operand in found}
+        return {operand: tuple(k for k in range(counts[operand]) if k not in read) for operand, read in found.items()}
+
+    def ignored(self) -> tuple[int, ...]:
+        """The products of which no step reads both factors."""
+        unread = self.unread()
+        return tuple(sorted({*unread["a"], *unread["b"]}))
 
     @cached_property
     def labels(self) -> dict[Node, str]:
@@ -152,6 +169,25 @@ class Unit:
         result = context.value(self.result).pattern
         assert result is not None
         return result, context.trace
+
+
+def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
+    """Every element that has an index, with the values of the loop variables around it: once for each combination of
+    these, however often the steps around it are used."""
+    seen: set[tuple[Node, tuple[tuple[int, Places], ...]]] = set()
+    waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
+    while waiting:
+        node, ranges = waiting.pop()
+        ranges = {level: places for level, places in ranges.items() if level in node.free}
+        key = node, tuple(sorted(ranges.items(), key=lambda item: item[0]))
+        if key in seen:
+            continue
+        seen.add(key)
+        if isinstance(node, Element) and node.index is not None:
+            yield node, ranges
+        if isinstance(node, (Repeat, Each)):
+            ranges = {**ranges, node.level: node.places}
+        waiting += [(operand, ranges) for operand in reversed(node.operands)]
 
 
 def products_of(node: Node, places: dict[int, int]) -> set[int]:

@@ -52,7 +52,7 @@ from smtmodel.nodes.repeat import Places
 from smtmodel.nodes.round import TINY, ZEROS, Rounding
 from smtmodel.rounding import OVERFLOWS, Mode
 from smtmodel.unit import Unit, closed_steps
-from smtmodel.wording import counted
+from smtmodel.wording import counted, ranges
 
 if TYPE_CHECKING:
     from smtmodel.unitkeys import ExpressionFile, OwnFormat, UnitFile
@@ -518,7 +518,25 @@ class _Reader(ExpressionReader):
                 raise self.file.error((error.parameter,), told) from None
             raise self.file.error(("steps", "d"), str(error)) from None
         self.check_result(unit.d)
+        self._check_unread(unit)
         return unit
+
+    def _check_unread(self, unit: Unit) -> None:
+        """Raises InputError where no step reads some factor of a product, unless the file says that it is ignored."""
+        ignored, said = unit.ignored(), sorted(set(self.data.ignored))
+        for k in said:
+            if k not in ignored:
+                why = "the steps read it" if 0 <= k < unit.length else "there is no such product"
+                raise self.file.error(("ignored",), f"product {k}: {why}")
+        if any(k not in said for k in ignored):
+            unread = unit.unread()
+            parts = [f"{name}[{ranges([k for k in unread[name] if k not in said])}]" for name in ("a", "b")
+                     if set(unread[name]) - set(said)]  # fmt: skip
+            raise self.file.error(
+                ("length",),
+                f"no step reads {' and '.join(parts)}: mend the steps or the length, or say which products the unit "
+                f"ignores: `ignored: {list(ignored)}`",
+            )
 
     def _inputs(self) -> None:
         for key, value in self.data.inputs.items():
@@ -594,6 +612,8 @@ class _Writer:
         if own := {fmt.name: _own_text(fmt) for fmt in used if not (fmt.name in FORMATS or is_spelling(fmt.name))}:
             data["own_formats"] = own
         data |= {"formats": formats | ({"scale": unit.scale.name} if unit.scale else {}), "length": unit.length}
+        if ignored := unit.ignored():
+            data["ignored"] = list(ignored)
         if unit.scale:
             data["scale_block"] = unit.scale_block
         if inputs := self._inputs():

@@ -35,5 +35,6 @@ class UnitFile(ExpressionFile):
 
     unit: str
     length: int
+    ignored: list[int] = Field(default=[])
     scale_block: int = 0
     inputs: dict[str, str] = Field(default={})

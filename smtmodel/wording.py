@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def counted(count: int, name: str) -> str:
     """1 vector, 2 vectors, 3 mismatches."""
     plural = "" if count == 1 else "es" if name.endswith(("s", "ch")) else "s"
     return f"{count} {name}{plural}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Numbers as ranges: 0, 1, 2, 5 as "0-2, 5"."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)
 
 
 def duration(seconds: float) -> str:

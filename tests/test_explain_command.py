@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from cli.drawing import draw
 from cli.main import main
 from cli.pictures import Canvas
-from reports.words import ranges
 from smtmodel.trace import Name, Stage
+from smtmodel.wording import ranges
 from tests.test_explain import AMPERE, EQUATION_10, HOPPER, VOLTA, drawn, explained, run
 
 

@@ -394,14 +394,58 @@ def test_a_bound() -> None:
                     Fraction(float(case.c)))  # fmt: skip
         assert float(abs(Fraction(float(case.d)) - exact)) == found.nearest.error <= found.nearest.bound
         assert found.largest is not None
+        assert found.at(case.a, case.b, case.c) == pytest.approx(found.nearest.bound, rel=1e-9)
     assert mmaprobe.bound(mmaprobe.plan("loop/fma")).formula is None
     none = mmaprobe.bound("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=1")
     assert (none.verdict, none.formula, none.nearest) == ("unknown", None, None)
     assert "may wrap" in none.reason
     with pytest.raises(ParameterError, match="it takes a multiple of 16"):
         mmaprobe.bound(HOPPER, length=17)
+    with pytest.raises(ParameterError, match="may wrap"):
+        none.at(np.ones(4, np.float16), np.ones(4, np.float16))
     with pytest.raises(ParameterError, match="exponents alone"):
         mmaprobe.bound(HOPPER, inputs="finite")
+
+
+@pytest.mark.parametrize(("unit", "length", "kind"), [
+    (HOPPER, 32, np.float16), ("ieee/fma/f32", None, np.float32), ("plan:cublas/plain", 40, np.float16),
+    ("plan:loop/fma", 5, np.float32)])  # fmt: skip
+def test_a_bound_of_given_numbers(unit: str, length: int | None, kind: type[np.floating[Any]]) -> None:
+    """Every element's error is below its bound, subnormal inputs too; twice the numbers have twice the bound."""
+    found = mmaprobe.bound(unit, length=length, confirm=False)
+    how = {"plan": unit} if unit.startswith("plan:") else {"unit": unit}
+    rng, k = np.random.default_rng(5), found.proved.length if length is None else length
+    a, b = rng.standard_normal((2, k)).astype(kind), rng.standard_normal((k, 3)).astype(kind)
+    a[0, 0], b[0, 1] = np.finfo(kind).smallest_subnormal, 0
+    c = mmaprobe.matmul(a, b, **how)  # in the format of the addend
+    got, bounds = mmaprobe.matmul(a, b, c, **how), found.at(a, b, c)
+    assert bounds.shape == got.shape
+    for i, j in np.ndindex(*got.shape):
+        pairs = zip(a[i], b[:, j], strict=True)
+        exact = Fraction(float(c[i, j])) + sum(Fraction(float(x)) * Fraction(float(y)) for x, y in pairs)
+        assert abs(Fraction(float(got[i, j])) - exact) <= Fraction(float(bounds[i, j])) < 1
+    assert found.at(a[1], b[:, 0], c[1, 0]) == bounds[1, 0]
+    assert found.at(a, b)[1, 0] <= bounds[1, 0]
+    assert found.at(a[1] * kind(2), b[:, 0], c[1, 0] * kind(2)) == pytest.approx(2 * bounds[1, 0])
+
+
+def test_numbers_that_a_bound_is_not_for() -> None:
+    found, ones = mmaprobe.bound(HOPPER, confirm=False), np.ones(16, np.float16)
+    for given, message in (
+        ((ones[:8], ones[:8]), "K is 8, and this bound is for 16"),
+        ((ones, np.append(ones, ones)), "do not fit"),
+        ((ones, ones * np.float16(np.inf)), "finite numbers"),
+        ((ones, ones, "1"), "c: an array"),
+        ((ones * 1j, ones), "a: an array of floating-point numbers"),
+    ):
+        with pytest.raises(mmaprobe.MmaprobeError, match=message):
+            found.at(*given)
+    with pytest.raises(ParameterError, match="not one number"):
+        mmaprobe.bound("plan:loop/fma", confirm=False).at(ones, ones)
+    flushing = mmaprobe.bound("x86/avx512/vdpbf16ps", confirm=False)
+    tiny = np.full(2, 1e-39, np.float32)
+    with pytest.raises(ParameterError, match="reads subnormal numbers as zero"):
+        flushing.at(tiny, np.ones(2, np.float32), convert="nearest_even")
 
 
 def test_a_claim() -> None:

@@ -42,7 +42,7 @@ VARIED = sorted({CHAINED, *(reference for references in FAMILIES.values() for re
 PAIR = "exact(a[0] * b[0], a[1] * b[1])"
 SMALL = """unit: small
 formats: {a: f16, b: f16, c: f32, d: f32}
-length: 4
+length: 2
 roundings:
   r: round(f32, nearest_even)
 steps:
@@ -88,7 +88,7 @@ def test_one_arithmetic_is_one_expression() -> None:
         ("exact(pair, c)", "exat(pair, c)", 8, r"steps\.d: column 3 .*unknown node 'exat'; did you mean 'exact'"),
         ("exact(pair, c)", "exact(pear, c)", 8, r"steps\.d: column 9 of the expression: unknown name 'pear'.*'pair'"),
         ("nearest_even", "nearest_evn", 5, r"roundings\.r: column 12 .*did you mean 'nearest_even'"),
-        ("a[1] * b[1]", "a[4] * b[4]", 8, r"a: index 4 is outside 0 to 3"),
+        ("a[1] * b[1]", "a[4] * b[4]", 8, r"a: index 4 is outside 0 to 1"),
         ("exact(a[0]", "fused(a[0]", 7, r"steps\.pair: column 1 .*F is missing"),
         (PAIR, "fused(a[0] * b[0], F=3, zero=1)", 7, r"unknown parameter 'zero'; did you mean 'zeros'"),
         (PAIR, "fused(a[0] * b[0], c, F=[])", 7, "fraction_bits: 0 values for 2 operands"),
@@ -103,8 +103,13 @@ def test_one_arithmetic_is_one_expression() -> None:
         ("r(exact(pair, c))", "r(exact(pair, c)", 8, r"steps\.d: column \d+ of the expression: '\(' was never closed"),
         ("d: f32}", "d: f16}", 2, r"formats\.d: the result of the last step is f32"),
         ("  d: r", "  c: r", 8, r"steps\.c: this name cannot be used"),
-        ("length: 4", "length: 0", 3, r"length: 0 is impossible"),
-        ("length: 4", "lenght: 4", 3, r"unknown key; did you mean 'length'"),
+        ("length: 2", "length: 0", 3, r"length: 0 is impossible"),
+        ("length: 2", "length: 4", 3, r"length: no step reads a\[2-3\] and b\[2-3\]: .*`ignored: \[2, 3\]`"),
+        ("a[1] * b[1]", "a[1] * b[0]", 3, r"length: no step reads b\[1\]: "),
+        ("length: 2", "length: 4\nignored: [2]", 3, r"length: no step reads a\[3\] and b\[3\]: "),
+        ("length: 2", "length: 2\nignored: [1]", 4, r"ignored: product 1: the steps read it"),
+        ("length: 2", "length: 2\nignored: [2]", 4, r"ignored: product 2: there is no such product"),
+        ("length: 2", "lenght: 2", 3, r"unknown key; did you mean 'length'"),
         ("roundings:\n  r: round(f32, nearest_even)", "roundings: {r: round(f32, nearest_even)}", 4, r"a comma within"),
         ("a: f16", "a: f17", 2, r"formats\.a: unknown format 'f17'"),
     ],
@@ -113,6 +118,21 @@ def test_mistakes_are_named_with_their_place(old: str, new: str, line: int, mess
     with pytest.raises(InputError, match=message) as caught:
         parse_unit(SMALL.replace(old, new), "small.yaml")
     assert str(caught.value).startswith(f"small.yaml:{line}: ")
+
+
+def test_ignored_products_are_written_again() -> None:
+    unit = parse_unit(SMALL.replace("length: 2", "length: 4\nignored: [2, 3]"), "small.yaml")
+    assert unit.ignored() == (2, 3)
+    assert parse_unit(unit_text(unit), "again.yaml").ignored() == (2, 3)
+
+
+def test_steps_that_use_others_twice_are_read_once() -> None:
+    """40 steps, each of which uses the one before twice: 2^40 paths from the result to c."""
+    doubled = "".join(f"  x{i}: r(exact(x{i - 1}, x{i - 1}))\n" for i in range(1, 41))
+    text = SMALL.replace("length: 2", "length: 1")
+    text = text[: text.index("steps:")] + f"steps:\n  x0: r(exact(c, a[0] * b[0]))\n{doubled}  d: r(exact(x40, c))\n"
+    written = unit_text(parse_unit(text, "doubled.yaml"))
+    assert unit_text(parse_unit(written, "again.yaml")) == written
 
 
 def test_nothing_in_a_unit_file_is_executed() -> None:
@@ -216,7 +236,8 @@ def test_arm_s_matrix_instruction_is_two_dot_products(tmp_path: Path) -> None:
     proof = prove(Problem(*pair))
     assert proof.verdict == "equal"
     assert proof.confirmations
-    file.write_text(text[:steps] + chained.replace("a[2] * b[2]", "a[2] * b[3]"), encoding="utf-8")
+    crossed = chained.replace("a[2] * b[2]", "a[2] * b[3]")
+    file.write_text(f"{text[:steps]}ignored: [2]\n{crossed}", encoding="utf-8")
     assert prove(Problem(pair[0], parse_reference(str(file)))).verdict == "different"
 
 

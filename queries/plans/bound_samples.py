@@ -4,7 +4,7 @@ bound is a fault."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -198,17 +198,31 @@ def _results(stage: Stage) -> set[Format]:
     return {stage.d}.union(*(_results(part) for part in stage.parts))
 
 
-def _sums(plan: Plan, a: Matrix, b: Matrix) -> tuple[Sums, Fraction]:
-    """The sums of magnitudes over a row of A and a column of B, and the exact result of the plan for c = 0."""
+def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = frozenset()) -> tuple[Sums, Fraction]:
+    """The sums of magnitudes over a row of A and a column of B, and the exact result of the plan. `raised`: the
+    operands of which a subnormal counts as the smallest normal number of its format."""
+    least = {name: Fraction(2) ** fmt.emin for name, fmt in (("a", plan.a), ("b", plan.b), ("c", plan.c))}
+
+    def size(name: str, value: Fraction) -> Fraction:
+        lifted = value and name in raised and abs(value) < least[name]
+        return least[name] if lifted else abs(value)
+
     pairs = Counter(zip(a.tolist(), b.tolist(), strict=True))
-    found: Sums = dict.fromkeys((("a", "b"), ("a",), ("b",), ("c",)), Fraction(0))
-    total = Fraction(0)
+    addend = _number(c, plan.c)
+    found: Sums = {("a", "b"): NONE, ("a",): NONE, ("b",): NONE, ("c",): size("c", addend)}
+    total = NONE
     for (left, right), count in pairs.items():
         x, y = _number(left, plan.a), _number(right, plan.b)
         total += count * x * y
-        for kind, value in ((("a", "b"), x * y), (("a",), x), (("b",), y)):
-            found[kind] += count * abs(value)
-    return found, exact_result(plan, total)
+        for kind, value in ((("a", "b"), size("a", x) * size("b", y)), (("a",), size("a", x)), (("b",), size("b", y))):
+            found[kind] += count * value
+    return found, exact_result(plan, total, addend)
+
+
+def bound_of_element(plan: Plan, form: Form, a: Matrix, b: Matrix, c: int) -> Fraction:
+    """The value of a bound for a row of A, a column of B and an addend: patterns of finite numbers."""
+    sums, exact = _sums(plan, a, b, c, form.lifts)
+    return bound_at(form, sums, exact)
 
 
 def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bool = False) -> Fraction:

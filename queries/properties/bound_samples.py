@@ -258,8 +258,27 @@ def _finite(layout: Layout, table: Table) -> Table:
 
 
 def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern: int) -> Near | None:
-    d, exact = _value(model.d, pattern), Fraction(0)
-    inputs: dict[tuple[str, int], tuple[Fraction, Format]] = {}
+    d, given = _value(model.d, pattern), _chained(model, layout, steps)
+    if d is None or given is None:
+        return None
+    inputs, exact = given
+    results = (*(int(row[2 * model.length]) for row in steps[1:]), pattern)
+    near = Near(tuple(map(int, steps.flat)), results, exact, abs(d - exact), error.value(inputs.magnitude(exact)))
+    return _held(model, near, f"a chain of {len(steps)} instructions")
+
+
+def bound_of_rows(model: Model, error: Form, steps: Table) -> Fraction:
+    """The value of the bound for a chain whose instructions have these rows of finite operands; the addends but for the
+    first one do not count."""
+    given = _chained(model, layout_of(model), steps)
+    assert given is not None
+    inputs, exact = given
+    return error.value(inputs.magnitude(exact))
+
+
+def _chained(model: Model, layout: Layout, steps: Table) -> tuple[_Inputs, Fraction] | None:
+    """The operands of a chain as numbers, by their places in it, and its exact result; None if one is not finite."""
+    exact, found = Fraction(0), dict[tuple[str, int], tuple[Fraction, Format]]()
     for number, row in enumerate(steps):
         own = _numbers_of(layout, row)
         if own is None:
@@ -269,13 +288,8 @@ def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern
         exact = _Inputs(model.unit, own, chained=number > 0).exact(model.unit.result, {}, {})
         for (name, place), value in own.items():
             stride = _elements(model, name)
-            inputs.setdefault((name, place + number * stride), value)
-    if d is None:
-        return None
-    magnitude = _Inputs(model.unit, inputs).magnitude(exact)
-    results = (*(int(row[2 * model.length]) for row in steps[1:]), pattern)
-    near = Near(tuple(map(int, steps.flat)), results, exact, abs(d - exact), error.value(magnitude))
-    return _held(model, near, f"a chain of {len(steps)} instructions")
+            found.setdefault((name, place + number * stride), value)
+    return _Inputs(model.unit, found), exact
 
 
 def _elements(model: Model, operand: str) -> int:

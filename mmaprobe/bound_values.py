@@ -1,0 +1,86 @@
+"""A proved bound evaluated for given inputs, in exact fractions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.arrays import array_of, patterns_of
+from mmaprobe.products import number_of
+from queries.plans.bound_report import PlanBound
+from queries.plans.bound_samples import bound_of_element
+from queries.proof.wording import up_float
+from queries.properties.bound import error_of
+from queries.properties.bound_report import BoundResult
+from queries.properties.bound_samples import bound_of_rows
+from smtmodel.errors import ParameterError
+from smtmodel.gemm import addend
+from smtmodel.nodes import Element
+from smtmodel.nodes.node import walk
+from smtmodel.numbers import to_numbers, type_of
+from smtmodel.tiles import kind_of
+
+Patterns = NDArray[Any]
+#: a row of A, a column of B and an addend, as patterns -> the bound of their result's error
+Evaluated = Callable[[Patterns, Patterns, int], Fraction]
+
+
+def value_of(found: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: str | None) -> Any:
+    """The bound for the result of two vectors and a number, or of matrices; see `Bound.at`. Raises MmaprobeError."""
+    how = found.model if isinstance(found, BoundResult) else found.plan
+    length, evaluated = _evaluated(found)
+    axes = min(2, array_of("a", a, type_of(how.a)).ndim)
+    x, y = patterns_of("a", a, how.a, axes, convert), patterns_of("b", b, how.b, axes, convert)
+    z: Patterns = np.zeros((1, 1), kind_of(how.c))  # +0
+    if c is not None:
+        z = patterns_of("c", number_of(c) if axes < 2 else c, how.c, 2 * (axes == 2), convert)
+    if axes < 2:
+        x, y, z = x.reshape(1, -1), y.reshape(-1, 1), z.reshape(1, 1)
+    if x.shape[1] != y.shape[0]:
+        raise ParameterError("a and b", f"the shapes {x.shape} and {y.shape} do not fit each other")
+    if x.shape[1] != length:
+        raise ParameterError("a", f"K is {x.shape[1]}, and this bound is for {length}: mmaprobe.bound takes a length")
+    z = addend(z, (x.shape[0], y.shape[1]))
+    models = (found.model,) if isinstance(found, BoundResult) else found.plan.models
+    nodes = [node for model in models for node in walk(model.unit.result)]
+    flushed = {node.operand for node in nodes if isinstance(node, Element) and node.subnormals != "keep"}
+    for name, side, fmt in (("a", x, how.a), ("b", y, how.b), ("c", z, how.c)):
+        numbers = np.abs(to_numbers(np.ascontiguousarray(side), fmt).astype(np.float64))
+        if not np.isfinite(numbers).all():
+            raise ParameterError(name, "a bound is about finite numbers, and there is an infinity or a NaN")
+        if name in flushed and ((numbers > 0) & (numbers < 2.0**fmt.emin)).any():
+            raise ParameterError(name, f"{how.reference} reads subnormal numbers as zero: give zeros")
+    out = np.empty((x.shape[0], y.shape[1]))
+    for row, column in np.ndindex(*out.shape):
+        out[row, column] = up_float(evaluated(x[row], y[:, column], int(z[row, column])))
+    return out if axes == 2 else float(out[0, 0])
+
+
+def _evaluated(found: BoundResult | PlanBound) -> tuple[int, Evaluated]:
+    """K, and the bound as a function. Raises ParameterError where there is none for one K."""
+    if isinstance(found, PlanBound):
+        if not found.sizes:
+            why = found.reason or "a bound for every K is not one number: give mmaprobe.bound a length"
+            raise ParameterError("bound", why)
+        form, plan = found.sizes[0].form, found.plan
+        if plan.scale is not None:
+            raise ParameterError("bound", f"{plan.reference} takes scale factors, for which no number is offered")
+        return found.sizes[0].length, lambda a, b, c: bound_of_element(plan, form, a, b, c)
+    if found.theorem is None:
+        raise ParameterError("bound", found.reason)
+    error, model = error_of(found.theorem), found.model
+    if model.scale is not None:
+        raise ParameterError("bound", f"{model.reference} takes scale factors, for which no number is offered")
+
+    def of_rows(a: Patterns, b: Patterns, c: int) -> Fraction:
+        shape = (found.length // model.length, model.length)
+        steps = np.zeros((shape[0], 2 * model.length + 1), np.uint64)
+        steps[:, : model.length], steps[:, model.length : -1] = a.reshape(shape), b.reshape(shape)
+        steps[0, -1] = c
+        return bound_of_rows(model, error, steps)
+
+    return found.length, of_rows
