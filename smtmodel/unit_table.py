@@ -31,4 +31,4 @@ def read_unit(path: Path) -> Unit:
     from smtmodel.unitfile import parse_unit  # a served model reads no YAML
     from smtmodel.yamlfile import read_file
 
-    return parse_unit(read_file(path), str(path))
+    return parse_unit(read_file(path), str(path), whole=True)

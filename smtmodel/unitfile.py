@@ -76,13 +76,14 @@ WRITTEN = {
 }
 
 
-def parse_unit(text: str, name: str) -> Unit:
-    """The unit of a text; `name` is that of its file. Raises InputError with file, line, key and column."""
+def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
+    """The unit of a text; `name` is that of its file. `whole`: every product has to be read by some step, or to be
+    said to be ignored. Raises InputError with file, line, key and column."""
     from smtmodel.unitkeys import UnitFile  # whoever reads no file loads no schemas
     from smtmodel.yamlfile import read_yaml, validate
 
     file = read_yaml(text, name)
-    return _Reader(file, validate(file, UnitFile)).unit()
+    return _Reader(file, validate(file, UnitFile)).unit(whole)
 
 
 @dataclass
@@ -503,7 +504,7 @@ class _Reader(ExpressionReader):
         super().__init__(file, data)
         self.data = data
 
-    def unit(self) -> Unit:
+    def unit(self, whole: bool) -> Unit:
         data, formats = self.data, self.formats
         self._inputs()
         self.read_roundings()
@@ -518,17 +519,18 @@ class _Reader(ExpressionReader):
                 raise self.file.error((error.parameter,), told) from None
             raise self.file.error(("steps", "d"), str(error)) from None
         self.check_result(unit.d)
-        self._check_unread(unit)
+        self._check_unread(unit, whole)
         return unit
 
-    def _check_unread(self, unit: Unit) -> None:
-        """Raises InputError where no step reads some factor of a product, unless the file says that it is ignored."""
+    def _check_unread(self, unit: Unit, whole: bool) -> None:
+        """Raises InputError where no step reads some factor of a product and the file does not say that it is ignored
+        (`whole`), and where it says so of one that is read."""
         ignored, said = unit.ignored(), sorted(set(self.data.ignored))
         for k in said:
             if k not in ignored:
                 why = "the steps read it" if 0 <= k < unit.length else "there is no such product"
                 raise self.file.error(("ignored",), f"product {k}: {why}")
-        if any(k not in said for k in ignored):
+        if whole and any(k not in said for k in ignored):
             unread = unit.unread()
             parts = [f"{name}[{ranges([k for k in unread[name] if k not in said])}]" for name in ("a", "b")
                      if set(unread[name]) - set(said)]  # fmt: skip

@@ -33,7 +33,7 @@ from queries.certificates.together import one_unit
 from queries.proof.kernel import RuleError
 from queries.proof.normalising import Normaliser, normal_form
 from queries.proof.settling import Settled
-from queries.proof.wording import up_decimal, up_float
+from queries.proof.wording import up_decimal, up_float, up_text
 from queries.properties.asked import plain
 from queries.properties.bound import bound_of, error_of
 from queries.properties.forms import by_expression
@@ -337,6 +337,16 @@ def test_a_bound_in_decimals_is_rounded_up(digits: int) -> None:
     ):
         assert value <= Fraction(up_decimal(value, digits)) <= value * (1 + Fraction(10) ** (1 - digits))
         assert value <= Fraction(up_float(value)) <= value * (1 + Fraction(1, 1 << 52))
+
+
+@pytest.mark.parametrize(("value", "text"), [
+    (Fraction(2) ** -147, "2^-147"), (Fraction(2) ** -147 - Fraction(2) ** -190, "2^-147"),
+    (Fraction(5, 1 << 20), "5*2^-20"), (Fraction(2) ** -20 + Fraction(2) ** -60, "1.0001*2^-20"),
+    (3 - Fraction(2) ** -40, "1.5000*2^1"), (64 - Fraction(2) ** -40, "64")])  # fmt: skip
+def test_a_coefficient_is_rounded_up_and_short(value: Fraction, text: str) -> None:
+    assert up_text(value) == text
+    number, _, power = text.partition("*2^")
+    assert value <= (Fraction(2) ** int(text[2:]) if text.startswith("2^") else Fraction(number) * 2 ** int(power or 0))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import numpy as np
 import pytest
@@ -381,3 +382,27 @@ def test_lists() -> None:
     for kind, expected in (("studies", set(STUDIES)), ("algorithms", {"markidis", "single-pass"})):
         found = json.loads(CliRunner().invoke(main, ["list", kind, "--json"]).stdout)
         assert expected <= {row["id"] for row in found}
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
+def test_pages_have_all_points_and_both_pictures(study: Study) -> None:
+    """A point for every curve and size, so that nothing is measured to draw the picture again; and what is drawn."""
+    folder = Path("docs/studies")
+    table = Table(folder / f"{study.name}.csv", study.measures)
+    wanted = [point for point, _ in points(study, study.sizes, 0)]
+    assert list(table.rows) == [point.key for point in wanted]
+    page = (folder / f"{study.name}.md").read_text(encoding="utf-8")
+    for name in (f"{study.name}.svg", f"{study.name}-column.svg"):
+        assert f'"{name}"' in page
+        drawn = (folder / name).read_text(encoding="utf-8")
+        assert all(escape(series.label) in drawn for series in study.series)
+
+
+def test_points_give_the_picture_again(tmp_path: Path) -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    study, kept = STUDIES["navarro-cub"], Path("docs/studies/navarro-cub.svg").read_bytes()
+    if f"Matplotlib v{matplotlib.__version__}".encode() not in kept:
+        pytest.skip("drawn by another matplotlib")
+    table = Table(Path("docs/studies/navarro-cub.csv"), study.measures)
+    draw(study, study.sizes, 0, table, tmp_path / study.name)
+    assert (tmp_path / "navarro-cub.svg").read_bytes() == kept

@@ -32,7 +32,6 @@ own_formats:
   wide: {{exponent: 4, fraction: 1, specials: {specials}}}
 formats: {{a: p, b: p, c: q, d: wide}}
 length: 2
-ignored: {ignored}
 {inputs}
 roundings:
   r: round(wide, {rounding})
@@ -43,8 +42,7 @@ SUM = "r(fused(a[0] * b[0], a[1] * b[1], c, {}))"
 
 
 def unit_of(d: str, fraction: int = 1, rounding: str = "toward_zero", inputs: str = "", specials: str = "none") -> Unit:
-    ignored = [k for k in range(2) if f"a[{k}]" not in d and "a[0:2]" not in d]
-    text = TEXT.format(ignored=ignored, d=d, fraction=fraction, rounding=rounding, inputs=inputs, specials=specials)
+    text = TEXT.format(d=d, fraction=fraction, rounding=rounding, inputs=inputs, specials=specials)
     return parse_unit(text, "table9.yaml")
 
 

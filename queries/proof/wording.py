@@ -28,7 +28,7 @@ def up_text(value: Fraction) -> str:
     place -= power(place) > value
     up = -(-value * DIGITS // power(place))
     if up == 2 * DIGITS:
-        up, place = DIGITS, place + 1
+        return _times("1", place + 1)
     return _times(f"{float(up) / DIGITS:.4f}", place)
 
 
