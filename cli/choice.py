@@ -54,3 +54,14 @@ class PageFile(click.Path):
         if path.suffix not in self.endings and not path.is_char_device():  # /dev/stdout
             self.fail(f"{path}: a name that ends in {' or '.join(self.endings)} is needed.", param, ctx)
         return path
+
+
+class VectorsFile(click.Path):
+    """A file of vectors to write. Its name does not say that it holds anything else."""
+
+    others = (".npy", ".npz", ".yaml", ".yml", ".py", ".csv", ".html", ".md", ".svg", ".pdf", ".tex", ".png")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if Path(str(value)).suffix.lower() in self.others:
+            self.fail(f"{value}: vectors are written as JSONL: a name that ends in .jsonl is needed.", param, ctx)
+        return super().convert(value, param, ctx)

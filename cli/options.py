@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice, Seconds
+from cli.choice import Choice, Seconds, VectorsFile
 from cli.completion import file_names
 from cli.line import Line
 from smtmodel import VERSION
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ARGUMENTS, CONFIGURATION, LOUDNESS = "mmaprobe.arguments", "mmaprobe.configuration", "mmaprobe.loudness"
 
 VECTORS_OUTPUT = click.option(
-    "-o", "--output", metavar="FILE", shell_complete=file_names,
+    "-o", "--output", type=VectorsFile(), metavar="FILE", shell_complete=file_names,
     help="Write the vectors here as JSONL (default: standard output).",
 )  # fmt: skip
 JSON = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")

@@ -226,7 +226,10 @@ class _Session:
         if self.model is None:
             with self._device() as device:
                 if not isinstance(device, BatchDevice):
-                    raise InputError(f"model: this field is missing, and {self.name} does not tell its instruction")
+                    raise InputError(
+                        f"model: this field is missing, and {self.name} does not say what it computes: name in the row "
+                        "the instruction that it is for, or any with its formats"
+                    )
                 self.model = device.model
         return self.model
 

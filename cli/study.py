@@ -41,11 +41,12 @@ def study(
     """
     from smtmodel.progress import Count
     from studies.catalogue import study_named
-    from studies.plot import draw
+    from studies.plot import check_width, draw
     from studies.run import run
     from studies.table import Point, Table
 
     chosen = study_named(name)
+    check_width(width)  # before anything is measured
     wanted = chosen.sizes if sizes is None else _sizes(sizes)
     table = Table(output / f"{name}.csv", chosen.measures)
 

@@ -236,7 +236,9 @@ class ExpressionReader:
                 return self._times(tree, self._item(left, scope), self._item(right, scope), {})
             case ast.Call(func=ast.Name(id=name)):
                 return self._call(tree, name, scope)
-        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a node")
+        how = "a sum is written exact(x, y) or fused(x, y, F=BITS), and -x as a product with a number"
+        hint = f": {how}" if isinstance(tree, ast.BinOp | ast.UnaryOp) else ""
+        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a node{hint}")
 
     def _named(self, tree: ast.expr, name: str, scope: Scope) -> Node:
         if name == "c":

@@ -50,6 +50,12 @@ def size_text(study: Study) -> str:
     return f"{study.axis} ({shape})"
 
 
+def check_width(millimetres: float | None) -> None:
+    """Raises ParameterError for a figure without room for a panel."""
+    if millimetres is not None and millimetres < PANEL:
+        raise ParameterError("--width", f"{millimetres:g} mm is too narrow: {PANEL} or more")
+
+
 def draw(
     study: Study, sizes: Sequence[int], seed: int, table: Table, stem: Path, millimetres: float | None = None
 ) -> list[Path]:
@@ -62,8 +68,7 @@ def draw(
     leave a gap, and the legend says from which size on. Raises what `whole_file` does, and ParameterError for a width
     without room for a panel.
     """
-    if millimetres is not None and millimetres < PANEL:
-        raise ParameterError("--width", f"{millimetres:g} mm is too narrow: {PANEL} or more")
+    check_width(millimetres)
     try:
         import matplotlib
     except ImportError:

@@ -294,6 +294,8 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
         (("distinguish", f"{H}@F=24", H), "unknown parameter 'F' (F is fraction_bits)"),
         (("distinguish", "-q", H, V), "-q is written before the command: "),
         (("simulate", "a.npy", "b.npy", "-o", "d.npy"), "give --model (a unit) or --plan"),
+        (("distinguish", H, V, "-o", "d.npy"), "a name that ends in .jsonl is needed"),
+        (("study", "xie-bias", "--width", "40"), "--width: 40 mm is too narrow: 80 or more"),
         (("check", "."), "not a folder that --certificate wrote"),
         (("explain", V, json.dumps(PLAIN), "--svg", "x.png"), "x.png: a name that ends in .svg is needed"),
         (("explain", V, json.dumps(PLAIN), "--tikz", "x.pdf"), "x.pdf: a name that ends in .tex is needed"),

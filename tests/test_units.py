@@ -95,6 +95,7 @@ def test_one_arithmetic_is_one_expression() -> None:
         (PAIR, "grid(a[0] * b[0], c, F=[])", 7, "fraction_bits: 0 values for 2 operands"),
         (PAIR, "grid(a[0] * b[0], c, F=[3, 3], frame=2)", 7, "frame: 2 is not a position"),
         (PAIR, "grid(F=[])", 7, "grid: a sum needs a term"),
+        (PAIR, "a[0] * b[0] + a[1] * b[1]", 7, r"is not a node: a sum is written exact\(x, y\) or fused"),
         (PAIR, "a[0:2] * b[0:2]", 7, r"several terms stand where one is needed"),
         (PAIR, "exact(a[0:2] * b[0:3])", 7, r"different numbers of elements"),
         (PAIR, "repeat(k in 4, c, acc)", 7, r"places are written range\(0, 32, 2\)"),
