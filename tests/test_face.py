@@ -411,7 +411,8 @@ def test_a_bound() -> None:
     (HOPPER, 32, np.float16), ("ieee/fma/f32", None, np.float32), ("plan:cublas/plain", 40, np.float16),
     ("plan:loop/fma", 5, np.float32)])  # fmt: skip
 def test_a_bound_of_given_numbers(unit: str, length: int | None, kind: type[np.floating[Any]]) -> None:
-    """Every element's error is below its bound, subnormal inputs too; twice the numbers have twice the bound."""
+    """Every element's error is below its bound, subnormal inputs too; and for twice the numbers it is twice
+    the bound, but for what subnormal results lose."""
     found = mmaprobe.bound(unit, length=length, confirm=False)
     how = {"plan": unit} if unit.startswith("plan:") else {"unit": unit}
     rng, k = np.random.default_rng(5), found.proved.length if length is None else length
@@ -422,11 +423,12 @@ def test_a_bound_of_given_numbers(unit: str, length: int | None, kind: type[np.f
     assert bounds.shape == got.shape
     for i, j in np.ndindex(*got.shape):
         pairs = zip(a[i], b[:, j], strict=True)
-        exact = Fraction(float(c[i, j])) + sum(Fraction(float(x)) * Fraction(float(y)) for x, y in pairs)
+        exact = sum((Fraction(float(x)) * Fraction(float(y)) for x, y in pairs), Fraction(0))
+        exact += Fraction(float(c[i, j])) if unit != "plan:cublas/plain" else 0  # whose beta is 0
         assert abs(Fraction(float(got[i, j])) - exact) <= Fraction(float(bounds[i, j])) < 1
     assert found.at(a[1], b[:, 0], c[1, 0]) == bounds[1, 0]
     assert found.at(a, b)[1, 0] <= bounds[1, 0]
-    assert found.at(a[1] * kind(2), b[:, 0], c[1, 0] * kind(2)) == pytest.approx(2 * bounds[1, 0])
+    assert found.at(a[1] * kind(2), b[:, 0], c[1, 0] * kind(2)) == pytest.approx(2 * bounds[1, 0], rel=1e-3)
 
 
 def test_numbers_that_a_bound_is_not_for() -> None:

@@ -22,11 +22,11 @@ class Conditions(Part):
     """The conditions of one kind: reached, out of reach, or open."""
 
     reached: list[str]
-    """those that a vector reaches"""
+    """the conditions that a vector reaches"""
     out_of_reach: list[OutOfReach]
-    """those proved to be reached by no input"""
+    """the conditions proved to be reached by no input"""
     open: list[str]
-    """those neither reached nor proved to be out of reach"""
+    """the conditions neither reached nor proved to be out of reach"""
 
 
 class Cover(Document):

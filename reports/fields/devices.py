@@ -73,7 +73,7 @@ class Mismatch(Part):
     line: int
     """in the file"""
     id: str | int | None
-    """of the vector"""
+    """the id of the vector"""
     model: str
     """the model"""
     observed: Hex
@@ -81,7 +81,7 @@ class Mismatch(Part):
     predicted: Hex
     """the model's"""
     neighbours: list[Neighbour] = ABSENT
-    """of the first few: what would give the result observed"""
+    """parameters whose change gives the result observed; of the first few mismatches"""
 
 
 class Evaluate(Document):
@@ -94,7 +94,7 @@ class Evaluate(Document):
     mismatches: int
     """compared rows in which the model gives another result"""
     models: list[ModelCount]
-    """the same counts for each model"""
+    """the counts for each model"""
     first_mismatches: list[Mismatch]
     """the first hundred mismatches"""
     error: str | None
@@ -125,7 +125,7 @@ class Standing(Part):
     answers: int
     """answers to vectors for which it has a prediction"""
     agree: int
-    """those that are as predicted"""
+    """the number of answers that equal the prediction"""
     ruled_out_by: RuledOut | None
     """the first that is not as predicted"""
 
@@ -193,13 +193,13 @@ class Run(Document):
     answered: int
     """vectors with an answer"""
     earlier: int
-    """of them by an earlier run"""
+    """how many of them are answers of an earlier run"""
     unanswered: list[Place]
     """vectors without"""
     questions: list[QuestionStanding]
-    """of vectors with predictions"""
+    """for the vectors with predictions: one for each question"""
     observed_before: ObservedBefore
-    """of vectors with `d`"""
+    """for the vectors that have `d`"""
     file: str
     """the vectors"""
     output: str | None
@@ -261,7 +261,7 @@ class Difference(Part):
     terms: int
     """how many terms are not zero"""
     terms_found: int
-    """the same before it was made small"""
+    """the number of nonzero terms before it was minimised"""
     neighbours: NeighboursOfSides
     """what may be behind it"""
     questions: list[str]
@@ -324,7 +324,7 @@ class DeviceContradiction(Part):
     vector: Vector
     """the question"""
     answers: list[Hex | None]
-    """its answers; null where it gave none"""
+    """the answers of the device; null where it gave none"""
 
 
 class DifferingElement(Part):
@@ -394,7 +394,7 @@ class Compare(Document):
     compared: int
     """vectors answered by both"""
     different: int
-    """of them with different answers"""
+    """how many of them have different answers"""
     differences: list[Difference]
     """some of them, made small, of different kinds"""
     common_changes: CommonChanges

@@ -34,7 +34,7 @@ class SpecialRule(Part):
     """A rule for NaN and infinity that fired."""
 
     step: int
-    """number of the step"""
+    """the number of the step, from 0"""
     rule: str
     """nan, inf*0, opposite (infinities of both signs), or infinity"""
     causes: list[Cause]
@@ -101,9 +101,9 @@ class SimulatedProduct(Part):
     """One product of matrices."""
 
     name: str
-    """of the matrix in a .npz file; empty for .npy"""
+    """the name of the matrix in a .npz file; empty for .npy"""
     shape: list[int]
-    """of the result"""
+    """the shape of the result: rows and columns"""
     seconds: float
     """how long it took, in seconds"""
 

@@ -83,7 +83,7 @@ class Explains(Part):
     model: str
     """the model"""
     explains: int
-    """number of answers that it gives"""
+    """how many answers it gives"""
 
 
 class Contradiction(Part):
@@ -236,7 +236,7 @@ class Limit(Part):
     step: int
     """the divisor; 0 for `number`"""
     turn: int
-    """0 except for `first`"""
+    """for `first`: the multiples that the others fill; else 0"""
     least: int | None
     """the smallest value; null: no limit"""
     most: int | None
@@ -251,7 +251,7 @@ class Rule(Part):
     elements: str
     """which elements, in words"""
     limits: list[Limit]
-    """the same for programs: the elements within all of these limits"""
+    """the elements in numbers, for programs: those within all of these limits"""
     confirmed: bool
     """whether it is relied on: some new random shapes agree, and none differs"""
     plan: str | None
@@ -323,9 +323,9 @@ class OrderStep(Part):
     kind: str
     """how its terms are added"""
     terms: list[str | int]
-    """numbers of products, and c"""
+    """the products that it adds, by their numbers, and c"""
     steps: list[int]
-    """numbers of steps whose sums it adds"""
+    """the earlier steps whose sums it adds, by their numbers"""
 
 
 class Order(Document):
@@ -334,7 +334,7 @@ class Order(Document):
     device: dict[str, Any]
     """`name`, and what the device says of itself"""
     formats: dict[str, str]
-    """of a, b, d, and of c where there is one"""
+    """the formats of a, b, d, and of c where there is one"""
     length: int
     """products"""
     revealed: bool

@@ -24,13 +24,13 @@ class Formats(Part):
     """The formats of operands and result."""
 
     a: str
-    """of the first factors"""
+    """the format of the first factors"""
     b: str
-    """of the second factors"""
+    """the format of the second factors"""
     c: str
-    """of the addend"""
+    """the format of the addend"""
     d: str
-    """of the result"""
+    """the format of the result"""
 
 
 class ListedModel(ListedThing):
@@ -89,13 +89,13 @@ class ListedFormat(ListedThing):
     """A format of numbers, or how a format of one's own is spelled (`list formats`)."""
 
     width: int = ABSENT
-    """bits; of formats"""
+    """of formats: the number of bits"""
     exponent: int = ABSENT
     """bits of the exponent; of formats"""
     fraction: int = ABSENT
     """bits of the fraction; of formats"""
     bias: int = ABSENT
-    """of the exponent; of formats"""
+    """of formats: the bias of the exponent"""
 
 
 class ListedSpelling(ListedThing):

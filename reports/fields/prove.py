@@ -53,7 +53,7 @@ class PairProof(Part):
     confirmed_by: list[str]
     """solvers that confirmed it"""
     why: str | None
-    """what it rests on beside lemmas: that the two expressions are one or have one normal form, or symmetry of nodes"""
+    """what the proof rests on besides lemmas: one expression, one normal form, or a symmetry of nodes"""
     lemmas: list[OneLemma]
     """the steps of its proof"""
     unanswered: list[str]
@@ -72,11 +72,11 @@ class CertificatePiece(Part):
     words: list[str]
     """which engines answered what, and when"""
     variables: int = ABSENT
-    """of its formula (CNF); this field and those below are there where it has a proof"""
+    """variables of its formula (CNF); this field and those below are there where it has a proof"""
     clauses: int = ABSENT
-    """of its formula"""
+    """clauses of its formula"""
     proof_lines: int = ABSENT
-    """of its DRAT proof"""
+    """lines of its DRAT proof"""
     checker: str = ABSENT
     """who checked the proof"""
     sha256: dict[str, Hex]
@@ -110,7 +110,7 @@ class Prove(Document):
     property: str
     """equal, or the property asked"""
     verdict: Verdict
-    """of the two sides of the statement: equal: proved; different: a vector shows that they differ"""
+    """equal: the two sides of the statement are proved equal; different: a vector shows that they are not"""
     holds: bool | None
     """whether the statement holds: true, false, or null where that is unknown"""
     interrupted: bool
@@ -275,7 +275,7 @@ class PlanFormula(Part):
     multiples: int
     """the formula is for K = `before` and n times this number, for every n from 1 on"""
     width: int
-    """of halves (`halve`): no more than this number times 2^t products are added in t levels; 0 of other plans"""
+    """of plans with `halve`: up to this number times 2^t products are added in t levels; 0 of other plans"""
     bound: str
     """the bound as a formula with G, which depends on n (of halves on t), and of halves with K"""
     growth: str

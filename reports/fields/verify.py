@@ -42,7 +42,7 @@ class PartResult(Part):
     error: str = ABSENT
     """|d - exact|, of finite results, in powers of two"""
     error_decimal: str = ABSENT
-    """the same in decimal digits"""
+    """the error in decimal digits"""
     error_ulps: float = ABSENT
     """the same in ulps of the exact sum"""
 
@@ -136,7 +136,7 @@ class Claim(Part):
     vector: ClaimVector | None
     """the input that decided, of claims about algorithms"""
     counterexample: PairProof | None
-    """the same of claims about units"""
+    """of claims about units: the statement that is refuted, with its vector"""
     certificates: list[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT
