@@ -1,6 +1,7 @@
 r"""A drawing as TikZ, for papers: a tikzpicture of lines, boxes and text in the document's typewriter font.
 
-It needs only `\usepackage{tikz}` and `\usetikzlibrary{patterns}`.
+It needs only `\usepackage{tikz}` and `\usetikzlibrary{patterns}`. Knuth's typewriter font has no bold and few sizes,
+so that titles are light and LaTeX says which size it took; `\usepackage[T1]{fontenc}\usepackage{lmodern}` has both.
 """
 
 from __future__ import annotations

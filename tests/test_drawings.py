@@ -226,8 +226,18 @@ def test_tikz_says_what_the_drawing_does() -> None:
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX: apt-get install texlive-pictures")
 def test_latex_takes_it(tmp_path: Path) -> None:
-    drawing = drawn([explained(CDNA3_FP8, a=["40", "38", "44"], b=["40", "39", "c8"], c="b3b00001")], COLUMN)
-    body = tikz_of(drawing, millimetres=COLUMN) + tikz_of(order_drawing(OUTLINE, "a tree_of 100%", ["{note} & #1"]))
+    """Every kind of picture: a difference marked in two lines, scale factors, special values, chains, trees."""
+    ampere, hopper = (explained(reference, **EQUATION_10) for reference in (AMPERE, HOPPER))
+    wraps = [
+        explained(VOLTA + change, a=["3fff"] * 4, b=["3fff"] * 4, c="3fffffff") for change in ("", "@carry_bits=3")
+    ]
+    scaled = explained(NVFP4, a=["2"], b=["4"], c="3f800000", scale_a=["38"] * 4, scale_b=["38"] * 4)
+    special = explained(HOPPER, a=["7c00"], b=["3c00"], c="ff800000")
+    chain = explained("x86/amx/tdpbf16ps", a=["3f80", "4000"], b=["3f80", "4000"], c="3f800000")
+    late = explained(CDNA3_FP8, a=["40", "38", "44"], b=["40", "39", "c8"], c="b3b00001")
+    groups = ([ampere, hopper], wraps, [scaled], [special], [chain], [late])
+    body = "\\clearpage ".join(tikz_of(drawn(group, COLUMN), millimetres=COLUMN) for group in groups)
+    body += tikz_of(drawn([ampere], None)) + tikz_of(order_drawing(OUTLINE, "a tree_of 100%", ["{note} & #1"]))
     (tmp_path / "x.tex").write_text(
         "\\documentclass{article}\\usepackage{tikz}\\usetikzlibrary{patterns}\\begin{document}"
         + body
