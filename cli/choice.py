@@ -12,7 +12,7 @@ from smtmodel.errors import nearest
 
 
 class Choice(click.Choice[str]):
-    """One of a few words; for a misspelt one the error suggests the closest match."""
+    """One of a few words; for a misspelt one the error suggests the closest match, as click does for options alone."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         try:

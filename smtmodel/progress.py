@@ -1,4 +1,4 @@
-"""Progress texts, and the remaining time estimated from them."""
+"""Progress texts, and the remaining time estimated from them. cli/line.py says why rich is not used."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 A literal is a nonzero integer as in DIMACS; variable 1 is true. Four kinds of gate are enough for every operator: AND
 (of two or more), XOR (of two), MUX (selector, then, otherwise) and MAJ (majority of three, the carry of a full adder).
+No library of circuits is used: merging.py compares gates by their kind, and whoever trusts a certificate reads this.
 """
 
 from __future__ import annotations

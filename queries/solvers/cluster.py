@@ -3,6 +3,7 @@
 What travels is plain data: a query's text with its engines and limits, a point of a study, a mutant. Its answer comes
 back to this process, which alone reads and writes the store. A worker runs the same function that would have run here,
 so that a worker or a scheduler that goes away costs time and no answer: the work is done by another worker, or here.
+The queues are dask's; this file has what dask lacks: engines that race, a time limit for each, and going on without it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Run as `python -P sat_worker.py SOLVER MEMORY_MIB PARENT`, by its path. One formula after another, each as a line with
 the number of its literals, terminating zeros included, and that many integers (4 bytes each, in the machine's order).
-An answer is a line "unsat N" with N bytes of DRAT after it, or a line "sat".
+An answer is a line "unsat N" with N bytes of DRAT after it, or a line "sat". It is not one more engine of worker.py,
+which reads SMT-LIB: formulas and proofs are large, and cross as numbers and bytes.
 """
 
 from __future__ import annotations
