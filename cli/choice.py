@@ -59,7 +59,7 @@ class PageFile(click.Path):
 class VectorsFile(click.Path):
     """A file of vectors to write. Its name does not say that it holds anything else."""
 
-    others = (".npy", ".npz", ".yaml", ".yml", ".py", ".csv", ".html", ".md", ".svg", ".pdf", ".tex", ".png")
+    others = (".npy", ".npz", ".yaml", ".yml", ".py", ".csv", ".svg", ".pdf", ".tex", ".png")
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if Path(str(value)).suffix.lower() in self.others:
