@@ -175,7 +175,11 @@ class _Partitioning:
         if left is not None:  # of this machine's time, which the threads share
             left *= self.options.pool.width / self.options.pool.threads
             limit = min(left, limit or left)
-        return prove(pair.problem, replace(self.options, timeout=limit, progress=self.pieces), self.confirm)
+        return prove(
+            pair.problem,
+            replace(self.options, timeout=limit, deadline=self.deadline, progress=self.pieces),
+            self.confirm,
+        )
 
     def _take(self, pair: _Pair, result: Callable[[], Proof | None]) -> None:
         partition = self.partitions[pair.number]

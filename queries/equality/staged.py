@@ -9,6 +9,7 @@ whole question.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -87,8 +88,10 @@ class _Prover:
         return self.proof
 
     def _remaining(self, share: float = 1.0) -> float | None:
-        limit = self.options.timeout
-        return None if limit is None else max(0.0, limit - (self.options.clock() - self.start)) * share
+        limit, deadline = self.options.timeout, self.options.deadline
+        left = [] if limit is None else [limit - (self.options.clock() - self.start)]
+        left += [] if deadline is None else [deadline - time.monotonic()]
+        return max(0.0, min(left)) * share if left else None
 
     def _differ_at_random(self) -> bool:
         """Whether simulation alone finds a difference."""

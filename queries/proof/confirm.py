@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from queries.proof.records import Lemma
@@ -21,6 +22,8 @@ def confirm(lemmas: list[Lemma], options: Options, spent: float) -> list[Lemma]:
     allowed = max(LEAST, SHARE * spent)
     if options.timeout is not None:
         allowed = min(allowed, options.timeout - spent)
+    if options.deadline is not None:
+        allowed = min(allowed, options.deadline - time.monotonic())
     deadline = options.clock() + allowed
     texts = {lemma.query.text: lemma for lemma in lemmas}
     said: dict[str, Answer] = {}

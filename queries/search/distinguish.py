@@ -8,6 +8,7 @@ every input that counts.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -42,6 +43,7 @@ SMALL = 3  # products left free, at most, in restricted queries
 SMALL_SHARE = 0.1  # of the time, at most, for one restricted query
 SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
 SEARCH_SHARE = 0.4  # the same where only restricted queries are asked
+LEAST = 0.1  # seconds for a question, if the time is over
 BRIEF = 2.5  # seconds for a restricted query at first: another may be answered sooner
 
 
@@ -53,7 +55,8 @@ class SolverFaultError(FaultError):
 class Options:
     """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
     solvers' answers, which `fresh` asks for anew; the solvers run where `pool` says. `simulate`: a difference is looked
-    for among shaped inputs first."""
+    for among shaped inputs first. `deadline`, of time.monotonic: no solver runs on after it, whatever a `timeout`
+    allows, which stands still while other questions are asked."""
 
     solver: str = AUTO
     timeout: float | None = 300.0
@@ -64,6 +67,7 @@ class Options:
     fresh: bool = False
     pool: Pool = field(default_factory=Pool)
     simulate: bool = True
+    deadline: float | None = None
 
     def clock(self) -> float:
         """Seconds against which a `timeout` is held."""
@@ -71,6 +75,9 @@ class Options:
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
         """The answers of the engines asked, as `portfolio.solve` gives them."""
+        if self.deadline is not None:
+            left = max(LEAST, self.deadline - time.monotonic())
+            seconds = left if seconds is None else min(seconds, left)
         self.progress(Wait(name, seconds))
         repeated = self.store is not None and not self.fresh  # another thread's answer can be used
         with self.pool.alone_with(query.text) if repeated else nullcontext():
