@@ -68,8 +68,8 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     """Ask a device every vector of a file. Say which hypotheses are consistent with its answers.
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input. The answers are vectors with `d`, written as they
-    come. If ANSWERS holds the answers of an earlier run, cut short, of the same vectors and device, the run goes on,
-    after asking some of them again. At the end some vectors are asked again too.
+    come. If ANSWERS has answers of an earlier run that was cut short, of the same vectors and device, that run
+    continues, after some of them are asked for again. At the end some vectors are asked again too.
 
     \b
     mmaprobe distinguish carry-bits-ampere -o vectors.jsonl
