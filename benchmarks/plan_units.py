@@ -8,21 +8,34 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from benchmarks.plan_answers import ROOT, answer
+from queries.compare.steady import same_answer
+from smtmodel.batch import evaluate_row
 from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError
+from smtmodel.formats import Format
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes.normal import normal
+from smtmodel.numbers import from_numbers, to_numbers, type_of
+from smtmodel.operands import Operands
 from smtmodel.plans import Plan
+from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.stages import holds
 from smtmodel.reference import parse_reference
+from smtmodel.tiles import kind_of
 from smtmodel.unit_table import units
+from smtmodel.vectors import to_hex
 from smtmodel.wording import counted
 
 RECORDS = ROOT / "benchmarks" / "plan_units.jsonl"
@@ -96,22 +109,68 @@ class Asked:
         return self._answer(one.reference, other.reference, None)
 
     def choice(self, model: Model, choice: Choice) -> Row | None:
-        """The answer of a column; None where there is no such choice, or it was not asked yet."""
-        if choice.over and (model.length == 1 or model.c != model.d):
-            return None
+        """The answer of a column that is a choice; None where it was not asked yet."""
         if self.timeout is None and (model.reference, choice.name) not in self.rows:
             return None
         return self._answer(model.reference, choice.name, model.length + choice.over if choice.over else None)
 
+    def _moved(self, one: str, other: str) -> Row | None:
+        """The vector of another unit that is one of this question too; None if none is, or of two units."""
+        if "/" in other:
+            return None
+        model, plans = parse_reference(one), plans_of(one, other)
+        for (name, choice), row in reversed(self.rows.items()):
+            like = parse_reference(name)
+            if choice == other and row["verdict"] == "different" and like.c == model.c:
+                with suppress(MmaprobeError):
+                    if found := moved(row, plans, (like.a, like.b), (like.length, model.length)):
+                        return found
+        return None
+
     def _answer(self, one: str, other: str, length: int | None) -> Row:
         if (one, other) not in self.rows and self.timeout is not None:
             row = {"id": len(self.rows) + 1, "asked": [one, other]}
-            row |= answer(plans_of(one, other), length, self.timeout)
+            row |= self._moved(one, other) or answer(plans_of(one, other), length, self.timeout)
             print(f"{row['seconds']:6.1f} s  {row['verdict']:9}  {one}  {other}", flush=True)
             with RECORDS.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
             self.rows[one, other] = row
         return self.rows[one, other]
+
+
+def moved(row: Row, plans: tuple[Plan, Plan], formats: Sequence[Format], lengths: tuple[int, int]) -> Row | None:
+    """The vector of another unit's row, its numbers rounded to the formats of two plans and its places moved from one
+    unit's length to another one's, as a row; None if it is no difference of theirs. `formats`: of the other's a and
+    b."""
+    start, (old, new), left = time.monotonic(), lengths, plans[0]
+    count = row["length"] // old * new + row["length"] % old
+    sides = [[0] * count for _ in "ab"]
+    for place, *pair in row["products"]:
+        at = place // old * new + min(place % old, new - 1)
+        for side, pattern, fmt, own in zip(sides, pair, formats, (left.a, left.b), strict=True):
+            number = to_numbers(np.array([int(pattern, 16)], dtype=kind_of(fmt)), fmt).astype(np.float64)
+            side[at] = int(from_numbers(number.astype(type_of(own)), own, "nearest_even")[0])
+    operands = Operands(tuple(sides[0]), tuple(sides[1]), int(row["c"], 16))
+    models = [Model(plan.reference, unit_of_plan(plan, count)) for plan in plans]
+    results = [evaluate_row(model, operands) for model in models]
+    if same_answer(left.d, *results):
+        return None
+    used = [k for k in range(count) if sides[0][k] or sides[1][k]]
+    return {
+        "verdict": "different", "seconds": round(time.monotonic() - start, 1), "length": count,
+        "products": [[k, to_hex(sides[0][k], left.a), to_hex(sides[1][k], left.b)] for k in used],
+        "c": row["c"], "results": [to_hex(result, left.d) for result in results],
+    }  # fmt: skip
+
+
+def is_wide(model: Model) -> bool:
+    """Whether its formats have at least 8 bits."""
+    return min(model.a.width, model.b.width) >= 8
+
+
+def is_choice(model: Model, choice: Choice) -> bool:
+    """Whether there is such a choice: products beyond an instruction, and an FMA that gives results like its own."""
+    return not choice.over or (model.length > 1 and model.c == model.d)
 
 
 def plans_of(one: str, other: str) -> tuple[Plan, Plan]:
@@ -144,13 +203,12 @@ def _one_expression(one: Model, other: Model) -> bool:
 FORMAT = re.compile(r"[._]?(?<![a-z0-9])(tf32|xf32|bf16|f16|f32|f64|fp8|bf8|e\d+m\d+(fnuz)?)(?![a-z0-9])")
 
 
-def table(groups: Sequence[list[Model]], ask: Asked) -> list[tuple[list[Model], dict[str, Row | None]]]:
-    """Units of a row, and the answers of its columns for its first unit: arithmetics whose units are alike but for the
-    formats of a and b are one row."""
-    rows: dict[tuple[str, ...], list[Model]] = defaultdict(list)
+def table(groups: Sequence[list[Model]]) -> list[list[list[Model]]]:
+    """The arithmetics of each row: those whose units are alike but for the formats of a and b."""
+    rows: dict[tuple[str, ...], list[list[Model]]] = defaultdict(list)
     for group in groups:
-        rows[_units(group), *formats(group[0])[2:]].extend(group)
-    return [(group, {choice.name: ask.choice(group[0], choice) for choice in CHOICES}) for group in rows.values()]
+        rows[_units(group), *formats(group[0])[2:]].append(group)
+    return list(rows.values())
 
 
 def _units(group: Sequence[Model]) -> str:
@@ -174,38 +232,55 @@ HEAD = """## Every unit
 A row for each arithmetic of a unit whose results can be its next addends: {rows} for {units}, of {groups} arithmetics.
 Units of one row, among them those of other sizes of M, N and K, give the same bits for every K that all of them take
 whole, in each of its formats; those of two rows with the same formats do not, or it is unknown. So `mma`, `wgmma` and
-`tcgen05` are neutral where they are in one row. M and N occur in no plan. A row of several formats has the answers of
-the first one; the others were not asked. Units with scale factors are left out.
+`tcgen05` are neutral where they are in one row. M and N occur in no plan. Units with scale factors are left out.
 
-"= 32": the same bits for every K that is a multiple of 32; "32": an input of K = 32 on which both differ; empty: there
-is no such choice, or it was not asked yet.
+"= 32": the same bits for every K that is a multiple of 32, "= at 33" for this K; "32": an input of K = 32 on which both
+differ, which may not be the shortest; "-": there is no such choice{missing}. Of a row with several formats each of at
+least 8 bits was asked: "32 / 64" means that the inputs found are not equally long. Products of narrower formats (e3m2,
+e2m3, e2m1) with these or one another were not asked: few of their sums are not exact.
 [plan_units.jsonl](../benchmarks/plan_units.jsonl) has all {answers} with their rules or vectors, {unknown}.
 {open}
 """
 
 
+#: what is said before the questions that are unknown
+OPEN = """Three ways gave no answer to the questions that are unknown: samples of all products and of few, which do not
+differ; the rules of rewriting; and solvers, about all products, about a few, and about those left over alone, from any
+sum that tiles make."""
+
+
 def section(ask: Asked) -> str:
     """The part of the page."""
     groups = arithmetics(ask)
-    rows = table(groups, ask)
-    models = [model for group, _ in rows for model in group]
+    rows = table(groups)
+    asked = [[group for at, group in enumerate(row) if not at or is_wide(group[0])] for row in rows]
+    cells = {(group[0], choice): _cell(ask, group[0], choice) for row in asked for group in row for choice in CHOICES}
     counts = Counter(row["verdict"] for row in ask.rows.values())
-    pairs = [f"- unknown: {' and '.join(row['asked'])}\n" for row in ask.rows.values()
-             if row["verdict"] == "unknown" and "/" in row["asked"][1]]  # fmt: skip
+    unknown = [row["asked"] for row in ask.rows.values() if row["verdict"] == "unknown"]
+    pairs = [f"- unknown: {one}{' and ' if '/' in other else ', '}{other}\n" for one, other in unknown]
     text = HEAD.format(
-        open="\n" + "".join(pairs) if pairs else "",
-        rows=counted(len(rows), "row"), units=counted(len(models), "unit"), groups=len(groups),
+        open=f"\n{OPEN}\n\n{''.join(pairs)}" if pairs else "",
+        rows=counted(len(rows), "row"), units=counted(sum(map(len, groups)), "unit"), groups=len(groups),
         answers=counted(len(ask.rows), "answer"), unknown=f"{counts['unknown'] or 'none'} of them unknown",
+        missing="; empty: it was not asked yet" if "" in cells.values() else "",
     )  # fmt: skip
     text += "".join(f"- {choice.name}: {choice.words}: `{choice.left}`, `{choice.right}`\n" for choice in CHOICES)
     names = " | ".join(choice.name for choice in CHOICES)
     text += f"\n| units | formats | {names} |\n|---|---|{'---|' * len(CHOICES)}\n"
-    for group, found in rows:
-        text += f"| {_units(group)} | {_formats(group)} | {' | '.join(map(_cell, found.values()))} |\n"
+    for row, some in zip(rows, asked, strict=True):
+        found = (" / ".join(dict.fromkeys(cells[group[0], choice] for group in some)) for choice in CHOICES)
+        models = [model for group in row for model in group]
+        text += f"| {_units(models)} | {_formats(models)} | {' | '.join(found)} |\n"
     return text
 
 
-def _cell(row: Row | None) -> str:
+def _cell(ask: Asked, model: Model, choice: Choice) -> str:
+    """The answer of a column for a unit."""
+    if not is_choice(model, choice):
+        return "-"
+    row = ask.choice(model, choice)
     if row is None or row["verdict"] == "unknown":
         return "" if row is None else "unknown"
-    return f"= {row['multiples'] or ''}".strip() if row["verdict"] == "equal" else str(row["length"])
+    if row["verdict"] == "equal":
+        return f"= {row['multiples']}" if row["multiples"] else f"= at {model.length + choice.over}"
+    return str(row["length"])

@@ -151,7 +151,7 @@ def _sides(text: str) -> tuple[int, int]:
 
 
 def _show(found: Mapped, seconds: float) -> None:
-    from queries.plans.library import LOOKED
+    from queries.plans.library import CONFIRMED, LOOKED
 
     for (shape, _), tree in list(found.orders.items())[:1]:
         say(f"order of {shape}:")
@@ -168,15 +168,19 @@ def _show(found: Mapped, seconds: float) -> None:
             )
         elif said.confirmed:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so")
-        else:
+        elif said.agree < CONFIRMED:
             say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
+        else:
+            say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")
     if any(said.plan is None for said in found.rules):
         say("other elements that were looked at: no plan found")
     if found.open:
         say(f"nothing is known of {counted(len(found.open), 'random shape')}: {_some(found.open)}")
-    say(f"{found.checked - len({*found.differ, *found.open})} of {counted(found.checked, 'new random shape')} are as "
-        f"the rules say; {counted(found.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of "
-        f"each computed again; {seconds:.1f} s")  # fmt: skip
+    say(
+        f"{found.right} of {counted(found.checked, 'new random shape')} are as the rules say; "
+        f"{counted(found.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
+        f"again; {seconds:.1f} s"
+    )
 
 
 def _some(shapes: list[Any]) -> str:
@@ -213,6 +217,7 @@ def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: 
         ],
         "plans": {plan.reference: plan_text(plan) for plan in found.plans},
         "checked": found.checked,
+        "right": found.right,
         "open": [_sides_of(shape) for shape in found.open],
         "orders": [
             {"shape": _sides_of(shape), "place": list(place), "outline": _outline(tree)}

@@ -19,7 +19,8 @@ from queries.plans import library as gemm_plans
 from queries.plans.candidates import Candidates
 from queries.plans.lane_stages import blocks_of, lanes_of
 from queries.plans.results import first_step
-from queries.plans.rules import Shape, chosen, features_of, learned
+from queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
+from queries.plans.rules import blocks_of as blocks_of_side
 from queries.plans.tree_stages import stages_of
 from smtmodel.batch import evaluate_row
 from smtmodel.dot import Model
@@ -612,6 +613,33 @@ def test_stages_that_are_none(stage: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as error:
         parse_plan(LANES_FILE.replace("STAGE", stage), "lanes.yaml", parse_reference)
     assert str(error.value).startswith("lanes.yaml:7: steps.d: column")
+
+
+def test_a_rule_is_relied_on_only_where_other_plans_are_wrong() -> None:
+    """At a small K many plans give the same: shapes that agree there tell nothing apart."""
+    one, other = (parse_plan_path(f"plan:loop/{name}") for name in ("fma", "lanes"))
+    rule = learned(np.zeros((1, len(FEATURES)), np.int64), np.ones((1, 1), np.bool_))[0]
+    assert gemm_plans.Said(rule, one, 8).confirmed
+    assert not gemm_plans.Said(rule, one, 7).confirmed
+    assert not gemm_plans.Said(rule, one, 200, rivals={other: 7}).confirmed
+    assert gemm_plans.Said(rule, one, 200, rivals={other: 8}).confirmed
+    assert not gemm_plans.Said(rule, one, 200, [Shape(1, 1, 1)]).confirmed
+
+
+@pytest.mark.parametrize(
+    ("side", "largest", "turn", "blocks"),
+    [
+        (7, 4, 0, [4] * 4 + [2] * 2 + [1]),
+        (25, 6, 4, [6] * 24 + [1]),
+        (19, 6, 4, [6] * 12 + [4] * 4 + [2, 2, 1]),  # twelve, then a panel of 4 and what is left
+        (22, 6, 4, [6] * 12 + [6] * 6 + [2] * 2 + [2] * 2),  # twelve, then eight, then two
+        (35, 16, -8, [8] * 8 + [16] * 16 + [8] * 8 + [2, 2, 1]),
+        (5, 16, -8, [4] * 4 + [1]),
+    ],
+)
+def test_blocks_of_rows(side: int, largest: int, turn: int, blocks: list[int]) -> None:
+    """As OpenBLAS's sgemm on Haswell cuts M and N."""
+    assert blocks_of_side(side, largest, turn).tolist() == blocks
 
 
 def test_time_that_runs_out_loses_no_rule() -> None:

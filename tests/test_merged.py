@@ -131,7 +131,7 @@ def test_a_sum_so_far_that_is_read_as_zero_has_a_sign(inputs: str, may: bool) ->
     for unit in (one, two):
         after = merged_after_zero(unit)
         assert (after is None) is (may and unit is one)
-        assert after is None or disagreement(unit, 1, after, True) is None
+        assert after is None or disagreement(unit, 1, unit.result, after) is None
     units = {"./one.yaml": Model("one", one), "./two.yaml": Model("two", two)}
     sides = [parse_plan(f"plan: {name}\nformats: {formats}\nunits: {{u: ./{name}.yaml}}\nsteps: {{d: 'sum(u, +0)'}}\n",
                         name, units.__getitem__) for name in ("one", "two")]  # fmt: skip

@@ -67,8 +67,8 @@ CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a p
     *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps"),
     "queries/proof/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
-    *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless chain row_rules"),
-    *_in("queries/certificates", "alike_rules rewrite_rules term_ranges checker slow bitblast gates"),
+    *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless read_addends"),
+    *_in("queries/certificates", "chain row_rules alike_rules rewrite_rules term_ranges checker slow bitblast gates"),
     "queries/properties/asked.py",
 ])  # fmt: skip
 PARTS = (

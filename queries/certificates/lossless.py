@@ -43,7 +43,8 @@ class Lossless:
     def _form(self, made: Made) -> int:
         match made:
             case ("round", term, *how):
-                other = self.numbers.made("round", self.forms[term], *how)
+                other = self._with_zero(self.forms[term], how)
+                _, _, *how = self.numbers.made_of[other]
                 return self._summed(how, self._terms(other)) if self._is_plain(other) else other
             case ("exact", (), terms):
                 return self.numbers.exact([self.forms[term] for term, _ in terms])
@@ -53,6 +54,19 @@ class Lossless:
                 changed = ((self.forms[term], own) for term, own in terms)
                 return self.numbers.made(kind, rest, tuple(sorted(changed)))
         return self.numbers.made(*made)
+
+    def _with_zero(self, term: int, how: Sequence[Any]) -> int:
+        """A rounding, with +0 as one of its terms and the signs of IEEE 754, if it makes zero sums +0 and no other sum
+        zero."""
+        (text, nan, subnormals, zero), *rest = how
+        other = self.numbers.made("round", term, *how)
+        kind, *parts = self.numbers.made_of[term]
+        several = kind == "exact" and len(parts[1]) > 1  # one term alone has its own sign
+        if zero != "positive" and not (zero == "exact_positive" and several):
+            return other
+        every = self.numbers.exact([*self.terms_of(term), self.numbers.zero()])
+        plain = self.numbers.made("round", every, (text, nan, subnormals, "ieee"), *rest)
+        return plain if self._is_plain(plain) else other
 
     def _summed(self, how: Sequence[Any], terms: Sequence[int]) -> int:
         """Terms in their forms, added exactly and rounded plainly."""
@@ -87,6 +101,8 @@ class Lossless:
         match self.numbers.made_of[number]:
             case ("element", "c", _, subnormals, plus):  # a subnormal below zero may be read as -0
                 return self.positive and (subnormals != "zero" or bool(plus))
+            case ("round", _, (text, nan, _, "positive"), *_) if nan_as({"nan": nan}, self._format(text)) != "number":
+                return True
         return self._is_zero(number) or (self._is_plain(number) and any(map(self._is_zero, self._terms(number))))
 
     def _is_plain(self, number: int) -> bool:
@@ -98,8 +114,8 @@ class Lossless:
         signs = fmt["signed"] and fmt["specials"] not in ("negative_zero", "extended")
         if (subnormals, zero) != ("keep", "ieee") or mode == "down" or not signs:
             return False
-        grids = [self._grid(term) for term in self._terms(number)]
-        return nan_as({"nan": nan}, fmt) != "number" and all(at is not None and at >= _last(fmt) for at in grids)
+        grids = [self.grid(term) for term in self._terms(number)]
+        return nan_as({"nan": nan}, fmt) != "number" and all(at is not None and at >= last_place(fmt) for at in grids)
 
     def _holds(self, number: int) -> bool:
         """Whether a number is a plain rounding of one that is not zero, at most, and changes nothing in it."""
@@ -129,7 +145,7 @@ class Lossless:
                     return one[0] + other[0], one[1] + other[1], one[2] and other[2]
         return None
 
-    def _grid(self, number: int) -> int | None:
+    def grid(self, number: int) -> int | None:
         """The e of a 2^e of which it is a multiple, if it is finite; None if none is known."""
         if number not in self.grids:
             self.grids[number] = self._grid_of(number)
@@ -140,23 +156,27 @@ class Lossless:
             case ("zero", _):
                 return EVERY
             case ("element", operand, *_) if operand in self.formats:
-                return _last(self.formats[operand])
+                return last_place(self.formats[operand])
             case ("product", int(left), int(right), _):
-                one, other = self._grid(left), self._grid(right)
+                one, other = self.grid(left), self.grid(right)
                 return None if one is None or other is None else one + other
             case ("round", _, (text, nan, *_), *_):
                 fmt = self._format(text)
                 if nan_as({"nan": nan}, fmt) == "number":  # which may be any multiple
                     return None
-                last = _last(fmt)
-                least = min(last if at is None else at for at in map(self._grid, self._terms(number)))
+                last = last_place(fmt)
+                least = min(last if at is None else at for at in map(self.grid, self._terms(number)))
                 highest: int = largest_number(fmt)[0] - fmt["fraction"]
                 return min(max(least, last), highest)
         return None
 
     def _terms(self, number: int) -> list[int]:
         """What a rounding adds."""
-        return list(self._added(self.numbers.made_of[number][1]))
+        return self.terms_of(self.numbers.made_of[number][1])
+
+    def terms_of(self, number: int) -> list[int]:
+        """What an exact sum adds, sums within it taken apart; a number that is none adds itself."""
+        return list(self._added(number))
 
     def _added(self, number: int) -> Iterator[int]:
         made = self.numbers.made_of[number]
@@ -180,5 +200,6 @@ class Lossless:
         return self.read[text]
 
 
-def _last(fmt: Plain) -> int:
+def last_place(fmt: Plain) -> int:
+    """The exponent of the smallest number of a format."""
     return (1 if fmt["subnormals"] else 0) - int(fmt["bias"]) - int(fmt["fraction"])

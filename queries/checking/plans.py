@@ -18,6 +18,7 @@ from hypotheses.schema import Inputs
 from queries.certificates.document import nan_as
 from queries.certificates.lossless import Lossless
 from queries.certificates.magnitudes import FaultError, need
+from queries.certificates.read_addends import ReadAddends
 from queries.certificates.writing_out import Made, Numbers, Plain
 from queries.properties.asked import plain
 from queries.search.problem import Problem
@@ -148,16 +149,21 @@ class _Compared:
         and they are never -0 then."""
         if len(numbers.made_of) > FLATTENED:
             return False
-        given = {"a": self.plans[0].a, "b": self.plans[0].b, "c": addend}
-        lossless = Lossless(numbers, {name: format_data(fmt) for name, fmt in given.items()}, zero)
+        lossless = self._lossless(numbers, addend, zero)
         one, other = map(lossless.form, results)
         return one == other and (not zero or lossless.never_minus(one))
+
+    def _lossless(self, numbers: Numbers, addend: Format, zero: bool = False) -> Lossless:
+        given = {"a": self.plans[0].a, "b": self.plans[0].b, "c": addend}
+        return Lossless(numbers, {name: format_data(fmt) for name, fmt in given.items()}, zero)
 
     def _alike(self, count: int, sides: Sequence[Node], addend: Format) -> bool:
         """Whether both sides make the same of so many products and an addend: written out, also without roundings that
         lose nothing, or by a part."""
         numbers, results = self._written(count, sides)
         if results[0] == results[1]:
+            return True
+        if len({*map(ReadAddends(self._lossless(numbers, addend)).form, results)}) == 1:
             return True
         if self._flat(numbers, results, addend):
             return True

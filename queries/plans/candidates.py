@@ -243,7 +243,7 @@ class Candidates:
         """Plans around an instruction in which K = `length` is cut at one or two places, as stream-K does, added from
         the first run or from the last one."""
         cuts: list[tuple[int, ...]] = []
-        for tile in (128, 64, 32):
+        for tile in (128, 64, 32, 16):
             places = range(tile, length, tile) if tile % model.length == 0 else ()
             for count in (1, 2):
                 cuts += combinations(places, count) if comb(len(places), count) <= MOST_CUTS else []

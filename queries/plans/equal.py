@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 from queries.compare.steady import same_answer
 from queries.equality.staged import prove
 from queries.order.probe import power_pattern
+from queries.plans.addends import read_once
 from queries.plans.merged import ZERO, merged, merged_after_zero
+from queries.plans.tails import tails
 from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem, evaluate_on
@@ -47,6 +49,7 @@ from smtmodel.plans import (
     Interleaved,
     Lanes,
     Plan,
+    Products,
     Promoted,
     Rounded,
     Runs,
@@ -62,6 +65,7 @@ from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import PLAN
 from smtmodel.tiles import Engine
 from smtmodel.unit import LONGEST, Unit
+from smtmodel.wording import counted
 
 ROWS = 1024  # inputs for each set of places
 LONG = 256  # K above which samples are matrices instead: SIDE rows by as many columns
@@ -79,12 +83,13 @@ SEED, CHECKING = 1, 20  # the second one for checks of a verdict
 @dataclass(frozen=True)
 class Ground:
     """Why two plans are equal: a rule, the K for which it holds (every multiple of `multiples`; 0: the K asked alone),
-    and what it rests on."""
+    and what it rests on. `certified`: whether the checker states the rule a second time."""
 
     rule: str
     multiples: int
     proofs: tuple[Proof, ...] = ()
     grounds: tuple[Ground, ...] = ()
+    certified: bool = True
 
     @property
     def every(self) -> Iterator[Ground]:
@@ -229,6 +234,8 @@ class _Prover:
         ground = self._for_all()
         if ground is not None and (length or 0) % ground.multiples == 0:
             return self._equal(ground)
+        if length and (ground := self._by_tails(length)):
+            return self._equal(ground)
         if (length and self._differ_on_samples(length)) or any(map(self._found_by_solver, lengths[:MULTIPLES])):
             return None
         self._note(f"a few products that differ, at K = {', '.join(map(str, lengths))}: none found")
@@ -283,12 +290,8 @@ class _Prover:
         """Why the plans are equal for every multiple of some number of products; None if no rule shows it. `by_solver`:
         whether solvers may prove the steps of an induction equal."""
         self.by_solver = by_solver
-        pairs = list(zip(self.left.sums, self.right.sums, strict=False))
-        if len(self.left.sums) != len(self.right.sums):
-            return None
-        if any(normal(one.start) != normal(other.start) for one, other in pairs):
-            return None
-        if normal(around(self.left)) != normal(around(self.right)) or not _same_inputs(self.left, self.right):
+        pairs = self._pairs
+        if pairs is None:
             return None
         grounds = [
             self._stages(one.stage, other.stage)
@@ -301,6 +304,32 @@ class _Prover:
         if len(found) == 1:
             return found[0]
         return Ground("each sum of all products", math.lcm(*(g.multiples for g in found)), (), tuple(found))
+
+    @property
+    def _pairs(self) -> list[tuple[Products, Products]] | None:
+        """The sums of both plans, if these do the same with them; None if not."""
+        if len(self.left.sums) != len(self.right.sums) or not _same_inputs(self.left, self.right):
+            return None
+        pairs = list(zip(self.left.sums, self.right.sums, strict=True))
+        starts = all(normal(one.start) == normal(other.start) for one, other in pairs)
+        return pairs if starts and normal(around(self.left)) == normal(around(self.right)) else None
+
+    def _by_tails(self, length: int) -> Ground | None:
+        """Why two plans with the same tiles are equal at a K: what they do with the products left over is proved
+        equal."""
+        found = tails(self.left, self.right, length) if self._pairs is not None and self._alike_read else None
+        if found is None:
+            return None
+        rest, *units = found
+        what = f"K = {length}: the same {length - rest} products in tiles; with {counted(rest, 'product')} left over"
+        if ground := _alike(f"{what}, from any sum that tiles make,", 0, units[0], units[1]):
+            return replace(ground, certified=False)
+        models = [Model(f"tail of {unit.reference}", unit) for unit in units]
+        proof = prove(Problem(models[0], models[1]), self._remaining(0.5), self.confirm)
+        if proof.verdict != "equal":
+            self._note(f"{counted(rest, 'product')} left over, from any sum that tiles make: {proof.verdict}")
+            return None
+        return Ground(f"{what}, proved equal from any sum that tiles make", 0, (proof,), certified=False)
 
     def _stages(self, one: Stage, other: Stage) -> Ground | None:
         """Why two stages are equal from any start and for all products, for every K that is one of the ground's
@@ -597,6 +626,8 @@ def _alike(what: str, multiples: int, one: Unit, other: Unit, zero: bool = False
         return None
     if not zero and normal(one.result) == normal(other.result):
         return Ground(f"{what} one normal form", multiples)
+    if not zero and normal(read_once(one)) == normal(read_once(other)):
+        return Ground(f"{what} one normal form, where results so far are read as they are", multiples)
     if one.length > WHOLE:
         return None
     form = merged_after_zero if zero else merged

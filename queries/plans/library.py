@@ -41,12 +41,15 @@ QUIET = 4  # successive rounds without a failure that end the refining
 ROUNDS = 40  # rounds at most
 DRAWN = 16  # shapes drawn in search of one that has elements within the limits of a rule
 LEARNING = 0.7  # of the time; the rest is for the last check
+CONFIRMING = 0.95  # of the time, after which no rule is confirmed by shapes of its own
 CHECKED = 200  # random shapes in each check, from which nothing was learned
 CHECKS = 4  # checks at most: the shapes that differ are learned from, and others are checked
 CONFIRMED = 8  # shapes that must agree in all elements of a rule before the rule is relied on
+MEANT = 32  # shapes of a rule that are asked to confirm it, at most
 SHORT = 32
 SIDES = ("rows", "columns", "length")
 TRIED = 8  # shapes with unexplained elements on which plans are compared
+LONGER = 7  # products more at which plans are compared as well
 FEW = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders that are revealed, at most
 BRIEF = 128  # K up to which instructions of the table are tried, which are slow for a large K
@@ -81,27 +84,31 @@ class Looked:
 @dataclass
 class Said:
     """A rule with its plan, None if none is known. `agree`: how many random shapes the plan reproduces in all elements
-    of the rule; `differ`: the random shapes in which it does not."""
+    of the rule; `differ`: the random shapes in which it does not; `rivals`: of each other plan of the map that does not
+    reproduce some element of the rule, how many of the shapes that agree show it."""
 
     rule: Rule
     plan: Plan | None
     agree: int = 0
     differ: list[Shape] = field(default_factory=list)
+    rivals: dict[Plan, int] = field(default_factory=dict)
 
     @property
     def confirmed(self) -> bool:
-        """Whether the rule is relied on: at least `CONFIRMED` new shapes agree, and none differs."""
-        return self.plan is not None and not self.differ and self.agree >= CONFIRMED
+        """Whether the rule is relied on: at least `CONFIRMED` new shapes agree, as many of them would not with any
+        other plan of the map, and none differs."""
+        return self.plan is not None and not self.differ and min((self.agree, *self.rivals.values())) >= CONFIRMED
 
 
 @dataclass
 class Mapped:
-    """The map of a library. `checked`: how many random shapes the last check had; `open`: those with elements that no
-    rule covers, or a rule without a plan; `orders`: the summation orders revealed, by shape and place; `asked`: how
-    many matrix products the library computed."""
+    """The map of a library. `checked`: how many random shapes the last check had; `right`: those of which all elements
+    are as the rules say; `open`: those with elements that no rule covers, or a rule without a plan; `orders`: the
+    summation orders revealed, by shape and place; `asked`: how many matrix products the library computed."""
 
     rules: list[Said] = field(default_factory=list)
     checked: int = 0
+    right: int = 0
     open: list[Shape] = field(default_factory=list)
     orders: dict[tuple[Shape, tuple[int, int]], Node | Leaf | None] = field(default_factory=dict)
     asked: int = 0
@@ -260,14 +267,15 @@ class Mapper(Candidates):
                 break
         else:
             return
+        fitting.sort(
+            key=lambda plan: max(_depth(products.stage) for products in plan.sums)
+        )  # of equally good plans the simplest
+        fitting = self._going_on(fitting, looked)
         _, fits, where = self._table()
         open_at = np.flatnonzero(~fits.any(axis=1))
         shapes = list(dict.fromkeys(where[n][0] for n in open_at))
         if len(shapes) > TRIED:
             shapes = list(dict.fromkeys((looked, *(shapes[n] for n in self.rng.permutation(len(shapes))[:TRIED]))))
-        fitting.sort(
-            key=lambda plan: max(_depth(products.stage) for products in plan.sums)
-        )  # of equally good plans the simplest
         gives = {plan: np.concatenate([self._fitting(plan, one) for one in shapes]) for plan in fitting}
         left = np.concatenate([~np.array(one.fits).any(axis=0) for one in shapes])
         shortest = min(SHORT, self.top.length // 2)  # at a shorter K many plans agree
@@ -280,6 +288,19 @@ class Mapper(Candidates):
                 break
             left &= ~gives.pop(best)
             self._know(best)
+
+    def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
+        """Those of some plans that give most at the same shape with a few more products: plans that differ in what they
+        do with the last ones may agree at one K."""
+        shape = looked.shape
+        for length in range(shape.length + 1, min(shape.length + LONGER, self.top.length) + 1):
+            if len(plans) > 1 and not self._late():
+                self._look_at([longer := replace(shape, length=length)])
+                other = self.looked[longer]
+                open_ones = ~np.array(other.fits).any(axis=0)
+                gives = [int((self._fitting(plan, other) & open_ones).sum()) for plan in plans]
+                plans = [plan for plan, count in zip(plans, gives, strict=True) if count == max(gives)]
+        return plans
 
     def _know(self, plan: Plan) -> None:
         self.known.append(plan)
@@ -399,22 +420,72 @@ class Mapper(Candidates):
         )
 
     def _check(self, rules: list[Rule]) -> None:
-        """Compare the rules with new random shapes; the counts are entered in `found`."""
+        """Compare the rules with new random shapes, and those that are not confirmed by them with shapes of their own;
+        the counts are entered in `found`."""
         found = self.found
-        found.checked, found.open = 0, []
+        found.checked, found.right, found.open = 0, 0, []
+        self._find_rivals(rules)
         for number in range(CHECKED):
             self._say(f"{number} of {CHECKED} random shapes")
             shape = self.random_shape(number)
-            at, so = self.held(rules, shape)
+            is_open = self._compared(rules, shape)
             found.checked += 1
-            for one in sorted({int(x) for x in at}):
-                if one < 0 or rules[one].plan < 0:
-                    found.open.append(shape)
-                elif so[at == one].all():
-                    found.rules[one].agree += 1
-                else:
-                    found.rules[one].differ.append(shape)
-        found.open = list(dict.fromkeys(found.open))
+            found.right += not is_open and not any(shape in said.differ for said in found.rules)
+            found.open += [shape] if is_open else []
+        for rule, said in zip(rules, found.rules, strict=True):
+            self._confirm(rules, rule, said)
+
+    def _find_rivals(self, rules: Sequence[Rule]) -> None:
+        """Of each rule, the other plans that do not reproduce some observed element of it."""
+        features, fits, _ = self._table()
+        at = chosen(rules, features)
+        used = sorted({rule.plan for rule in rules if rule.plan >= 0})
+        for number, said in enumerate(self.found.rules):
+            mine = fits[at == number]
+            said.rivals = {
+                self.known[plan]: 0 for plan in used if plan != rules[number].plan and not mine[:, plan].all()
+            }
+
+    def _confirm(self, rules: Sequence[Rule], rule: Rule, said: Said) -> None:
+        """Compare a rule with shapes of its own, until it is confirmed or fails."""
+        features, _, where = self._table()
+        bases = list({where[n][0].shape: None for n in np.flatnonzero(rule.holds(features))})
+        for _ in range(MEANT if rule.plan >= 0 and bases else 0):
+            if said.confirmed or said.differ or self._late(CONFIRMING):
+                break
+            base, other = bases[int(self.rng.integers(len(bases)))], self.random_shape()
+            kept = self.rng.random(3) < 0.5
+            shape = Shape(*(getattr(base if keep else other, side) for side, keep in zip(SIDES, kept, strict=True)))
+            places = _crossed(self._places(shape.rows), self._places(shape.columns))
+            if shape not in self.looked and rule.holds(features_of(shape, places[:, 0], places[:, 1])).any():
+                self._say(f"{shape}, to confirm a rule")
+                self._compared(rules, shape)
+
+    def _compared(self, rules: Sequence[Rule], shape: Shape) -> bool:
+        """Compare the rules with a new shape; whether some element has no rule, or one without a plan."""
+        looked, found = self._unfitted(shape), self.found
+        at, is_open = chosen(rules, looked.features), False
+        numbers = {plan: number for number, plan in enumerate(self.known)}
+        fits: dict[int, NDArray[np.bool_]] = {}
+
+        def fitting(plan: int) -> NDArray[np.bool_]:
+            if plan not in fits:
+                fits[plan] = self._fitting(self.known[plan], looked)
+            return fits[plan]
+
+        for one in sorted({int(x) for x in at}):
+            if one < 0 or rules[one].plan < 0:
+                is_open = True
+                continue
+            said, mine = found.rules[one], at == one
+            if not fitting(rules[one].plan)[mine].all():
+                said.differ.append(shape)
+                continue
+            said.agree += 1
+            for rival, count in said.rivals.items():
+                if count < CONFIRMED:
+                    said.rivals[rival] += not fitting(numbers[rival])[mine].all()
+        return is_open
 
     def held(self, rules: Sequence[Rule], shape: Shape) -> tuple[Numbers, NDArray[np.bool_]]:
         """For some elements of a shape: the number of each one's rule, -1 for none, and whether the plan of that rule
@@ -487,9 +558,9 @@ class Mapper(Candidates):
         self.progress(f"{text}; {counted(len(self.known), 'plan')} so far")
         self._in_time()
 
-    def _late(self) -> bool:
-        """Whether the time for learning is over; the rest is for the last check."""
-        return self.deadline is not None and time.monotonic() > self.begun + LEARNING * (self.deadline - self.begun)
+    def _late(self, share: float = LEARNING) -> bool:
+        """Whether a share of the time is over, that for learning; the rest is for the last check."""
+        return self.deadline is not None and time.monotonic() > self.begun + share * (self.deadline - self.begun)
 
     def _affordable(self, looked: Looked) -> bool:
         """Whether the order of an element of a shape is likely to be revealed in a share of the time for learning."""

@@ -5,7 +5,8 @@ Each rule keeps the value of a rounded result, with the sign of a zero; it uses 
 
 - exact: a rounding of one product or number that its format always represents loses nothing: within a sum it is
   replaced by its terms (a product of two e2m1 in e4m3, of two f16 in f32);
-- zeros: +0 among the terms only makes a sum of zeros +0; it is kept once if some term is never -0;
+- zeros: +0 among the terms only makes a sum of zeros +0; it is kept once if some term is never -0, or if the rounding
+  makes every zero sum +0;
 - signs: in such a sum the sign of a term that is zero does not matter, so that +0 is left out of that term's own terms;
 - again: a rounded sum, perhaps with +0, rounded as before, is the sum of the same terms, rounded once.
 
@@ -14,18 +15,18 @@ The rules about zeros hold where no nonzero sum is rounded to zero: all terms ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from queries.plans.grids import Grids, has_positive_sums, least_of, terms_of
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Each, Element, ExactSum, Node, Product, Round
-from smtmodel.nodes.rewriting import at_place, with_operands, written_out
+from smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
+from smtmodel.nodes.rewriting import with_operands, written_out
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
 ZERO = Constant()
-ANY = 1 << 20  # an exponent above all: zero is a multiple of every power of two
 
 
 def merged(unit: Unit) -> Node:
@@ -58,15 +59,22 @@ class _Merger:
         self.formats: dict[str, Format] = {"a": unit.a, "b": unit.b, "c": unit.c}
         self.after_zero = after_zero
         self.found: dict[Node, Node] = {}
-        self.grids: dict[Node, int | None] = {}
+        self.grids = Grids(self.formats)
         self.signless: dict[Node, Node] = {}
 
     def form(self, node: Node) -> Node:
         """The node with all sums of sums within it flattened."""
         if node not in self.found:
-            other = with_operands(node, (self.form(operand) for operand in node.operands))
-            self.found[node] = self._summed(other.rounding, _terms(other)) if self._keeps_zeros(other) else other
+            other = self._with_zero(with_operands(node, (self.form(operand) for operand in node.operands)))
+            self.found[node] = self._summed(other.rounding, terms_of(other)) if self._keeps_zeros(other) else other
         return self.found[node]
+
+    def _with_zero(self, node: Node) -> Node:
+        """The node with +0 among its terms, if its rounding makes zero sums +0 and no other sum zero."""
+        if not isinstance(node, Round) or not (node.rounding.zero == "positive" or has_positive_sums(node)):
+            return node
+        plain = Round(ExactSum((*terms_of(node), ZERO)), replace(node.rounding, zero="ieee"))
+        return plain if self._keeps_zeros(plain) else node
 
     def _summed(self, how: Rounding, terms: Sequence[Node]) -> Round:
         """The flattened form of terms added exactly and rounded, all flattened themselves; the rounding keeps zeros
@@ -77,19 +85,19 @@ class _Merger:
             if self._repeats(one, how):
                 if not plus:
                     return one
-                how, flat = one.rounding, [part for part in _terms(one) if not _is_zero(part)]
+                how, flat = one.rounding, [part for part in terms_of(one) if not _is_zero(part)]
         return Round(ExactSum((*flat, *([ZERO] if plus else []))), how)
 
     def _parts(self, term: Node) -> Sequence[Node]:
         """The terms whose exact sum a term is, constants +0 left out."""
-        return [part for part in (_terms(term) if self._is_exact(term) else [term]) if not _is_zero(part)]
+        return [part for part in (terms_of(term) if self._is_exact(term) else [term]) if not _is_zero(part)]
 
     def _signless(self, node: Node) -> Node:
         """A term simplified for a sum in which the sign of its zero does not matter."""
         if not self._keeps_zeros(node):
             return node
         if node not in self.signless:
-            terms = [self._signless(term) for term in _terms(node) if not _is_zero(term)]
+            terms = [self._signless(term) for term in terms_of(node) if not _is_zero(term)]
             self.signless[node] = self._summed(node.rounding, terms) if terms else ZERO
         return self.signless[node]
 
@@ -105,14 +113,16 @@ class _Merger:
             return False
         if not how.nan_or_zero:
             return False
-        grids = [self._grid(term) for term in _terms(node)]
-        return all(grid is not None and grid >= _least(how.format) for grid in grids)
+        grids = [self.grids.of(term) for term in terms_of(node)]
+        return all(grid is not None and grid >= least_of(how.format) for grid in grids)
 
     def is_never_minus(self, node: Node) -> bool:
         """Whether the value of a flattened node is known never to be -0."""
         if isinstance(node, Element) and node.operand == "c":  # a subnormal below zero may be read as -0
             return self.after_zero and (node.subnormals != "zero" or node.positive_zeros)
-        return _is_zero(node) or (self._keeps_zeros(node) and any(map(_is_zero, _terms(node))))
+        if isinstance(node, Round) and node.rounding.zero == "positive" and node.rounding.nan_or_zero:
+            return True
+        return _is_zero(node) or (self._keeps_zeros(node) and any(map(_is_zero, terms_of(node))))
 
     def _is_exact(self, node: Node) -> TypeGuard[Round]:
         """Whether a rounding has at most one term besides constants +0, and represents every value of that term
@@ -120,7 +130,7 @@ class _Merger:
         if not self._keeps_zeros(node):
             return False
         fmt = node.rounding.format
-        sizes = [self._size(term) for term in _terms(node) if not _is_zero(term)]
+        sizes = [self._size(term) for term in terms_of(node) if not _is_zero(term)]
         return len(sizes) <= 1 and all(
             size is not None and size.bits <= fmt.precision and size.top <= fmt.emax
             and (size.finite or (fmt.has_infinity and node.rounding.keeps_nan))
@@ -130,28 +140,6 @@ class _Merger:
     def _repeats(self, one: Node, how: Rounding) -> TypeGuard[Round]:
         """Whether a node is a rounding whose results are unchanged if they are rounded again by `how`."""
         return self._keeps_zeros(one) and (how.format, how.nan) == (one.rounding.format, one.rounding.nan)
-
-    def _grid(self, node: Node) -> int | None:
-        """An exponent e such that all finite values of a node are multiples of 2^e; None if none is known."""
-        if node not in self.grids:
-            self.grids[node] = self._grid_of(node)
-        return self.grids[node]
-
-    def _grid_of(self, node: Node) -> int | None:
-        match node:
-            case Constant():
-                return ANY
-            case Element() if node.operand in self.formats:
-                return _least(self.formats[node.operand])
-            case Product():
-                left, right = self._grid(node.left), self._grid(node.right)
-                return None if left is None or right is None else left + right
-            case Round() if node.rounding.nan_or_zero:  # else the number written for a NaN may be any multiple
-                fmt = node.rounding.format
-                grids = [self._grid(term) for term in _terms(node)]
-                inner = min(_least(fmt) if grid is None else grid for grid in grids)
-                return min(max(inner, _least(fmt)), fmt.emax - fmt.fraction)
-        return None
 
     def _size(self, node: Node) -> _Size | None:
         """Bounds of the values of a node; None if they are not known."""
@@ -169,29 +157,8 @@ class _Merger:
         return None
 
 
-def _terms(rounding: Round) -> list[Node]:
-    """The terms that a rounding adds exactly: those of its exact sum, nested ones included, or its one term."""
-    return list(_added(rounding.term))
-
-
-def _added(node: Node) -> Iterator[Node]:
-    if isinstance(node, ExactSum):
-        for item in node.items:
-            yield from _added(item)
-    elif isinstance(node, Each):
-        for place in node.places:
-            yield from _added(at_place(node.body, node.level, place))
-    else:
-        yield node
-
-
 def _is_zero(term: Node) -> bool:
     """Whether a term is the constant +0, or a product of such constants."""
     if isinstance(term, Product):
         return _is_zero(term.left) and _is_zero(term.right)
     return isinstance(term, Constant) and not term.negative
-
-
-def _least(fmt: Format) -> int:
-    """The exponent e of the smallest positive number 2^e of a format, of which all its finite numbers are multiples."""
-    return fmt.emin - fmt.fraction

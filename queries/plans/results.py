@@ -93,17 +93,26 @@ def plans_of_results(
         look(candidates.like(plan).cuts(plan.models[0], asked.length))
 
     look(candidates.table())
-    for plan in [side[0] for side in found if side and is_chain(side[0])]:  # a result is that of an instruction
-        if wanting():
-            look_around(plan)
-        if wanting():
-            look(candidates.like(plan).uneven(plan.models[0], asked.length))
+
+    def look_beside() -> None:
+        """The same instruction as in a result that is known, with K cut otherwise."""
+        for plan in [side[0] for side in found if side]:
+            if wanting():
+                look_around(plan)
+            if wanting():
+                look(candidates.like(plan).uneven(plan.models[0], asked.length))
+
+    look_beside()
     for usual in (candidates.usual, candidates.unusual):
         if wanting():
             look(usual(asked.length))
     for plan in list(alike.values()):
         if is_chain(plan) and wanting():
             look_around(plan)
+    look_beside()
+    for plan in list(alike.values()):
+        if is_chain(plan) and wanting():
+            look(candidates.like(plan).uneven(plan.models[0], asked.length))
     for side in (0, 1) if wanting() else ():
         scalars = None if found[side] else scalars_of(asked, sample, given[side])
         for maker in [] if scalars is None else [Candidates(asked, None, None, scalars)]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +22,9 @@ EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # what is after the last multiple 
 FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # (step, turn) of the features of the kind "first"
 SIDES = (4, 8, 16, 32, 64)  # M or N modulo these may decide which kernel runs
 MULTIPLES = (2, 4, 8, 16, 32, 64)  # K may have a kernel of its own if it is a multiple of these
+#: (step, turn) of the features of the kind "block"
+BLOCKS = ((8, 0), (16, 0), (32, 0), (6, 0), (12, 0), (6, 4), (4, 4), (12, 8), (8, 8), (16, -8), (32, -8))
+TURNS = (0, 8, 12, 16, 24)  # rows and columns are counted from the first one, or modulo these
 DEEP = 14  # tests before one rule, at most
 SMALL = 4  # each M, N or K up to here is a size class of its own
 SIZES = 64  # more than there are size classes
@@ -42,7 +45,7 @@ class Shape:
         return f"{self.rows} x {self.columns} x {self.length}"
 
 
-Kind = Literal["number", "rest", "after", "first", "multiple"]
+Kind = Literal["number", "rest", "after", "first", "multiple", "block", "place"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,12 @@ class Feature:
     """An integer that rules may test of an element. number: M, N, K, or a product of them; rest: M or N modulo `step`.
     The other kinds are 1 if true and 0 if not. after: its row or column is after the last multiple of `step`; first:
     its row or column is among the first r, r being the largest multiple of `step` in M or N, modulo `turn`; multiple: K
-    is a multiple of `step`."""
+    is a multiple of `step`. block: how many rows or columns are computed together with its own, if M or N is cut into
+    blocks of `step`, what is left into blocks of the largest power of two below `step`, and so on down to 1; with
+    `turn`, M or N is cut into panels before, of three times `turn`, then of twice and once as many, and each panel into
+    blocks (OpenBLAS, driver/level3/level3.c); if `turn` is negative, so many rows or columns are a block of their own
+    before all others (OpenBLAS, sgemm_kernel_8x4_haswell_2.c). place: the number of its row or column, from 0 on,
+    modulo `step` if that is not 0."""
 
     kind: Kind
     of: str
@@ -71,6 +79,10 @@ class Feature:
                 return (places >= side - side % self.step).astype(np.int64)
             case "first":
                 return (places < (side - side % self.step) % self.turn).astype(np.int64)
+            case "place":
+                return places % self.step if self.step else places
+            case "block":
+                return blocks_of(side, self.step, self.turn)[places]
             case "rest":
                 value = side % self.step
             case "multiple":
@@ -89,7 +101,14 @@ class Feature:
                 return f"{'' if holds else 'not '}the first {self.of}, {self.step}s that fill no {self.turn}"
             case "after":
                 return f"{self.of} {'after' if holds else 'up to'} the last multiple of {self.step}"
+        if self.kind == "block":
+            panels = f" in panels of {3 * self.turn}, {2 * self.turn}, {self.turn}" if self.turn > 0 else ""
+            panels = f" after the first {-self.turn}" if self.turn < 0 else panels
+            sizes = [size for size in _sizes(self.step) if size >= (low or 1) and size <= (high or self.step)]
+            return f"{self.of} in blocks of {' or '.join(map(str, sizes))} ({_sizes_text(self.step)}{panels})"
         name, least = (f"{self.of} modulo {self.step}", 0) if self.kind == "rest" else (self.of, 1)
+        if self.kind == "place":
+            name, least = f"number of {self.of}{f' modulo {self.step}' if self.step else ''}", 0
         if low is not None and high is not None and low == high:
             return f"{name} = {low}"
         if low is None or (low <= least and high is not None):
@@ -99,10 +118,41 @@ class Feature:
         return f"{name} from {low} to {high}"
 
 
+def _sizes(largest: int) -> list[int]:
+    """The sizes of blocks: the largest one, and the powers of two below it."""
+    return [largest, *(1 << bit for bit in range((largest - 1).bit_length() - 1, -1, -1))]
+
+
+def _sizes_text(largest: int) -> str:
+    return ", ".join(map(str, _sizes(largest)))
+
+
+@cache
+def blocks_of(side: int, largest: int, turn: int) -> Numbers:
+    """For each row or column of a side, the size of its block."""
+    panels, left = [], side
+    if turn < 0:
+        panels = [min(side, -turn), max(side + turn, 0)]
+    else:
+        while turn and left:
+            panel = next((times * turn for times in (3, 2) if left >= times * turn), min(left, turn))
+            panels.append(panel)
+            left -= panel
+    found: list[int] = []
+    for panel in panels or [side]:
+        left = panel
+        for size in _sizes(largest):
+            found += [size] * (left - left % size)
+            left %= size
+    return np.array(found, dtype=np.int64)
+
+
 #: of several that separate elements equally well the first is tested
 FEATURES = (
     *(Feature("number", of) for of in ("M", "N", "K", "M * N * K", "M * N")),
     *(Feature("rest", of, side) for of in ("N", "M") for side in SIDES),
+    *(Feature("place", of, step) for of in ("columns", "rows") for step in TURNS),
+    *(Feature("block", of, *block) for of in ("columns", "rows") for block in BLOCKS),
     *(Feature("after", of, edge) for of in ("columns", "rows") for edge in EDGES),
     *(Feature("first", of, *first) for of in ("columns", "rows") for first in FIRSTS),
     *(Feature("multiple", "K", step) for step in MULTIPLES),

@@ -253,7 +253,7 @@ class Rule(Part):
     limits: list[Limit]
     """the elements in numbers, for programs: those within all of these limits"""
     confirmed: bool
-    """whether it is relied on: some new random shapes agree, and none differs"""
+    """whether it is relied on: some new random shapes agree, with this plan alone, and none differs"""
     plan: str | None
     """the plan found"""
     agree: int
@@ -307,6 +307,8 @@ class IdentifyGemm(Document):
     """name: the plan file"""
     checked: int
     """new random shapes that were compared with the rules"""
+    right: int
+    """those of which every element is as the rules say"""
     open: list[list[int]]
     """[M, N, K] of those with elements of which nothing is known"""
     orders: list[OrderAt]

@@ -28,7 +28,7 @@ from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node, walk
 from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
 from smtmodel.nodes.rewriting import Numbered, at_place, numbered, replaced, with_operands, with_running
-from smtmodel.nodes.round import Round
+from smtmodel.nodes.round import Round, Rounding
 from smtmodel.nodes.sums import Sum
 
 Loop = TypeVar("Loop", Repeat, Each)
@@ -86,10 +86,15 @@ def _is_fixed_point(node: Round) -> bool:
     return (
         isinstance(term, Round)
         and (term.rounding.format, term.rounding.nan) == (how.format, how.nan)
-        and (how.subnormals, how.zero) in (("keep", "ieee"), (term.rounding.subnormals, term.rounding.zero))
+        and ((how.subnormals, how.zero) == (term.rounding.subnormals, term.rounding.zero) or _keeps(how, term.rounding))
         and how.zero != "exact_positive"
         and how.nan_or_zero  # of another number the outer rounding may make something else
     )
+
+
+def _keeps(how: Rounding, before: Rounding) -> bool:
+    """Whether a rounding changes no subnormal number that another one gives, and no zero."""
+    return how.zero == "ieee" and (how.subnormals == "keep" or before.subnormals != "keep")
 
 
 def _repeated(node: Repeat) -> Node:
