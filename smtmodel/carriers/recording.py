@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -18,9 +18,10 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from smtmodel.carriers.arrays import ArrayWords
 from smtmodel.carriers.limbs import WideCarrier
-from smtmodel.carriers.machine import machine
+from smtmodel.carriers.machine import Machine, machine
 
 Slot = int
+WORTH = 16  # runs of a program, from which on the machine makes its calls: most are run twice or so
 
 
 class Call(NamedTuple):
@@ -144,7 +145,8 @@ class Program:
         self._spare = [None] * (count - first)
         placed = [(call, tuple(places[x] for x in call.given), places[slot]) for slot, call in calls]
         self.calls = [(call.function, *_three(read), at) for call, read, at in placed]
-        self._machine = machine(
+        self._made = partial(
+            machine,
             recorder.kinds[:inputs],
             self.constants,
             [(call.name, read, at) for call, read, at in placed],
@@ -152,8 +154,14 @@ class Program:
             count,
         )
 
+        self._machine: Machine | None = None
+        self._runs = 0
+
     def run(self, inputs: Sequence[Any]) -> list[Any]:
         """What the slots wanted hold for some arrays."""
+        self._runs += 1
+        if self._runs == WORTH:
+            self._machine = self._made()
         if self._machine is not None:
             with suppress(ValueError, TypeError):  # of arrays of one length; NumPy takes others too
                 return self._machine.run(inputs)
