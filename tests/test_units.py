@@ -132,7 +132,9 @@ def test_steps_that_use_others_twice_are_read_once() -> None:
     doubled = "".join(f"  x{i}: r(exact(x{i - 1}, x{i - 1}))\n" for i in range(1, 41))
     text = SMALL.replace("length: 2", "length: 1")
     text = text[: text.index("steps:")] + f"steps:\n  x0: r(exact(c, a[0] * b[0]))\n{doubled}  d: r(exact(x40, c))\n"
-    written = unit_text(parse_unit(text, "doubled.yaml"))
+    unit = parse_unit(text, "doubled.yaml")
+    assert parse_unit(text, "doubled.yaml").result == unit.result
+    written = unit_text(unit)
     assert unit_text(parse_unit(written, "again.yaml")) == written
 
 

@@ -385,7 +385,10 @@ class Node:
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        return type(self) is type(other) and self._hash == hash(other) and self._fields == other._fields
+        if type(self) is not type(other) or self._hash != hash(other) or self._fields != other._fields:
+            return False
+        other.__dict__["_fields"] = self._fields  # so that what is shared below is not compared on every path
+        return True
 
 
 def others(parameter: str, old: object, values: Iterable[object]) -> Iterator[Variant]:
