@@ -106,10 +106,13 @@ def plans_of_results(
     for usual in (candidates.usual, candidates.unusual):
         if wanting():
             look(usual(asked.length))
+    beside = any(found)
     for plan in list(alike.values()):
         if is_chain(plan) and wanting():
             look_around(plan)
-    look_beside()
+        if any(found) and not beside:  # the other result is likely of the same instruction
+            look_beside()
+            beside = True
     for plan in list(alike.values()):
         if is_chain(plan) and wanting():
             look(candidates.like(plan).uneven(plan.models[0], asked.length))
