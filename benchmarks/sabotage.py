@@ -258,9 +258,10 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
     found = Found(change)
     with TemporaryDirectory() as folder:
         copy = Path(folder)
-        shutil.copytree(ROOT / "queries", copy / "queries")
+        package = Path(change["file"]).parts[0]
+        shutil.copytree(ROOT / package, copy / package)
         for path in ROOT.iterdir():
-            if path.name != "queries" and not path.name.startswith("."):
+            if path.name != package and not path.name.startswith("."):
                 (copy / path.name).symlink_to(path)
         (copy / change["file"]).write_text(source.replace(change["old"], change["new"]), encoding="utf-8")
         environment = os.environ | {"PYTHONPATH": folder}

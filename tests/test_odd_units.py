@@ -54,6 +54,7 @@ from smtmodel.errors import InputError, ParameterError
 from smtmodel.formats import format_named
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
+from smtmodel.reference import parse_reference
 from smtmodel.rounding import Target
 from smtmodel.unitfile import parse_unit
 from tests import node_oracle
@@ -155,6 +156,14 @@ def test_forms_compute_as_the_units(said: Untrue) -> None:
         form = replace(model.unit, result=normal(normal_form(model.unit, proof)), names={}, signals={}, titles={})
         table = grid_of(columns_of(model, Inputs()))
         assert np.array_equal(results(model, table), results(Model("form", form), table))
+
+
+def test_a_number_that_stands_for_nan_is_no_nan_of_any_pattern() -> None:
+    """Nor where a parameter of a family says so."""
+    name = "volta/mma/m8n8k4.f32.f16.f16.f32@length=1,block=1,nan="
+    number, unknown = (parse_reference(name + nan) for nan in ("0", "none"))
+    assert number.any_nan is number
+    assert by_expression(Problem(number, unknown)) is None
 
 
 @pytest.mark.parametrize("said", [one for one in ODD if one.wanted == "sign-symmetric"], ids=str)
