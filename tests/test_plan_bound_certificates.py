@@ -34,7 +34,7 @@ from queries.proof.steps import PlanAt
 from queries.proof.sums import growth_of
 from queries.proof.written_plan import WrittenPlan, units_of
 from queries.properties.asked import plain
-from queries.properties.bound import chain_of, error_of
+from queries.properties.bound import bound_of, chain_of, error_of
 from queries.properties.bound_certificate import certify_theorems
 from queries.search.distinguish import Options
 from smtmodel.display import exact_value
@@ -596,16 +596,18 @@ def test_what_a_part_says_of_another_unit_is_refused(copied: Path) -> None:
     assert not accepted(copied)
 
 
-def test_what_a_part_says_of_a_unit_with_the_same_bound_is_refused(copied: Path) -> None:
-    """A unit that writes another NaN."""
-    path = copied / "chain-1" / "unit.yaml"
-    unit = parse_unit(path.read_text(), path.name)
-    how = unit.rounding
-    other = with_nan(unit, 0x7FFFFFFF if how.nan != 0x7FFFFFFF else 0x7FC00000)
-    certify_theorems([chain_of(other, Settled(QUICK, False))], other, "of another", copied / "chain-1", QUICK)
-    fitted(copied)
-    assert accepted(copied / "chain-1")
-    assert [found.says for found in check_folder(copied) if found.kind == "fault"] == ["chain-1 does not state it"] * 2
+def test_what_a_part_says_with_the_same_bound_is_refused(copied: Path) -> None:
+    """Of a unit that writes another NaN, and of one instruction instead of a chain of them."""
+    part = copied / "chain-1"
+    unit = parse_unit((part / "unit.yaml").read_text(), "unit.yaml")
+    other = with_nan(unit, 0x7FFFFFFF if unit.rounding.nan != 0x7FFFFFFF else 0x7FC00000)
+    for one, says in ((other, chain_of), (unit, bound_of)):
+        certify_theorems([says(one, Settled(QUICK, False))], one, "of another", part, QUICK)
+        fitted(copied)
+        assert accepted(part)
+        assert [found.says for found in check_folder(copied) if found.kind == "fault"] == [
+            "chain-1 does not state it"
+        ] * 2
 
 
 def test_a_part_that_nothing_rests_on_is_refused(copied: Path) -> None:
