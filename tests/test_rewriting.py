@@ -342,6 +342,17 @@ def test_the_last_sum_of_a_loop_has_others_before_it_that_no_node_but_sums_reads
         assert (apply(scope, other) is not None) is applies
 
 
+@pytest.mark.parametrize("result", ["f16", "bf16", "e5m2"])
+def test_a_sum_of_terms_below_the_last_place_is_refused_without_an_engine(result: str) -> None:
+    """It may be rounded to zero; the lemma that it is not would be false."""
+    name = "no sum rounded to zero"
+    step = steps()[name]
+    assert isinstance(step.node, Round)
+    assert REWRITES[name](step.scope, step.node) is not None
+    how = replace(step.node.rounding, format=FORMATS[result], nan=None)
+    assert REWRITES[name](step.scope, replace(step.node, rounding=how)) is None
+
+
 def test_the_page_names_every_rule() -> None:
     page = Path("docs/identify.md").read_text(encoding="utf-8")
     _, _, section = page.partition("### Equal by rewriting")
