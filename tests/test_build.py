@@ -32,7 +32,7 @@ from queries.building.validation import Validation
 from queries.covering.cover import Cover
 from queries.order.guess import orders
 from queries.order.structure import tree_of
-from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of, nodes_of
+from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of, nodes_of, one_after_another
 from queries.search.distinguish import Options
 from runner.batches import BatchDevice
 from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
@@ -516,6 +516,19 @@ def test_choices_that_say_the_same_are_left_out() -> None:
     assert needless(Choices(steps=(Step(How(overflow="infinity")),)), asked, {})
 
 
+def test_chains_in_place_of_steps_without_loss() -> None:
+    halves = Node("exact", (0, 1, 2)), Node("exact", (3, 4, 5))
+    found = one_after_another(Node("exact", ("c", *halves)))
+    last = [
+        joined("binary", (joined("binary", ("c", halves[0])), halves[1])),
+        joined("binary", (joined("binary", halves), "c")),
+    ]
+    each = [Node("binary", (Node("binary", tuple(half.children[:2])), half.children[2])) for half in halves]
+    every = [chain(["c", *each]), chain([*each, "c"])]
+    assert found == [*last, *every]
+    assert one_after_another(chain([0, 1, "c"])) == one_after_another(0) == []
+
+
 def test_orders_of_few_terms() -> None:
     assert [len(list(binary_trees(["c", *range(count)]))) for count in range(5)] == [1, 1, 3, 15, 105]
 
@@ -663,6 +676,25 @@ def test_results_that_are_converted(mode: str, tmp_path: Path) -> None:
     for kind in KINDS:
         left, right = evaluate_models(models, Shapes(parse_signature("f16,f16,f16,f16", 2), 9).rows(kind, 4000))
         assert ((left == right) | (nans(left, FORMATS["f16"]) & nans(right, FORMATS["f16"]))).all()
+
+
+CHAINED = """unit: chained
+formats: {a: e4m3, b: e4m3, c: f32, d: bf16}
+length: 4
+roundings: {r: "round(f32, nearest_even)", o: "round(f16, to_odd)", t: "round(bf16, nearest_even)"}
+steps: {d: "t(r(exact(r(exact(c, o(exact(a[0] * b[0], a[1] * b[1])))), o(exact(a[2] * b[2], a[3] * b[3])))))"}
+"""
+
+
+@pytest.mark.slow
+def test_steps_that_seem_to_lose_nothing_are_a_chain(tmp_path: Path) -> None:
+    """What f32 loses between them lies below all that a mask of these formats shows; sums in f16 hold no larger one."""
+    true, mine = tmp_path / "true.yaml", tmp_path / "mine.yaml"
+    true.write_text(CHAINED)
+    built(f"model:{true}", "e4m3,e4m3,f32,bf16", 4, "--save", str(mine))
+    models = [parse_reference(str(file)) for file in (true, mine)]
+    left, right = evaluate_models(models, Shapes(parse_signature("e4m3,e4m3,f32,bf16", 4), 9).rows("middle", 8000))
+    assert (left == right).all()
 
 
 ALIGNED = """unit: aligned

@@ -352,11 +352,23 @@ steps: {{d: "{steps}"}}
         ("odd-f16-tree-4", ["added", "├─ c", "└─ 0-3 (added in pairs)"], 200),
         ("tree-widths-4", ["added", "├─ c", "└─ 0-3 (added in pairs)"], 200),
         ("saturating-e4m3-8", ["c, 0-7 (added one after another)"], 200),
+        (
+            "group-odd-e4m3-16",
+            [
+                "added in one step without loss",
+                "├─ c",
+                "└─ 2 alike, each 8 products further; the first:",
+                "   └─ added in one step without loss",
+                "      └─ 0-7",
+            ],
+            300,
+        ),
     ],
 )
 def test_units_are_counted_beside_traces_that_fill_a_narrow_result(name: str, lines: list[str], most: int) -> None:
     """Truncating steps leave a trace of the mask in every sum, and the result holds few bits beside it. Results in e4m3
-    of sums in f32: only a mask larger than every result hides a unit."""
+    of sums in f32: only a mask larger than every result hides a unit. Sums in f16 below a result in bf16: no sum holds
+    the result's largest mask, and the answers under it fit no tree."""
     unit = UNITS[name]
     asked = parse_signature(unit.formats, unit.length)
 

@@ -34,7 +34,7 @@ from queries.building.stages import KINDS, Stage, Stages, every, nonzero, ordina
 from queries.building.validation import Validation
 from queries.building.weights import Weights
 from queries.order.probe import AskAll
-from queries.order.tree import Leaf, Node, leaves_of, nodes_of
+from queries.order.tree import Leaf, Node, leaves_of, nodes_of, one_after_another
 from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
@@ -173,8 +173,8 @@ class Builder:
         return True
 
     def _attempts(self) -> Iterator[Attempt]:
-        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ. Of several
-        orders those of one step come first."""
+        """Steps that look alike are taken to do the same; then, if there are few, any of them may differ; then steps
+        that seem to lose nothing may be chains. Of several orders those of one step come first."""
         if len(self.roots) > 1:
             at_once = [x for x in self.roots if isinstance(x, Node) and len(x.children) == len(leaves_of(x)) > 2]
             yield from (Attempt([self._uniform(root)], True, ORDERS) for root in at_once)
@@ -192,6 +192,7 @@ class Builder:
             yield Attempt(same, False, ORDERS)
         if differ:
             yield Attempt([each], False)
+        yield from (Attempt([alike(chain, self.weights)], True, ORDERS) for chain in one_after_another(root))
 
     def _sought(self, times: int) -> list[Candidate]:
         """The candidates that answer everything as the device does, found in at most `times` attempts."""

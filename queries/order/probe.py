@@ -142,7 +142,8 @@ class Probe:
         self._variant = VARIANTS[0]
         self._beside: Beside | None = None
         self.weights: Mapping[Leaf, Power] = {}  # of terms that a device does not add as they are
-        self._weighed = self._otherwise = self._within = False
+        self._weighed = self._otherwise = False
+        self._highest: int | None = None  # the largest exponent of a mask, where larger ones did not do
         self.tight = False  # the unit is the largest one that every step hides
         self.traced: set[Pair] = set()  # the masks that left a trace, beside which larger units were counted
         self._given: dict[tuple[Pair, Power, int, Leaf, int], Fraction | None] = {}
@@ -182,6 +183,9 @@ class Probe:
 
     def spans(self) -> Iterator[tuple[Span, bool]]:
         """Masks and units to try, the widest first, and whether they do without subnormals."""
+        return ((span, normal) for span, normal in self._spans() if self._highest is None or span.mask <= self._highest)
+
+    def _spans(self) -> Iterator[tuple[Span, bool]]:
         wanted = max(WIDEST, self.model.d.precision) + self.together.bit_length() + 4
         given = {normal: self._range(normal) for normal in (True, False)}
         for normal in (True, False) if given[True][1] - given[True][0] >= wanted else (False, True):
@@ -316,9 +320,16 @@ class Probe:
         """Whether masks are larger than any result."""
         return self.span.mask > self.model.d.emax
 
-    def stay_within(self) -> None:
-        """Forget what was counted under masks larger than any result, and try no more of them."""
-        self._within = True
+    def lower(self) -> bool:
+        """Forget what was counted, and take smaller masks from now on; whether there are any. A sum so far may hold
+        less than the result does."""
+        within = self.beyond
+        self._forget(self.model.d.emax if within else self.span.mask - 1)
+        return within or next(self.spans(), None) is not None
+
+    def _forget(self, highest: int) -> None:
+        """Forget what was counted, and take no mask larger than this from now on."""
+        self._highest = highest
         self.groups, self.tight, self._beside, self._variant = [self.leaves], False, None, VARIANTS[0]
         self.traced.clear()
         self._lost.clear()
@@ -326,7 +337,7 @@ class Probe:
 
     def _try_beyond(self) -> bool:
         """Try masks larger than any result, where those within its range would not hide a unit in sums of f32."""
-        if self._within:
+        if self._highest is not None:
             return False
         low, high = self._range(False, beyond=True)
         kept, many = SUMS.precision + 1, len(self.leaves).bit_length()
@@ -340,7 +351,7 @@ class Probe:
         self.tight = high - low < kept + size.bit_length() + RAISED
         if not self._flaw():
             return True
-        self.stay_within()
+        self._forget(self.model.d.emax)
         return False
 
     def _narrow(self) -> str:

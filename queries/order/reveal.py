@@ -303,16 +303,19 @@ def reveal(
 
 
 def _root(probe: Probe, thorough: bool) -> Node | Leaf:
-    """The tree; where masks larger than any result reveal none, with those that results hold."""
-    probe.calibrate()
-    try:
-        return Builder(probe, thorough).tree()
-    except UnrevealedError:
-        if not probe.beyond:
-            raise
-    probe.stay_within()
-    probe.calibrate()
-    return Builder(probe, thorough).tree()
+    """The tree; where large masks reveal none, with smaller ones."""
+    failed: UnrevealedError | None = None
+    while True:
+        try:
+            probe.calibrate()
+        except UnrevealedError as narrow:
+            raise probe.fail(failed.reason) if failed else narrow from None
+        try:
+            return Builder(probe, thorough).tree()
+        except UnrevealedError as error:
+            failed = error
+        if not probe.lower():
+            raise failed
 
 
 def _even_odd(products: Products) -> tuple[Products, ...]:

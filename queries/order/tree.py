@@ -116,6 +116,31 @@ def pruned(branch: Node | Leaf, kept: frozenset[Leaf]) -> Node | Leaf | None:
     return found[id(branch)]
 
 
+def one_after_another(root: Node | Leaf) -> list[Node | Leaf]:
+    """The tree with chains in place of its steps without loss, or of the last such step alone: the terms as they
+    stand, c before them or after. What each of them loses may lie below all that the formats show."""
+    steps = [node for node in nodes_of(root) if node.kind == "exact" and len(node.children) > 2]
+    found: dict[Node | Leaf, None] = {}
+    for chosen, late in itertools.product((steps[-1:], steps), (False, True)):
+        found[_chained(root, {id(node) for node in chosen}, late)] = None
+    return [tree for tree in found if tree != root]
+
+
+def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
+    found: dict[int, Node | Leaf] = {}
+    for node in nodes_of(root):
+        children = [found[id(child)] if isinstance(child, Node) else child for child in node.children]
+        if id(node) not in chosen:
+            found[id(node)] = Node(node.kind, tuple(children))
+            continue
+        children.sort(key=lambda child: (child == "c") == late)
+        total, *rest = children
+        for child in rest:
+            total = Node("binary", (total, child))
+        found[id(node)] = total
+    return found[id(root)] if isinstance(root, Node) else root
+
+
 def in_order(branch: Node | Leaf) -> Node | Leaf:
     """The same tree, the children of each step by their first leaves."""
     if not isinstance(branch, Node):
