@@ -99,6 +99,7 @@ example.
 - A change of a rule of rewriting is also tried on normal forms of random units (*forms*); *changed* are those that
   compute something else, *refused* again the trees.
 - A change to queries/plans is tried on random statements about two plans (benchmarks/plan_statements.py) as well.
+- Where *false* and *true* are empty, no statement meets the change, or none was asked and the tests alone were run.
 - *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then, or
   where no statement meets the change, as in the checker of certificates. Of the changes to the checker under which
   they pass, formats of sums (plans cannot chain others), runs that are multiples of both bodies' periods (no plan has
