@@ -222,6 +222,8 @@ def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.Mo
         ("z(exact(sum(mma, +0), c))", "r(exact(sum(mma, +0), c))", None),
         ("r(exact(sum(z(mma), +0), sum(mma, c)))", "r(exact(sum(h(mma), +0), sum(mma, c)))", None),
         ("sum(promote(6, mma, r), c)", "sum(promote(6, chain(mma, tail=fma), r), c)", None),
+        ("sum(split(2, z(mma), r), c)", "sum(split(2, h(mma), r), c)", None),
+        ("sum(promote(8, mma, r), c)", "sum(promote(8, mma, z), c)", None),
         ("sum(mma, c)", "r(exact(sum(mma, +0), c))", None),
         ("sum(mma, c)", "sum(promote(8, mma, r), c)", None),
         ("sum(mma, c)", "sum(split(2, mma, r), c)", None),
