@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise
 
 from queries.compare.steady import AGAIN_IN_DOUBT
-from queries.order.probe import RAISED, Probe, sorted_leaves
+from queries.order.probe import RAISED, NoTreeError, Probe, sorted_leaves
 from queries.order.tree import Leaf, Node, in_order, leaves_of, masked_leaves, nodes_of, order
 
 LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
@@ -49,7 +49,7 @@ class Builder:
         except MisfitError as error:
             self.probe.stand_by(AGAIN_IN_DOUBT)
             if self.thorough:
-                raise self.probe.fail(f"the answers fit no tree: {error}") from None
+                raise NoTreeError(f"the answers fit no tree: {error}", tuple(self.probe.questions)) from None
             self.thorough = True
             return self.tree()
         self._confirm_span(root)

@@ -69,6 +69,10 @@ class UnrevealedError(IncompleteError):
         super().__init__(f"the order of the sum cannot be revealed: {reason}")
 
 
+class NoTreeError(UnrevealedError):
+    """What the masks hid is what no tree has them hide."""
+
+
 @dataclass(frozen=True)
 class Span:
     """Exponents of the mask and of the unit."""

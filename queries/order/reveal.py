@@ -19,7 +19,7 @@ from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
 from queries.order.beside import Power
 from queries.order.ends import Ends, look
 from queries.order.levels import Builder, Inside
-from queries.order.probe import AskAll, AskOne, Probe, Question, Span, UnrevealedError
+from queries.order.probe import AskAll, AskOne, NoTreeError, Probe, Question, Span, UnrevealedError
 from queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
 from queries.order.text import Outline, Outliner
 from queries.order.tree import (
@@ -303,7 +303,8 @@ def reveal(
 
 
 def _root(probe: Probe, thorough: bool) -> Node | Leaf:
-    """The tree; where large masks reveal none, with smaller ones."""
+    """The tree; where the answers under large masks fit none, with smaller ones. Not where units are hidden in part:
+    the device keeps about as many places as there are then, and smaller masks show fewer."""
     failed: UnrevealedError | None = None
     while True:
         try:
@@ -314,7 +315,7 @@ def _root(probe: Probe, thorough: bool) -> Node | Leaf:
             return Builder(probe, thorough).tree()
         except UnrevealedError as error:
             failed = error
-        if not probe.lower():
+        if not (probe.beyond or isinstance(failed, NoTreeError)) or not probe.lower():
             raise failed
 
 
