@@ -24,7 +24,7 @@ class Needs:
     """The lemmas of a replacement (`choices`: one of these lists); whether the two also count alike in an alignment,
     and whether zeros have the same signs."""
 
-    choices: Sequence[Lemmas] = ((),)  # type: ignore[assignment]
+    choices: Sequence[Lemmas] = ([],)
     counting: bool = True
     signs: bool = True
 

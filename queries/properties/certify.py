@@ -80,9 +80,10 @@ def _one_form(
 ) -> dict[str, Any]:
     """Write the certificate that two models are one expression once they are rewritten; the theorems of what each is
     rewritten to are parts of it. Raises RuleError if the checker cannot compare them, and as `certify_proofs`."""
-    found = [plain(unit) for unit in units_of(problem, "one_form")]
+    units = units_of(problem, "one_form")
+    found = list(map(plain, units))
     parts: dict[str, tuple[Theorem, Unit]] = {}
-    for k, (name, unit) in enumerate(zip(FORMS, units_of(problem, "one_form"), strict=True)):
+    for k, (name, unit) in enumerate(zip(FORMS, units, strict=True)):
         for theorem in forms:
             if isinstance(theorem.goal, SameResults) and theorem.goal.unit == unit:
                 parts[name] = theorem, unit
