@@ -144,7 +144,7 @@ def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan
 
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> dict[str, Any] | None:
     """Say in which step of an element two plans first differ; the same as JSON values."""
-    from queries.plans.results import first_step
+    from queries.plans.first_step import first_step
 
     steps = first_step(*pair, matrices, element)
     if steps is None:

@@ -92,7 +92,7 @@ def plans_of_files(files: str, formats: str, save: Path | None, options: Options
     """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy, and end with the exit code. Raises
     MmaprobeError."""
     from cli.simulate import load_matrix, of_file
-    from queries.plans.results import plans_of_product
+    from queries.plans.fitting import plans_of_product
     from smtmodel.numbers import from_numbers
     from smtmodel.plans.plantext import plan_text
     from smtmodel.signature import parse_signature

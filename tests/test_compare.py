@@ -21,7 +21,7 @@ from queries.compare.gemm import Matrices, differing_elements, traced
 from queries.compare.rows import all_rows, row_of
 from queries.plans import results as plan_results
 from queries.plans.candidates import Candidates, Sample
-from queries.plans.results import scalars_of
+from queries.plans.scalars import scalars_of
 from queries.search.problem import Problem
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import IncompleteError

@@ -17,8 +17,8 @@ from queries.compare.gemm import Element, Matrices
 from queries.order.tree import Leaf, Node
 from queries.plans import library as gemm_plans
 from queries.plans.candidates import Candidates
+from queries.plans.first_step import first_step
 from queries.plans.lane_stages import blocks_of, lanes_of
-from queries.plans.results import first_step
 from queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
 from queries.plans.rules import blocks_of as blocks_of_side
 from queries.plans.tree_stages import stages_of

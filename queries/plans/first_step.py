@@ -1,0 +1,44 @@
+"""The first step in which two plans of one matrix product differ."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from queries.compare.gemm import Element, Matrices
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.losses import Loss, losses
+from smtmodel.operands import Operands
+from smtmodel.plans import Plan
+from smtmodel.plans.lowering import unit_of_plan
+
+
+def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> tuple[Loss | None, Loss | None] | None:
+    """The first steps of an element at which two plans differ, in the products that they add or in their results (None:
+    a plan has no more steps); None if all steps are the same, or the product is too long to be traced. Steps that add
+    the same products with the same result are no difference, also where others come between them."""
+    row, column = element.row, element.column
+    a, b = (tuple(map(int, side)) for side in (matrices.a[row], matrices.b[:, column]))
+    operands = Operands(a, b, 0 if matrices.c is None else int(matrices.c[row, column]))
+    try:
+        steps = [losses(Model(plan.reference, unit_of_plan(plan, len(a))), operands)[0] for plan in (one, other)]
+    except ParameterError:
+        return None
+    both = Counter(map(_what, steps[0])) & Counter(map(_what, steps[1]))
+    pairs = zip_longest(*(_left(side, both.copy()) for side in steps))
+    return next(((left, right) for left, right in pairs if _what(left) != _what(right)), None)
+
+
+def _left(steps: Sequence[Loss], both: Counter[object]) -> Iterator[Loss]:
+    """Steps without sums to which +0 is added, and without those that add products and are counted in `both`."""
+    for before, step in zip((None, *steps), steps, strict=False):
+        if step.products is not None and both[_what(step)]:
+            both[_what(step)] -= 1
+        elif before is None or step.products is not None or step.value != before.value:
+            yield step
+
+
+def _what(step: Loss | None) -> object:
+    return None if step is None else (step.products, step.value)
