@@ -16,15 +16,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from benchmarks.blind.sixth import SIXTH
+from benchmarks.built import answers
 from cli.main import main
 from queries.building.answers import Answered
 from queries.building.axes import needless, product_tiers, step_tiers
 from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
 from queries.building.clock import OutOfTimeError
-from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Reading, Start, Step, Store
+from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step, Store
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
+from queries.building.outcome import text_of
+from queries.building.parts import PASSES, Parts, Reading, read_once
 from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.building.stages import KINDS, ordinary
@@ -434,6 +438,7 @@ def test_leaves_that_show_a_step_meet_in_none_below() -> None:
 
 
 STEPS = Step(How("up")), Step(How("down", "f64")), Step(How("to_odd"))
+PARTS = Parts((Reading(5, "nearest_even"), None), (Reading(4, "toward_zero"), None), ((0, 1), (1, 0), (0, 0)))
 STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("toward_zero", "bf16")))
 
 
@@ -442,7 +447,9 @@ STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("towar
     [
         *((LANES, Choices(steps=STEPS, start=start)) for start in STARTS),
         (LANES, Choices(steps=(*STEPS[:2], Step(How("to_odd"), leaves=How("down", "bf16"))))),
-        (LANES, Choices(steps=STEPS, read_a=Reading(5, "toward_zero"), read_b=Reading(7, "nearest_even"))),
+        (LANES, Choices(steps=STEPS, parts=read_once(Reading(5, "toward_zero"), Reading(7, "nearest_even")))),
+        *((LANES, Choices(steps=STEPS, start="zero", parts=replace(PARTS, passes=passes))) for passes in PASSES),
+        (chain(["c", *range(8)]), Choices(parts=replace(PARTS, passes="whole"))),
         (chain(["c", *range(8)]), STORED),
         (chain(["c", *(k ^ 1 for k in range(8))]), STORED),
     ],
@@ -495,10 +502,39 @@ def test_inputs_are_read_with_fewer_bits() -> None:
     asked = parse_signature("f32,f32,f32,f32", 1)
     tiers = product_tiers(["binary"], asked, [0])
     wanted = Reading(11, "toward_zero")
-    assert any(found.read_a == found.read_b == wanted for tier in tiers for found in tier(Choices()))
-    unit = Sketch([alike(joined("binary", ["c", 0]))], asked).unit(Choices(read_a=wanted, read_b=wanted), None)
+    assert any(found.parts == read_once(wanted, wanted) for tier in tiers for found in tier(Choices()))
+    unit = Sketch([alike(joined("binary", ["c", 0]))], asked).unit(Choices(parts=read_once(wanted, wanted)), None)
     rows = np.array([[0x3F801FFF, 0x40001FFF, 0], [0x3F803FFF, 0xC0000FFF, 0]], dtype=np.uint64)
     assert evaluate_models([Model("x", unit)], rows)[0].tolist() == [0x40000000, 0xC0002000]
+
+
+THREE_OF_FOUR = ((0, 1), (1, 0), (0, 0))
+IN_BF16 = (Reading(8, "nearest_even"), Reading(8, "nearest_even"))
+
+
+@pytest.mark.parametrize(
+    ("parts", "agrees"),
+    [
+        (Parts(IN_BF16, IN_BF16, THREE_OF_FOUR), True),
+        (Parts(IN_BF16, IN_BF16, THREE_OF_FOUR[::-1]), False),
+        (Parts(IN_BF16, IN_BF16, (*THREE_OF_FOUR, (1, 1))), False),
+        (Parts(IN_BF16, IN_BF16, THREE_OF_FOUR, "terms"), False),
+        (Parts((Reading(9, "nearest_even"), Reading(8, "nearest_even")), IN_BF16, THREE_OF_FOUR), False),
+    ],
+)
+def test_products_in_parts(parts: Parts, agrees: bool) -> None:
+    """Two parts of each input, and three of the four products: as a program in exact numbers computes it."""
+    truth = SIXTH.units["bf16-3pass-4"]
+    asked = parse_signature(truth.formats, truth.length)
+    tree, choices = Node("binary", (joined("exact", [*range(4)]), "c")), Choices(steps=(Step(), Step()), parts=parts)
+    model = Model("x", Sketch([alike(tree)], asked).unit(choices, None))
+    rows = np.concatenate([Shapes(asked, 3).rows(kind, 40) for kind in KINDS])
+    found, wanted = evaluate_models([model], rows)[0], answers(truth, rows)
+    assert (((found == wanted) | nans(found, asked.d) & nans(wanted, asked.d)).all()) == agrees
+    if agrees:
+        tiers = product_tiers(["exact", "binary"], asked, [1])
+        assert any(replace(choices, parts=parts) in tier(Choices(steps=choices.steps)) for tier in tiers)
+        assert parse_unit(text_of(replace(model.unit, reference="x")), "x.yaml")
 
 
 def test_likely_orders_have_every_leaf_once() -> None:

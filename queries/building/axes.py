@@ -14,13 +14,15 @@ from queries.building.draft import (
     How,
     Late,
     Normalised,
-    Reading,
     Scaled,
     Start,
     Step,
     Store,
     Zeros,
 )
+from queries.building.parts import RESTS, Reading, read_once
+from queries.building.parts import beside as other_parts
+from queries.building.parts import drafts as drafts_of_parts
 from queries.building.weights import ADDED, Weights
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
@@ -320,17 +322,25 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
     def read(choices: Choices) -> Iterator[Choices]:
         """Both inputs with fewer bits than they have."""
         for bits, mode, tried in product(range(2, asked.a.precision), MODES, list(known(choices))):
-            yield replace(tried, read_a=Reading(bits, mode), read_b=Reading(bits, mode))
+            yield replace(tried, parts=read_once(Reading(bits, mode), Reading(bits, mode)))
 
     def read_apart(choices: Choices) -> Iterator[Choices]:
         modes: tuple[Mode, ...] = ("nearest_even", "toward_zero")
         for mode, start in product(modes, starts):
             for one, other in product(_readings(asked.a, mode), _readings(asked.b, mode)):
-                yield replace(choices, start=start, read_a=one, read_b=other)
+                yield replace(choices, start=start, parts=read_once(one, other))
+
+    def in_parts(choices: Choices, several: bool = False) -> Iterator[Choices]:
+        for start, parts in product(dict.fromkeys((starts[0], starts[-1])), drafts_of_parts(asked, several)):
+            yield replace(choices, start=start, parts=parts)
+
+    def in_several(choices: Choices) -> Iterator[Choices]:
+        yield from in_parts(choices, True)
 
     narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
     first = [known, *([swapped] if "binary" in kinds else [])]
-    return [*first, *([in_some] if len(adding) > 1 else []), normalised, other, shortened, *narrow, read_apart]
+    first += [in_some] if len(adding) > 1 else []
+    return [*first, normalised, other, shortened, *narrow, read_apart, in_parts, in_several]
 
 
 def of_products(choices: Choices) -> list[How | None]:
@@ -519,7 +529,13 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
         for tried, zeros in product(list(last(choices)), GATED):
             yield replace(tried, zeros=zeros)
 
-    return [alike, last, limited, gated]
+    def rests(choices: Choices) -> Iterator[Choices]:
+        """What a part leaves of infinities and NaNs."""
+        if len(choices.parts.pairs) > 1:
+            for tried, rest in product(list(last(choices)), RESTS):
+                yield replace(tried, parts=replace(tried.parts, rest=rest))
+
+    return [alike, last, limited, gated, rests]
 
 
 # -- what lies beside
@@ -537,6 +553,8 @@ def neighbours(choices: Choices, asked: Signature, weights: Weights) -> Iterator
     yield replace(choices, positive_zeros=not choices.positive_zeros)
     for given in ZEROS:
         yield replace(choices, zeros=given)
+    for rest in RESTS if len(choices.parts.pairs) > 1 else ():
+        yield replace(choices, parts=replace(choices.parts, rest=rest))
     yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
     for reads in READS:
         yield read_as(choices, reads)
@@ -558,10 +576,8 @@ def ordinary_neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]
         yield replace(choices, products=how)
     for role in range(len(choices.steps)) if choices.products is not None else ():
         yield replace(choices, unrounded=choices.unrounded ^ {role})
-    for read in _other_readings(choices.read_a):
-        yield replace(choices, read_a=read)
-    for read in _other_readings(choices.read_b):
-        yield replace(choices, read_b=read)
+    for parts in other_parts(choices.parts):
+        yield replace(choices, parts=parts)
     for name in INNER:
         if choices.convert is None and FORMATS[name] != asked.d:
             steps = tuple(replace(step, how=replace(step.how, format=name)) for step in choices.steps)
@@ -569,12 +585,6 @@ def ordinary_neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]
     if choices.convert is not None:
         once = replace(choices.steps[0], how=replace(choices.steps[0].how, format=""))
         yield replace(with_step(choices, 0, once), convert=None)
-
-
-def _other_readings(reading: Reading | None) -> Iterator[Reading]:
-    if reading is not None:
-        yield from (replace(reading, mode=mode) for mode in MODES)
-        yield from (replace(reading, bits=bits) for bits in (reading.bits - 1, reading.bits + 1) if bits > 1)
 
 
 def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:

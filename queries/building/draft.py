@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Literal
 
+from queries.building.parts import UNSPLIT, Pair, Parts, part_of
 from queries.building.roles import Part, adders_of
 from queries.building.weights import ADDED, opposite, power_of_two, shift_of, shifted
 from queries.order.beside import Power
@@ -121,14 +122,6 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """An input is rounded to `bits` significant bits, in `mode`, before it is multiplied."""
-
-    bits: int
-    mode: Mode
-
-
-@dataclass(frozen=True)
 class Choices:
     """Everything that a unit needs beside its summation tree. `tree`: the index of the tree, where several are
     possible. `steps`: by role.
@@ -141,7 +134,7 @@ class Choices:
     format is larger, or a product's is not its factors'. `zeros`: of a product with a zero factor, whatever the other
     one is ("": as IEEE 754 has it; "-0" in a sum is as if it were left out). `limit`: a product of magnitude 2^limit or
     more is infinite. `convert`: a further rounding of the last step's result, to the format of d. `a`, `c`: how
-    subnormals of a and b, and of c, are read. `read_a`, `read_b`: None: all bits are read. `scaled`: what a device
+    subnormals of a and b, and of c, are read. `parts`: which bits of a and b are multiplied. `scaled`: what a device
     multiplies by a power of two: terms before they are added, or the largest sums of which all terms count with one.
     `addend`: how c is rounded after it is multiplied by one (None: it is exact).
     """
@@ -159,8 +152,7 @@ class Choices:
     c: Subnormals = "keep"
     positive_zeros: bool = False
     store: Store | None = None
-    read_a: Reading | None = None
-    read_b: Reading | None = None
+    parts: Parts = UNSPLIT
     scaled: Scaled = "terms"
     addend: How | None = None
 
@@ -211,17 +203,23 @@ class Drafter:
 
     def unit(self, choices: Choices) -> Unit:
         """The unit of some choices. Raises ParameterError where they exclude each other, and TooDeepError."""
-        asked, draft = self.asked, _Draft(self, choices)
-        found = draft.value(self.root, (), 1, 0)
-        if isinstance(self.root, Sum) and draft.multiplies(self.root):
-            found = draft.multiplied(found, self.root)
-        if choices.convert is not None:
-            found = draft.made(found, choices.convert)
-        elif not isinstance(found, (Round, Repeat)):
-            found = draft.made(found, choices.steps[0].how)
+        asked, parts, found = self.asked, choices.parts, None
+        if parts.passes == "whole" and not (isinstance(self.root, Sum) and "c" in leaves_of(self.root)):
+            raise ParameterError("passes", "there is no c for the result of another one")
+        for pairs in [(pair,) for pair in parts.pairs] if parts.passes == "whole" else [parts.pairs]:
+            found = self._result(_Draft(self, choices, pairs, found))
+        assert found is not None
         return Unit(
             asked.a, asked.b, asked.c, asked.length, found, asked.scale, asked.scale_block if asked.scale else 0
         )
+
+    def _result(self, draft: _Draft) -> Node:
+        found, convert = draft.value(self.root, (), 1, 0), draft.choices.convert
+        if isinstance(self.root, Sum) and draft.multiplies(self.root):
+            found = draft.multiplied(found, self.root)
+        if convert is not None:
+            return draft.made(found, convert)
+        return found if isinstance(found, (Round, Repeat)) else draft.made(found, draft.choices.steps[0].how)
 
     def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
         """The start of a chain, and its steps in stretches, each with the period of its repetition."""
@@ -261,8 +259,15 @@ class Drafter:
 
 
 class _Draft:
-    def __init__(self, drafter: Drafter, choices: Choices) -> None:
-        self.drafter, self.choices = drafter, choices
+    """`pairs`: the parts of a and b that are multiplied. `before`: what stands in place of c (None: c itself)."""
+
+    def __init__(self, drafter: Drafter, choices: Choices, pairs: Sequence[Pair], before: Node | None) -> None:
+        self.drafter, self.choices, self.pairs, self.before = drafter, choices, pairs, before
+
+    @property
+    def passes(self) -> Sequence[Sequence[Pair]]:
+        """The parts that are multiplied, apart for each time that a step is made."""
+        return [(pair,) for pair in self.pairs] if self.choices.parts.passes == "steps" else [self.pairs]
 
     def does(self, node: Sum) -> Step:
         """The arithmetic of a step of the tree."""
@@ -357,12 +362,16 @@ class _Draft:
             start, steps = other, [(node, (start,)), *steps[1:]]
         if self.choices.start == "zero" and self._goes_on(start, steps):
             return Constant(), [(node, (start,)), *steps]
-        first: Node = self.term(start, loop)
-        if self.choices.start in ("zero", "zero_second"):
-            first = self.total(node, (Constant(), first))
-        elif self.choices.start != "pair":
-            first = self.total(node, (first,))
-        return first, steps
+        zero = [Constant()] if self.choices.start in ("zero", "zero_second") else []
+        if self.choices.start == "pair":
+            return self.term(start, loop), steps
+        return self.in_passes(node, [start], zero, loop, level), steps
+
+    def in_passes(self, node: Sum, leaves: Sequence[int], others: Sequence[Node], loop: Loop, level: int) -> Node:
+        """The products of a step and its other operands, added at once; or once for every pair of parts."""
+        for pairs in self.passes if leaves else [self.pairs]:
+            others = [self.total(node, (*self.products(leaves, loop, level, pairs), *others))]
+        return others[0]
 
     def _goes_on(self, start: Leaf, steps: Sequence[Added]) -> bool:
         """Whether the first product continues the stride of the products in the next REPEATED steps, so that one loop
@@ -406,15 +415,18 @@ class _Draft:
                 node, [*ends, *(self.joined(self.term(leaf, loop), leaf, node, added) for leaf in leaves)]
             )
         if running is None and node.kind == "binary" and len(leaves) == 2:
-            begun, rest = self.begun(leaves[0], [(node, (leaves[1],))], loop, level, depth)
-            return self.total(node, (begun, self.value(rest[0][1][0], loop, level, depth)))
+            if self.choices.start == "pair":
+                return self.in_passes(node, leaves, [], loop, level)
+            begun, [(_, [other])] = self.begun(leaves[0], [(node, (leaves[1],))], loop, level, depth)
+            assert isinstance(other, int)
+            return self.in_passes(node, [other], [begun], loop, level)
         if running is not None:
             ends = [running, *ends]
         elif node.kind == "fused" and self.choices.start == "zero" and not ends:
             ends = [Constant()]
         does = self.does(node)
         if does.fraction_bits is None or not leaves or (does.late is None and not does.groups):
-            return self.total(node, (*self.products(leaves, loop, level), *sums, *ends))
+            return self.in_passes(node, leaves, [*sums, *ends], loop, level)
         return self.made(self.late(does, leaves, [*sums, *ends], loop, level), does.how)
 
     def late(self, does: Step, leaves: Sequence[int], others: Sequence[Node], loop: Loop, level: int) -> Node:
@@ -424,7 +436,7 @@ class _Draft:
         assert bits is not None
         group = GROUPED[does.groups]
         parts = [list(part) for _, part in groupby(sorted(leaves, key=group), key=group)]
-        totals = [self.fused(does, tuple(self.products(part, loop, level))) for part in parts]
+        totals = [self.fused(does, tuple(self.products(part, loop, level, self.pairs))) for part in parts]
         joining = does.align if late is None else late.align
         if late is None:
             return FusedSum((*totals, *self.counted(others, does)), bits, joining, does.sticky, None, does.zeros)
@@ -436,48 +448,50 @@ class _Draft:
         found: Node = FusedSum((total, *self.counted(others, does)), keeps, late.align, zeros=does.zeros, reach=reach)
         return found if late.cut is None else Cut(found, late.cut, late.align, self._format(does.how).emin)
 
-    def products(self, leaves: Sequence[int], loop: Loop, level: int) -> list[Node]:
-        """Products as terms of a sum: one range (Each) if there are three or more, evenly spaced, without scale
-        factors."""
+    def products(self, leaves: Sequence[int], loop: Loop, level: int, pairs: Sequence[Pair]) -> list[Node]:
+        """Products of some parts as terms of a sum: one range (Each) if there are three or more, evenly spaced, without
+        scale factors."""
         steps = {later - earlier for earlier, later in pairwise(leaves)}
         weighs = len(set(self.drafter.weighs(leaves)))
         if len(leaves) < 3 or len(steps) > 1 or weighs > 1 or self.drafter.asked.scale is not None:
-            return [self.term(leaf, loop) for leaf in leaves]
-        inner = self.term(leaves[0], (*loop, (level, steps.pop())))
-        return [Each(level, range(len(leaves)), inner)]
+            return [self.product(leaf, loop, pair) for pair in pairs for leaf in leaves]
+        places = *loop, (level, steps.pop())
+        return [Each(level, range(len(leaves)), self.product(leaves[0], places, pair)) for pair in pairs]
 
     def term(self, leaf: Leaf, loop: Loop) -> Node:
         choices = self.choices
+        if leaf != "c":
+            terms = [self.product(leaf, loop, pair) for pair in self.pairs]
+            return terms[0] if len(terms) == 1 else ExactSum(tuple(terms))
+        if self.before is not None:
+            return self.before
+        addend: Node = Element("c", None, choices.c, choices.positive_zeros)
         turns = self.drafter.weights.get(leaf, ADDED)[0] < 0
-        if leaf == "c":
-            addend: Node = Element("c", None, choices.c, choices.positive_zeros)
-            addend = self.weighed(opposite(addend, self.drafter.asked.c) if turns else addend, leaf)
-            return addend if choices.addend is None else self.made(addend, choices.addend)
-        index, own = Index(self.place(leaf), loop), self.drafter.asked.a
+        addend = self.weighed(opposite(addend, self.drafter.asked.c) if turns else addend, leaf)
+        return addend if choices.addend is None else self.made(addend, choices.addend)
+
+    def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
+        """The product of two parts."""
+        choices, parts, asked = self.choices, self.choices.parts, self.drafter.asked
+        index, turns = Index(self.place(leaf), loop), self.drafter.weights.get(leaf, ADDED)[0] < 0
         a: Node = Element("a", index, choices.a, choices.positive_zeros)
-        left = self.read(opposite(a, own) if turns else a, choices.read_a, own)
         b = Element("b", index, choices.a, choices.positive_zeros)
-        right = self.read(b, choices.read_b, self.drafter.asked.b)
+        left = part_of(opposite(a, asked.a) if turns else a, parts.a, pair[0], parts, asked.a)
+        right = part_of(b, parts.b, pair[1], parts, asked.b)
         product: Node = Product(left, right, bool(choices.normalised), choices.limit)
         if choices.zeros:
             product = Gate(product, choices.zeros == "-0")
         product = self.weighed(product, leaf)
         if choices.products is not None and self.drafter.adder.get(leaf) not in choices.unrounded:
             product = self.made(product, choices.products)
-        if self.drafter.asked.scale is None:
+        if asked.scale is None:
             return product
-        block = Index(leaf // self.drafter.asked.scale_block)
+        block = Index(leaf // asked.scale_block)
         return Scale(product, Element("scale_a", block), Element("scale_b", block))
 
     def place(self, leaf: int) -> int:
         """The index of a product, without the offsets that loops add."""
         return leaf
-
-    def read(self, number: Node, reading: Reading | None, fmt: Format) -> Node:
-        """An input of a format rounded to the significant bits that are read of it."""
-        if reading is None:
-            return number
-        return Round(Cut(number, reading.bits, reading.mode, fmt.emin), Rounding(fmt, reading.mode))
 
     # -- sums
 
@@ -560,7 +574,7 @@ class _Shifted(_Draft):
     base: int
 
     def __init__(self, draft: _Draft, base: int) -> None:
-        super().__init__(draft.drafter, draft.choices)
+        super().__init__(draft.drafter, draft.choices, draft.pairs, draft.before)
         self.base = base + (draft.base if isinstance(draft, _Shifted) else 0)
 
     def place(self, leaf: int) -> int:

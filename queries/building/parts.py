@@ -1,0 +1,176 @@
+"""Inputs that are multiplied in parts: the first bits of a significand, those of what is left, and so on; and which
+products of parts are added, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
+
+from queries.building.weights import opposite
+from smtmodel.formats import Format
+from smtmodel.nodes import Cut, ExactSum, Node, Round
+from smtmodel.nodes.round import Rounding
+from smtmodel.rounding import Mode
+from smtmodel.signature import Signature
+
+Passes = Literal["steps", "whole", "terms"]
+Rest = Literal["+0", "ieee"]
+RESTS: tuple[Rest, ...] = ("+0", "ieee")
+PASSES: tuple[Passes, ...] = ("steps", "whole", "terms")
+SHORT = 11  # bits of a format up to which every width of a part is tried
+WIDTHS = (8, 11, 12, 16, 24, 26, 27)  # of parts of longer ones
+READ_MODES: tuple[Mode, ...] = ("toward_zero", "nearest_even")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """An input is rounded to `bits` significant bits, in `mode`, before it is multiplied."""
+
+    bits: int
+    mode: Mode
+
+
+Pair = tuple[int, int]
+Split = tuple[Reading | None, ...]  # of an input: how each part reads what those before it left; None: all of it
+WHOLE: Split = (None,)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Products of parts. `a`, `b`: how the inputs are split. `pairs`: the parts that are multiplied, in the order in
+    which these products are added. `passes`: "steps": each step is made once for every pair, and adds what it had
+    before; "whole": the whole unit is, with its result before in place of c; "terms": all are terms of one sum. `rest`:
+    what is left of an infinity, a NaN, or a number whose first part is infinite: +0, or as IEEE 754 subtracts."""
+
+    a: Split = WHOLE
+    b: Split = WHOLE
+    pairs: tuple[Pair, ...] = ((0, 0),)
+    passes: Passes = "steps"
+    rest: Rest = "+0"
+
+    def __post_init__(self) -> None:
+        assert self.pairs
+        assert all(i < len(self.a) and j < len(self.b) for i, j in self.pairs)
+
+
+UNSPLIT = Parts()
+
+
+def read_once(a: Reading | None, b: Reading | None) -> Parts:
+    """Inputs of which one part alone is read."""
+    return Parts((a,), (b,))
+
+
+def read(number: Node, reading: Reading | None, fmt: Format) -> Node:
+    """An input of a format rounded to the significant bits that are read of it."""
+    if reading is None:
+        return number
+    return Round(Cut(number, reading.bits, reading.mode, fmt.emin), Rounding(fmt, reading.mode))
+
+
+def part_of(number: Node, split: Split, at: int, parts: Parts, fmt: Format) -> Node:
+    """One part of an input of a format."""
+    for reading in split[:at]:
+        high = read(number, reading, fmt)
+        number = _rest(number, high, fmt, parts, reading is not None and reading.mode != "toward_zero")
+    return read(number, split[at], fmt)
+
+
+def _rest(number: Node, high: Node, fmt: Format, parts: Parts, overflows: bool) -> Node:
+    """What a part leaves of a number, which is always a number of the format. `overflows`: the part may be infinite
+    where the number is not."""
+    minus = opposite(high, fmt)
+    if parts.rest == "ieee":
+        return Round(ExactSum((number, minus)), Rounding(fmt))
+    if overflows:  # a NaN where the part is infinite, else the number
+        number = Round(ExactSum((Round(ExactSum((number, minus)), Rounding(fmt)), high)), Rounding(fmt))
+    return Round(ExactSum((number, minus)), Rounding(fmt, nan=0))
+
+
+# -- what is tried
+
+
+def splits(asked: Signature) -> Iterator[tuple[Split, Split]]:
+    """Both inputs in parts of the same widths, or one of them."""
+    for mode in READ_MODES:
+        left, right = (list(_splits(fmt, mode)) for fmt in (asked.a, asked.b))
+        yield from ((one, other) for one, other in product(left, right) if one == other)
+        yield from ((one, WHOLE) for one in left)
+        yield from ((WHOLE, other) for other in right)
+
+
+def _splits(fmt: Format, mode: Mode) -> Iterator[Split]:
+    short = fmt.precision <= SHORT
+    for bits in range(2, fmt.precision) if short else WIDTHS:
+        if bits >= fmt.precision:
+            continue
+        reading = Reading(bits, mode)
+        yield reading, None
+        if 2 * bits < fmt.precision:
+            yield reading, reading
+            yield reading, reading, None
+
+
+def orders(a: Split, b: Split) -> Iterable[tuple[Pair, ...]]:
+    """Which parts are multiplied, in which order: all, or those that are not small, the small ones first or last."""
+    every = list(product(range(len(a)), range(len(b))))
+    large = [pair for pair in every if sum(pair) < max(len(a), len(b))]
+    found: dict[tuple[Pair, ...], None] = {}
+    for some in (large, every):
+        for order in (
+            sorted(some, key=lambda pair: (-sum(pair), pair)),
+            sorted(some, key=lambda pair: (-sum(pair), pair[::-1])),
+            sorted(some, key=lambda pair: (sum(pair), pair)),
+            sorted(some, key=lambda pair: (sum(pair), pair[::-1])),
+            some,
+            some[::-1],
+            sorted(some, key=lambda pair: pair[::-1]),
+            sorted(some, key=lambda pair: pair[::-1])[::-1],
+        ):
+            found[tuple(order)] = None
+    return found
+
+
+def drafts(asked: Signature, several: bool) -> Iterator[Parts]:
+    """Products of parts that are tried, of two parts or, with `several`, of three."""
+    for a, b in splits(asked):
+        if (max(len(a), len(b)) > 2) == several:
+            sets: dict[frozenset[Pair], None] = {}
+            for pairs in orders(a, b):
+                yield Parts(a, b, pairs, "steps")
+                yield Parts(a, b, pairs, "whole")
+                if frozenset(pairs) not in sets:
+                    yield Parts(a, b, pairs, "terms")
+                sets[frozenset(pairs)] = None
+
+
+def beside(parts: Parts) -> Iterator[Parts]:
+    """Those that differ in one width, mode, product, or in the order of two of them."""
+    for number, pair in enumerate(parts.pairs[1:]):
+        first = parts.pairs[:number]
+        yield replace(parts, pairs=(*first, pair, parts.pairs[number], *parts.pairs[number + 2 :]))
+    for pair in product(range(len(parts.a)), range(len(parts.b))):
+        rest = tuple(other for other in parts.pairs if other != pair)
+        if rest:
+            yield replace(parts, pairs=rest if len(rest) < len(parts.pairs) else (pair, *rest))
+    for passes in PASSES if len(parts.pairs) > 1 else ():
+        yield replace(parts, passes=passes)
+    for a in _other_splits(parts.a):
+        yield replace(parts, a=a)
+    for b in _other_splits(parts.b):
+        yield replace(parts, b=b)
+
+
+def _other_splits(split: Split) -> Iterator[Split]:
+    for at, reading in enumerate(split):
+        for other in _other_readings(reading):
+            yield (*split[:at], other, *split[at + 1 :])
+
+
+def _other_readings(reading: Reading | None) -> Sequence[Reading]:
+    if reading is None:
+        return ()
+    found = [replace(reading, mode=mode) for mode in READ_MODES]
+    return [*found, *(replace(reading, bits=bits) for bits in (reading.bits - 1, reading.bits + 1) if bits > 1)]
