@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -25,6 +23,7 @@ from cli.options import (
     show_zeros,
     solver_options,
 )
+from cli.show import merged
 from hypotheses.properties import STATEMENTS, Property
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
@@ -123,10 +122,11 @@ def prove(
     document["statement"] = STATEMENTS[wanted]
     document["holds"] = {"equal": True, "different": False, "unknown": None}[document["verdict"]]
     document["zeros_only"] = list(problems[0].zeros) if problems else []
+    say(_headline(document))
     show_zeros(problems[0].zeros if problems else {})
     if problems and wanted == "equal" and problems[0].left.length != problems[0].right.length:
         say(f"  about {counted(problems[0].length, 'product')}; those beyond, of the longer model, are of +0")
-    _show(document, explain)
+    _show_details(document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and document["verdict"] == "equal":
         from queries.properties.certify import certify_proofs
@@ -159,12 +159,30 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
     return [Problem(parsed[0], parsed[1], inputs, compare or "bits")]
 
 
-def _show(document: dict[str, Any], explain: bool) -> None:
-    wanted, verdict, seconds = document["property"], document["verdict"], document["seconds"]
+def _headline(document: dict[str, Any]) -> str:
+    """The verdict, with what it rests on: the first line of the output."""
+    wanted, verdict, seconds, proofs = (document[key] for key in ("property", "verdict", "seconds", "proofs"))
     stated = wanted if wanted == "equal" else f"{wanted} ({document['statement']})"
-    proofs = document["proofs"]
     lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
     count = counted(len(lemmas), "lemma")
+    whys = [proof["why"] for proof in proofs if proof.get("why")]
+    by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
+    if verdict == "equal" and len(whys) == len(proofs) > 0:
+        rests = f", with {count} by {', '.join(document['engines'])}; confirmed by {by}" if lemmas else ""
+        return f"{wanted}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}"
+    if verdict == "equal":
+        engines = ", ".join(document["engines"]) or "construction alone"
+        return f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}"
+    if verdict == "different":
+        return f"{stated}: no; both results below were evaluated again, with NumPy"
+    tried = merged(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
+    stopped = "interrupted" if document["interrupted"] else "unknown"
+    return f"{stated}: {stopped} after {seconds:.1f} s, {count} proved; tried {tried}"
+
+
+def _show_details(document: dict[str, Any], explain: bool) -> None:
+    proofs = document["proofs"]
+    lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
     for lemma in lemmas if explain or document["interrupted"] else ():
         second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
         using = f", using {lemma['using']}" if lemma["using"] else ""
@@ -172,26 +190,6 @@ def _show(document: dict[str, Any], explain: bool) -> None:
     for proof in proofs:
         if proof["vector"]:
             show_witness(proof)
-    whys = [proof["why"] for proof in proofs if proof.get("why")]
-    by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
-    if verdict == "equal" and len(whys) == len(proofs) > 0:
-        rests = f", with {count} by {', '.join(document['engines'])}; confirmed by {by}" if lemmas else ""
-        say(f"{wanted}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}")
-    elif verdict == "equal":
-        engines = ", ".join(document["engines"]) or "construction alone"
-        say(f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}")
-    elif verdict == "different":
-        say(f"{stated}: no; both results above were evaluated again, with NumPy")
-    else:
-        tried = _tried(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
-        stopped = "interrupted" if document["interrupted"] else "unknown"
-        say(f"{stated}: {stopped} after {seconds:.1f} s, {count} proved; tried {tried}")
-
-
-def _tried(answers: Iterable[str]) -> str:
-    """The inconclusive answers; those of one solver with one reason are merged."""
-    counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
-    return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
 
 
 def _unconfirmed(lemmas: list[dict[str, Any]]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.certificates import attach, check_attached
 from cli.options import print_json, say
+from cli.show import merged
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
@@ -79,20 +80,20 @@ def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> d
 def _show(document: dict[str, Any], proof: PlanProof) -> None:
     length, multiples, seconds = document["length"], document["multiples"], document["seconds"]
     if proof.verdict == "equal":
-        for line in document["rules"]:
-            say(f"  {line}")
         what = f"for K = {length}" if length else f"for every K that is a multiple of {multiples}"
         engines = ", ".join(document["engines"])
         by = ", ".join(document["confirmed_by"]) or "no other engine"
         how = f"by {engines}; confirmed by {by}" if engines else "by rewriting alone"
         say(f"equal {what}: proved in {seconds:.1f} s, {how}")
+        for line in document["rules"]:
+            say(f"  {line}")
     elif proof.verdict == "different":
-        _show_witness(proof)
         assert proof.problem is not None
         count = counted(proof.problem.left.length, "product")
-        say(f"equal: no; the vector above, of {count}, was replayed on both plans")
+        say(f"equal: no; the vector below, of {count}, was replayed on both plans")
+        _show_witness(proof)
     else:
-        tried = "; ".join(document["unanswered"]) or "nothing, in so short a time"
+        tried = merged(document["unanswered"]) or "nothing, in so short a time"
         stopped = "interrupted" if proof.interrupted else "unknown"
         say(f"equal: {stopped} after {seconds:.1f} s; tried: {tried}")
 

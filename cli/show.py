@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from cli.options import say
@@ -82,6 +85,12 @@ def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
         name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  " + value_text(pattern, fmt)
         for name, pattern, fmt in found
     }
+
+
+def merged(answers: Iterable[str]) -> str:
+    """Inconclusive answers of solvers; those of one solver with one reason are merged."""
+    counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
+    return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
 
 
 def result_text(d: int, fmt: Format) -> str:

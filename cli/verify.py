@@ -102,7 +102,8 @@ def _code(document: dict[str, Any]) -> int:
 
 
 def _show(document: dict[str, Any], zeros: dict[str, str]) -> None:
-    say(f"{document['id']}: {document['about']}")
+    say(f"{document['id']}: {document['verdict']}")
+    say(f"  {document['about']}")
     quantified = {"all": "for all inputs", "exists": "for some input"}[document["quantifier"]]
     say(f"  {quantified}: {document['claim']}")
     for name, text in document["parts"].items():

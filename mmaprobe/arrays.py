@@ -20,6 +20,12 @@ _BYTES = (
     "; a file does not say of which type its bytes are: x.view(ml_dtypes.float8_e4m3fn), x.view(ml_dtypes.float8_e5m2)"
 )
 
+_MAKE = "; numpy.array(x, numpy.float32) makes one"
+_CAST = "; x.astype(numpy.float32) makes one"
+_KINDS = {"u": _VIEWS, "i": _CAST, "b": _CAST, "f": _CAST}  # of a NumPy type: f is long double here
+_AXES = {(2, 1): "; mmaprobe.dot takes 1", (1, 2): "; mmaprobe.matmul takes 2", (2, 3): "; give one product at a time"}
+_BIAS = "; one row is x[None, :], one column x[:, None]"
+
 
 def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str | None) -> NDArray[Any]:
     """The bit patterns of an argument in a format. Raises MmaprobeError unless it is an array of numbers with that many
@@ -29,11 +35,13 @@ def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str |
     array = array_of(name, given, type_of(fmt))
     if array.ndim != axes:
         wanted = f"an array of {counted(axes, 'dimension')}" if axes else "one number"
-        raise ParameterError(name, f"{wanted} is wanted, not an array of the shape {array.shape}")
+        hint = _BIAS if name == "c" and array.ndim == 1 else _AXES.get((axes, array.ndim), "")
+        raise ParameterError(name, f"{wanted} is wanted, not an array of the shape {array.shape}{hint}")
     try:
         return from_numbers(array, fmt, convert)
     except ParameterError as error:
-        raise ParameterError(name, f"{str(error).removeprefix(f'{error.parameter}: ')}") from None
+        text = str(error).removeprefix(f"{error.parameter}: ").replace("(convert)", "(convert='nearest_even', ...)")
+        raise ParameterError(name, text) from None
 
 
 def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) -> NDArray[Any]:
@@ -42,13 +50,13 @@ def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) ->
     if np.ma.is_masked(given):
         raise ParameterError(name, "some elements are masked, which no unit knows: say what they are, x.filled(0)")
     if not (hasattr(given, "__array__") or hasattr(given, "__dlpack__")):
-        raise WantedError(name, given, WANTED)
+        raise WantedError(name, given, WANTED, _MAKE if isinstance(given, (list, tuple, float, int)) else "")
     try:
         array = loaded(array_from(given))
     except Exception as error:  # whatever a library raises where NumPy cannot have its array
         reason = " ".join(str(error).split())
         raise ParameterError(name, f"NumPy cannot read this {type(given).__name__}: {reason}") from None
     if format_of(array.dtype) is None and array.dtype != patterns:
-        hint = _VIEWS if array.dtype.kind == "u" else _BYTES if array.dtype == RAW_BYTE else ""
+        hint = _BYTES if array.dtype == RAW_BYTE else _KINDS.get(array.dtype.kind, "")
         raise ParameterError(name, f"{WANTED} is wanted, not one of {array.dtype}{hint}")
     return array

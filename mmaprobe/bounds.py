@@ -108,7 +108,7 @@ def bound(
     from cli.options import parse_inputs
 
     options, confirm = options_of(solver, timeout), flag_of("confirm", confirm)
-    restrictions = parse_inputs(text_of("inputs", inputs))
+    restrictions = parse_inputs(text_of("inputs", inputs, "finite,nonzero"))
     count = None if length is None else whole_of("length", length)
     if is_plan(unit):
         return _of_plan(plan_of("unit", unit), count, restrictions, options, confirm)

@@ -106,7 +106,7 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
     from cli.order import revealed, title_of
     from smtmodel.signature import parse_signature
 
-    asked = parse_signature(text_of("formats", formats), whole_of("length", length))
+    asked = parse_signature(text_of("formats", formats, "f16,f16,f32,f32"), whole_of("length", length))
     with _opened(device, device_timeout, asked) as opened:
         tree = revealed(opened, asked, time.monotonic() + seconds_of("timeout", timeout), ends=True)
     return Order(title_of(asked), tree)
@@ -142,7 +142,7 @@ def identify(
     from smtmodel.gpus import gpu_named
     from smtmodel.signature import parse_signature
 
-    named = family is not None and gpu_named(text_of("family", family)) is not None
+    named = family is not None and gpu_named(text_of("family", family, "nvidia-f16")) is not None
     if family is not None and not named:
         if formats is not None or length is not None:
             raise ParameterError("formats, length", "a family has its own: leave them out")
@@ -150,7 +150,7 @@ def identify(
     if formats is None or length is None:
         where = f"with {family}, which has several instructions" if named else "where no family is given"
         raise ParameterError("formats, length", f"both are wanted {where}")
-    asked = parse_signature(text_of("formats", formats), whole_of("length", length))
+    asked = parse_signature(text_of("formats", formats, "f16,f16,f32,f32"), whole_of("length", length))
     candidates = gpu_family(family, asked) if named and family is not None else None
     if candidates is not None:
         return _chosen(device, candidates, timeout, device_timeout, solver)

@@ -139,7 +139,10 @@ def distinguish(
 
     _choice("compare", compare, ("bits", "value"))
     problem = Problem(
-        model_of("left", left), model_of("right", right), parse_inputs(text_of("inputs", inputs)), compare
+        model_of("left", left),
+        model_of("right", right),
+        parse_inputs(text_of("inputs", inputs, "finite,nonzero")),
+        compare,
     )
     outcome = search(problem, options_of(solver, timeout, count))
     if outcome.verdict == "equal":
@@ -196,7 +199,7 @@ def prove(
         return _plans_proved(_plan("left", left), _plan("right", right), length, options, confirm)
     if length is not None:
         raise ParameterError("length", "it is for two plans, or two units that take K in tiles")
-    restrictions, model = parse_inputs(text_of("inputs", inputs)), model_of("left", left)
+    restrictions, model = parse_inputs(text_of("inputs", inputs, "finite,nonzero")), model_of("left", left)
     if (property == "equal") == (right is None):
         wanted = (
             "give a second unit, or a property of one" if right is None else f"{property} is a property of one unit"

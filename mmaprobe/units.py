@@ -17,8 +17,8 @@ __all__ = ["Model", "Plan", "model_of", "plan", "plan_of", "unit"]
 class WantedError(MmaprobeError, TypeError):
     """An argument of a wrong type, and what is wanted."""
 
-    def __init__(self, name: str, given: object, wanted: str) -> None:
-        super().__init__(f"{name}: {wanted} is wanted, not {type(given).__name__}")
+    def __init__(self, name: str, given: object, wanted: str, hint: str = "") -> None:
+        super().__init__(f"{name}: {wanted} is wanted, not {type(given).__name__}{hint}")
 
 
 def whole_of(name: str, given: object) -> int:
@@ -40,10 +40,10 @@ def seconds_of(name: str, given: object) -> float:
     return float(given)
 
 
-def text_of(name: str, given: object) -> str:
+def text_of(name: str, given: object, example: str) -> str:
     """A string. Raises MmaprobeError."""
     if not isinstance(given, str):
-        raise WantedError(name, given, "a string")
+        raise WantedError(name, given, f"a string such as {example!r}")
     return given
 
 

@@ -12,9 +12,11 @@ class MmaprobeError(Exception):
     exit_code = 2
 
 
-def nearest(name: str, known: Iterable[str], cutoff: float = 0.5) -> str | None:
-    """The name that is most probably meant; None if none is near."""
-    return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The name that is most probably meant, also by a part of it; None if none is near."""
+    names = list(known)
+    containing = [one for one in names if len(name) > 3 and name in one]
+    return next(iter([*get_close_matches(name, names, n=1, cutoff=cutoff), *containing]), None)
 
 
 class UnknownNameError(MmaprobeError):

@@ -25,7 +25,7 @@ python -c "from importlib.resources import files; print(files('reports') / 'sche
 - `schema` is the version of a document. It is raised when a field is removed or its meaning changes. Fields may be
   added without a new version, so a program should ignore those that it does not know.
 - `mmaprobe list models --json`, like every other list, prints an array of objects; each object has the version.
-- A number of a format such as f16 is a bit pattern: lower-case hexadecimal digits, all that the format has.
+- A number of a format such as f16 is a bit pattern: lower-case hexadecimal digits, as many as the format needs.
 - A vector may have keys of your own (`note`, `tags`): they are kept in every vector that a command writes of it.
 - A field marked with * is not always there.
 

@@ -245,6 +245,10 @@ def test_names() -> None:
     assert [claim.case["terms"] for claim in claims_named("ootomo-not-worse-f16@split=toward_zero")] == [2, 4]
     with pytest.raises(UnknownNameError, match="did you mean 'ootomo-not-worse-f16'"):
         claims_named("ootomo-not-worse-f61")
+    with pytest.raises(UnknownNameError, match="did you mean 'ootomo-equals-markidis'"):
+        claims_named("ootomo")
+    with pytest.raises(UnknownNameError, match=r"unknown claim 'nothing' \("):
+        claims_named("nothing")
     with pytest.raises(UnknownNameError, match="case"):
         claims_named("ootomo-not-worse-f16@terms=3")
     with pytest.raises(InputError, match="no such file"):

@@ -15,7 +15,7 @@ class CheckFinding(Part):
     says: str
     """what was found"""
     kind: Literal["fine", "word", "open", "fault"]
-    """word: it relies on the engines named; open: it could not be checked"""
+    """fine: checked; word: it rests on the answers of the engines named; open: not checked; fault: rejected"""
 
 
 class CheckFolder(Document):
@@ -26,4 +26,4 @@ class CheckFolder(Document):
     verdict: Literal["checked", "fault", "incomplete"]
     """fault: a part was rejected; incomplete: a part could not be checked"""
     findings: list[CheckFinding]
-    """one for each file, proof and theorem at fault, in order"""
+    """one for each file, proof and theorem, in order"""

@@ -10,7 +10,7 @@ class OutOfReach(Part):
     """A condition that no input reaches."""
 
     condition: str
-    """the step, what of it, the case; `differs from NAME=VALUE`: not the result of the unit with this parameter
+    """the step, the quantity and its case; `differs from NAME=VALUE`: not the result of the unit with this parameter
     changed"""
     rule: str
     """the rule of inference that gives it"""

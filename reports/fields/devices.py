@@ -15,7 +15,7 @@ class ModelCount(Part):
     rows: int
     """how many rows"""
     mismatches: int
-    """rows whose `d` is not the model's"""
+    """rows whose `d` is not the model's result"""
     unobserved: int
     """rows without `d`"""
 
@@ -71,7 +71,7 @@ class Mismatch(Part):
     """A row whose `d` is not the model's."""
 
     line: int
-    """in the file"""
+    """its line in the file"""
     id: str | int | None
     """the id of the vector"""
     model: str
@@ -79,7 +79,7 @@ class Mismatch(Part):
     observed: Hex
     """the row's `d`"""
     predicted: Hex
-    """the model's"""
+    """the model's result"""
     neighbours: list[Neighbour] = ABSENT
     """parameters whose change gives the result observed; of the first few mismatches"""
 
@@ -127,7 +127,7 @@ class Standing(Part):
     agree: int
     """the number of answers that equal the prediction"""
     ruled_out_by: RuledOut | None
-    """the first that is not as predicted"""
+    """the first answer that is not as predicted"""
 
 
 class Unpredicted(Place):
@@ -248,7 +248,7 @@ class NeighboursOfSides(Part):
 
 
 class Difference(Part):
-    """An input on which the devices differ, made small."""
+    """An input on which the devices differ, minimised."""
 
     vector: Vector | None
     """the input as a vector of one instruction, if it is one"""
@@ -263,7 +263,7 @@ class Difference(Part):
     terms_found: int
     """the number of nonzero terms before it was minimised"""
     neighbours: NeighboursOfSides
-    """what may be behind it"""
+    """changes of one parameter that explain it"""
     questions: list[str]
     """questions of the library that distinguish these results"""
 
@@ -368,7 +368,8 @@ class Gemm(Part):
     out; `why` is what the first two do in different ways, in words, and `first_step` the first step of `first` in
     which they differ: the `step` of D1 and of D2, its `products` and its `value`"""
     computed_again: dict[str, int] = ABSENT
-    """`elements` looked at, and in how many each side gives its matrix again"""
+    """`elements`: how many were computed again by both sides; and in how many of them each side gives the value in its
+    matrix"""
     dot_product: DotProduct = ABSENT
     """an element to look at"""
     element: list[int] = ABSENT
@@ -376,7 +377,7 @@ class Gemm(Part):
     tile: int | None = ABSENT
     """the tile in which the sides diverge"""
     products: list[int] = ABSENT
-    """from which product to which"""
+    """the range of products that are left of the dot product: the first, and the one after the last"""
 
 
 class Compare(Document):
@@ -396,11 +397,11 @@ class Compare(Document):
     different: int
     """how many of them have different answers"""
     differences: list[Difference]
-    """some of them, made small, of different kinds"""
+    """some of them, of different kinds, minimised"""
     common_changes: CommonChanges
-    """what may be behind all of them"""
+    """changes of one parameter that explain all of them"""
     questions: list[QuestionOfLibrary]
-    """what the library asks about that"""
+    """questions of the library whose hypotheses predict differences"""
     contradictions: list[DeviceContradiction]
     """answers that contradict each other"""
     error: str | None

@@ -75,7 +75,7 @@ class LossStep(Part):
     step: str
     """its name"""
     products: list[int] | None
-    """the first and the last product of it"""
+    """the numbers of its first and its last product"""
     cut: str
     """what alignment truncates, as a fraction"""
     rounded: str
@@ -90,7 +90,7 @@ class ExplainElement(Document):
     length: int
     """K"""
     element: str
-    """row,column"""
+    """row and column, as `3,5`"""
     losses: list[LossStep]
     """the steps that lose bits"""
     d: Hex
@@ -125,9 +125,9 @@ class Study(Document):
     study: str
     """its name"""
     seed: int
-    """of the random numbers"""
+    """the seed of the random numbers"""
     sizes: list[int]
-    """that were measured"""
+    """the sizes measured"""
     new: int
     """points measured by this run"""
     files: list[str]

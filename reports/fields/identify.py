@@ -15,7 +15,7 @@ class Member(Part):
     why: str | None
     """how it is known that it is equal to the first candidate of its class"""
     confirmed_by: str | list[str] | None
-    """who confirmed that it is equal"""
+    """the solvers that confirmed that it is equal"""
 
 
 class Class(Part):
@@ -228,9 +228,9 @@ class Limit(Part):
     """A number of an element or its product that lies between two others."""
 
     kind: str
-    """number: M, N, K, or a product of them; rest: of M or N, divided by `step`; after: 1 where its row or column is
-    after the last multiple of `step`; first: 1 where it is one of the first that are left of the multiples of `step`
-    where the others fill multiples of `turn`; multiple: 1 where K is one of `step`"""
+    """number: M, N, K, or a product of them; rest: the remainder of M or N by `step`; after: 1 where the row or column
+    of the element lies after the last multiple of `step`; first: 1 where it is one of the first of those after it, the
+    others of which fill multiples of `turn`; multiple: 1 where K is a multiple of `step`"""
     of: str
     """M, N, K, M * N, M * N * K, rows or columns"""
     step: int
@@ -242,7 +242,7 @@ class Limit(Part):
     most: int | None
     """the largest value; null: no limit"""
     spans: list[list[int]]
-    """of M, N and K: the numbers that the rule speaks of, from one to another one each; empty: all within the limits"""
+    """for M, N and K each, the first and the last number that the rule is about; empty: all within the limits"""
 
 
 class Rule(Part):
@@ -338,11 +338,11 @@ class Order(Document):
     formats: dict[str, str]
     """the formats of a, b, d, and of c where there is one"""
     length: int
-    """products"""
+    """the number of products"""
     revealed: bool
     """whether the order was found"""
     error: str | None
-    """why not"""
+    """why it was not found"""
     questions: int
     """how many it took"""
     seconds: float
@@ -354,13 +354,13 @@ class Order(Document):
     places: int = ABSENT
     """binary places that the formats allow to see"""
     starts_from: str = ABSENT
-    """with --ends: what the sum begins with"""
+    """what the sum begins with; this field and those below are there where the formats let it be asked"""
     products_fused: list[int] = ABSENT
-    """with --ends: products that are not rounded before they are added"""
+    """products that are not rounded before they are added"""
     products_rounded: list[int] = ABSENT
-    """with --ends: products that are rounded before"""
+    """products that are rounded before"""
     products_not_told: str = ABSENT
-    """with --ends: why no answer tells"""
+    """why no answer tells whether products are rounded"""
     weights: dict[str, str] = ABSENT
     """where some terms are subtracted or scaled: by which power of two, with its sign; by the number of the product, or
     c"""

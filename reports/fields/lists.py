@@ -49,7 +49,7 @@ class ListedModel(ListedThing):
     evidence: str
     """what it rests on"""
     recorded: dict[str, int] = ABSENT
-    """GPU: recorded results; of instructions of the table"""
+    """GPU: how many of its results are recorded; of instructions of the table"""
     emulated: bool
     """whether the instruction is made of others"""
 
@@ -139,11 +139,11 @@ class ListedDevice(ListedThing):
     formats: str = ABSENT
     """of a, b, c and d; of instructions of the processor"""
     length: int = ABSENT
-    """products"""
+    """the number of products"""
     here: bool | None
     """whether it can be asked; null where only asking tells"""
     missing: str | None
-    """why not"""
+    """why it cannot be asked; null where it can"""
     model: str | None = ABSENT
     """the unit that it should be"""
 

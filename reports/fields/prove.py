@@ -49,7 +49,7 @@ class PairProof(Part):
     seconds: float
     """how long it took, in seconds"""
     engines: list[str]
-    """who proved it"""
+    """the solvers that proved it"""
     confirmed_by: list[str]
     """solvers that confirmed it"""
     why: str | None
@@ -63,7 +63,7 @@ class PairProof(Part):
 
 
 class CertificatePiece(Part):
-    """One question of a certificate that has no answer, and its proof."""
+    """One query of a certificate, which no input satisfies, and its proof."""
 
     name: str
     """the name of its files, without ending"""
@@ -78,7 +78,7 @@ class CertificatePiece(Part):
     proof_lines: int = ABSENT
     """lines of its DRAT proof"""
     checker: str = ABSENT
-    """who checked the proof"""
+    """the program that checked the proof"""
     sha256: dict[str, Hex]
     """file: its digest"""
 
@@ -99,7 +99,7 @@ class Certificate(Part):
     parts: list[str]
     """folders in it with certificates of parts of the proof"""
     pieces: list[CertificatePiece]
-    """the questions"""
+    """its queries"""
     sha256: dict[str, Hex]
     """file: its digest, of its other files"""
 
@@ -118,7 +118,7 @@ class Prove(Document):
     seconds: float
     """how long it took, in seconds"""
     engines: list[str]
-    """who proved it"""
+    """the solvers that proved it"""
     confirmed_by: list[str]
     """solvers that confirmed every part; empty if a part is not confirmed"""
     proofs: list[PairProof]
@@ -210,7 +210,7 @@ class LemmaOfBound(Part):
     lemma: str
     """the statement"""
     by: str
-    """who proved it"""
+    """the solvers that proved and confirmed it, with their times"""
 
 
 class Nearest(Part):

@@ -91,7 +91,7 @@ class Worst(Part):
     bound: str | None
     """what is proved never to be reached"""
     engine: str
-    """who proved that"""
+    """the solver that proved that"""
     seconds: float
     """how long it took, in seconds"""
     asked: list[Step]
