@@ -22,7 +22,7 @@ PLACES = {
     "prove": "cli.prove:prove",
     "verify": "cli.verify:verify",
     "check": "cli.check:check",
-    "separate": "cli.identify:separate",
+    "separate": "cli.separate:separate",
     "identify": "cli.identify:identify",
     "order": "cli.order:order",
     "cover": "cli.cover:cover",

@@ -1,0 +1,54 @@
+"""What commands about families of candidates share: the family that is named, and how candidates are said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.completion import models
+from cli.options import say
+from smtmodel.errors import InputError
+
+if TYPE_CHECKING:
+    from hypotheses.family import Family
+    from queries.candidates.classes import Equality
+
+MODEL = click.option(
+    "--model",
+    metavar="MODEL",
+    shell_complete=models,
+    help="Take formats, length and scale factors from this instruction.",
+)
+
+
+def family_of(name: str, model: str | None) -> Family:
+    from hypotheses.family import family_named
+    from hypotheses.gpu_family import gpu_family
+    from smtmodel.gpus import gpu_named
+    from smtmodel.reference import parse_reference
+
+    if gpu_named(name) and model is None:
+        raise InputError(f"{name} has several instructions: --model says on which formats and length the device is "
+                         f"asked (`mmaprobe list {name}`)")  # fmt: skip
+    asked = None if model is None else parse_reference(model)
+    if asked is not None and (found := gpu_family(name, asked)) is not None:
+        return found
+    family = family_named(name)
+    return family if asked is None else family.retargeted(asked)
+
+
+def say_impossible(family: Family) -> None:
+    if family.impossible.count:
+        say(f"left out: {family.impossible.text()}")
+
+
+def impossible(family: Family) -> dict[str, Any]:
+    """The impossible combinations left out of a family, as JSON."""
+    left_out = family.impossible
+    return {"combinations": left_out.combinations, "left_out": left_out.count, "reasons": dict(left_out.reasons)}
+
+
+def members_of(members: Sequence[Equality]) -> list[dict[str, Any]]:
+    return [{"model": m.model.reference, "why": m.why or None, "confirmed_by": m.confirmed} for m in members]
