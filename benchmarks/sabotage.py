@@ -101,10 +101,7 @@ example.
 - A change to queries/plans is tried on random statements about two plans (benchmarks/plan_statements.py) as well.
 - Where *false* and *true* are empty, no statement meets the change, or none was asked and the tests alone were run.
 - *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then, or
-  where no statement meets the change, as in the checker of certificates. Of the changes to the checker under which
-  they pass, formats of sums (plans cannot chain others), runs that are multiples of both bodies' periods (no plan has
-  others), promotions of other numbers of products (their steps are then compared whole) and sticky sums (lemmas of
-  their mode are missing) are held by another condition as well.
+  where no statement meets the change, as in the checker of certificates.
 """
 
 

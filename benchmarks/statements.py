@@ -677,7 +677,9 @@ def make(number: int, true: bool | None = None, largest: int | None = None) -> S
     largest = largest or (LARGEST if number % 20 == 7 else USUAL)
     rng, found = random.Random(f"statement {number}"), None
     wanted = number // len(PROPERTIES) % 2 == 0 if true is None else true
-    for _ in range(TRIES):
+    for tried in range(10 * TRIES):
+        if tried >= TRIES and found is not None:
+            break
         statement = drawn(number, rng, largest)
         if statement is None:
             continue

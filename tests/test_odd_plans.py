@@ -3,6 +3,8 @@ every K, conversions that a part of a plan alone can tell."""
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -116,6 +118,39 @@ def test_what_is_written_for_nan_is_read_as_any_result(nan: str, reads: str, tin
         a, b, c = inputs(side, length)
         rows = np.repeat(a, SIDE, axis=0), np.tile(b.T, (SIDE, 1)), c.ravel()
         assert np.array_equal(simulate(a, b, c, side, engine="numpy").ravel(), evaluate_batch(model, *rows))
+
+
+READINGS = ("", "c: zero", "c: positive_zero", "c: zero, zeros: positive", "c: positive_zero, zeros: positive")
+
+
+@pytest.mark.parametrize("start", ["c", "r(c)", "-0"])
+def test_an_addend_is_read_as_a_number_of_the_units_own_format(start: str) -> None:
+    """Formats of c that hold e4m3, in which its subnormal numbers are subnormal (a unit of one more bit), normal, or
+    some of each: the plan at a K, as an expression, against the unit; and no two plans that differ are called equal."""
+    sides, seen = {}, 0
+    for fmt in ("e4m3", "e4m4_all_ones", "f16", "e5m6b9_ieee"):
+        for reads in READINGS:
+            text = UNIT.format(a="e2m1", c=fmt, how=NEAR, reads=reads).replace(f"d: {fmt}", "d: e4m3")
+            text = text.replace(f"round({fmt}", "round(e4m3")
+            side = plan(f"sum(one, {start})", {"one": Model("one", parse_unit(text, "odd.yaml"))}, "e2m1")
+            for length in (1, 2):
+                a, b, c = inputs(side, length)
+                a[:32], b[:, :32] = 0, 8  # sums of zeros of either sign
+                rows = np.repeat(a, SIDE, axis=0), np.tile(b.T, (SIDE, 1)), c.ravel()
+                found = simulate(a, b, c, side, engine="numpy")
+                try:
+                    model = Model("expression", unit_of_plan(side, length))
+                except ParameterError:
+                    assert reads == "c: positive_zero"
+                    continue
+                assert np.array_equal(found.ravel(), evaluate_batch(model, *rows)), (fmt, reads, length)
+                sides[length, fmt, reads] = side, found
+    for one, other in combinations(sides, 2):
+        if one[0] == other[0] and np.any(sides[one][1] != sides[other][1]):
+            for stated in ({"length": one[0], "multiples": 0}, {"length": None, "multiples": 1}):
+                assert plans_fault({"schema": 1, **stated}, sides[one][0], sides[other][0], []), (one, other)
+            seen += 1
+    assert seen > 20
 
 
 def test_a_unit_file_says_one_way_to_read_inputs() -> None:

@@ -163,7 +163,6 @@ def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     if what["carry_bits"] is not None:
         room = sum(heads) + (0 if mode == "toward_zero" else away)
         need(known and room <= two(1 + what["carry_bits"]), "the sum may wrap")
-    need(not sticky or mode == "toward_zero", "a sticky sum is truncated")
     need(all(facts.weight is not None for facts in some), "the exponent of a term is not known")
     m = _largest([facts.weight for facts in some if facts.weight is not None])
     bounds = [bound for bound in (what["zeros"], what["least"], *what["floors"]) if bound is not None

@@ -93,7 +93,7 @@ class _Compared:
         sums = [plan.sums for plan in self.plans]
         need(len(sums[0]) == len(sums[1]), "they have different sums of products")
         numbers = Numbers()
-        engines = [_Written(numbers, plan, 0, dict(zip(own, range(len(own)), strict=True)))
+        engines = [_Written(numbers, plan, 0, plan.c, dict(zip(own, range(len(own)), strict=True)))
                    for plan, own in zip(self.plans, sums, strict=True)]  # fmt: skip
         around = [engine.of(plan.result) for engine, plan in zip(engines, self.plans, strict=True)]
         need(around[0] == around[1], "they make different things of their sums")
@@ -131,18 +131,22 @@ class _Compared:
         steps, they are equal if the steps are. `zero`: from any sum but -0, which no step makes."""
         (first, lasts), (second, others) = _repeated(one), _repeated(other)
         need(lasts == others, "their last sums are rounded otherwise")
-        need(first.accumulator == second.accumulator and first.d == second.d, "their sums are of other formats")
         count = math.lcm(*(stage.period if isinstance(stage, Chain) else stage.every for stage in (first, second)))
         steps = [Products(stage, Element("c")) for stage in (first, second)]
         addend = first.accumulator
-        alike = self._flat(*self._written(count, steps), addend, True) if zero else self._alike(count, steps, addend)
+        alike = (
+            self._flat(*self._written(count, steps, addend), addend, True)
+            if zero
+            else self._alike(count, steps, addend)
+        )
         need(alike, f"nothing shows that steps of {count} products are equal")
         return count
 
-    def _written(self, count: int, sides: Sequence[Node]) -> tuple[Numbers, list[int]]:
+    def _written(self, count: int, sides: Sequence[Node], addend: Format) -> tuple[Numbers, list[int]]:
         """What both sides make of so many products and an addend, written out."""
         numbers = Numbers()
-        return numbers, [_Written(numbers, plan, count).of(side) for side, plan in zip(sides, self.plans, strict=True)]
+        engines = [_Written(numbers, plan, count, addend) for plan in self.plans]
+        return numbers, [engine.of(side) for side, engine in zip(sides, engines, strict=True)]
 
     def _flat(self, numbers: Numbers, results: Sequence[int], addend: Format, zero: bool = False) -> bool:
         """Whether two results are the same without roundings that lose nothing. `zero`: of an addend that is not -0,
@@ -160,7 +164,7 @@ class _Compared:
     def _alike(self, count: int, sides: Sequence[Node], addend: Format) -> bool:
         """Whether both sides make the same of so many products and an addend: written out, also without roundings that
         lose nothing, or by a part."""
-        numbers, results = self._written(count, sides)
+        numbers, results = self._written(count, sides, addend)
         if results[0] == results[1]:
             return True
         if len({*map(ReadAddends(self._lossless(numbers, addend)).form, results)}) == 1:
@@ -233,10 +237,13 @@ def _repeated(stage: Stage) -> tuple[Chain | Promoted | Turns, tuple[Rounding, .
 
 
 class _Written(Engine[int]):
-    """What a plan makes of `count` products, written out. `given`: sums of products that stand for themselves."""
+    """What a plan makes of `count` products and an addend, written out. `given`: sums of products that stand for
+    themselves."""
 
-    def __init__(self, numbers: Numbers, plan: Plan, count: int, given: dict[Products, int] | None = None) -> None:
-        self.numbers, self.plan, self.count, self.given = numbers, plan, count, given
+    def __init__(
+        self, numbers: Numbers, plan: Plan, count: int, addend: Format, given: dict[Products, int] | None = None
+    ) -> None:
+        self.numbers, self.plan, self.count, self.addend, self.given = numbers, plan, count, addend, given
 
     def of(self, node: Node) -> int:
         """A node of the plan's result."""
@@ -292,13 +299,17 @@ class _Written(Engine[int]):
         return self.numbers.of_unit(unit_data(model.unit), read)
 
     def _read(self, number: int, how: Plain, fmt: Format) -> int:
-        """What a unit reads where a number stands for one of its inputs."""
+        """What a unit reads where a number stands for one of its inputs, of a format that holds it."""
         kind, *parts = self.numbers.made_of[number]
         tiny, positive = how["subnormals"], how["positive_zeros"]
-        if kind == "element":
+        if kind == "zero":
+            return self.numbers.made("zero", parts[0] and not positive)
+        if kind == "element" and (tiny == "keep" or self.addend.emin == fmt.emin):
             return self.numbers.element(parts[0], parts[1], how)
+        if kind == "element" and self.addend.emin - self.addend.fraction >= fmt.emin:  # all of its numbers are normal
+            return self.numbers.element(parts[0], parts[1], {"subnormals": "keep", "positive_zeros": positive})
         flushed = kind == "round" and parts[1][2] != "keep" and _no_number_for_nan(parts[1])
-        if kind == "zero" or not (positive or (tiny != "keep" and not flushed)):
+        if not (positive or (tiny != "keep" and not flushed)):
             return number
         need(positive or tiny == "zero", "it is not known what a unit reads")
         rounding = Rounding(fmt, subnormals="keep" if tiny == "keep" else "flush_after",

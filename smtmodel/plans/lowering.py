@@ -91,7 +91,7 @@ class Lowering(Engine[Node]):
         level, path, self.path = self.level, self.path, ""  # a loop's signals begin with its own name
         step = body(Index(0, ((level, 1),)), Running(level))
         if level in self.reads:
-            start = read_as(start, *self.reads.pop(level))
+            start = self._read_as(start, *self.reads.pop(level))
         found = Repeat(level, range(count), start, step)
         self.level, self.path = level - 1, path
         return self._named(found, name)
@@ -119,7 +119,7 @@ class Lowering(Engine[Node]):
                 self.reads[start.level] = given, model.c
                 return start
             if given.index is None:
-                return read_as(start, given, model.c)
+                return self._read_as(start, given, model.c)
             if given.is_factor:
                 return replace(given, index=added(_divided(span, model), given.index))
             return self._input(replace(given, index=added(span.start, given.index, span.step)))
@@ -131,25 +131,27 @@ class Lowering(Engine[Node]):
         convert = self.plan.convert_a if element.operand == "a" else self.plan.convert_b
         if convert is None:
             return element
-        fmt = self.plan.a if element.operand == "a" else self.plan.b
-        return read_as(Round(Element(element.operand, element.index), convert), element, fmt)
+        return self._read_as(Round(Element(element.operand, element.index), convert), element, convert.format)
 
-
-def read_as(node: Node, element: Element, fmt: Format) -> Node:
-    """What a unit reads where a result, of a format or embedded in it, stands for one of its inputs. Raises
-    ParameterError where no rounding says it."""
-    if isinstance(node, Element):
-        return replace(node, subnormals=element.subnormals, positive_zeros=element.positive_zeros)
-    if isinstance(node, Constant) or (element.subnormals == "keep" and not element.positive_zeros):
-        return node
-    if element.subnormals == "positive_zero" and not element.positive_zeros:
-        if _flushes(node):
+    def _read_as(self, node: Node, element: Element, fmt: Format) -> Node:
+        """What a unit reads where a number stands for one of its inputs, of a format which holds all that it may be.
+        Raises ParameterError where no rounding says it."""
+        flushes, plus = element.subnormals != "keep", element.positive_zeros
+        if isinstance(node, Constant):
+            return Constant(node.negative and not plus)
+        if isinstance(node, Element):
+            if flushes and self.plan.c.emin - self.plan.c.fraction >= fmt.emin:  # no c is subnormal in this format
+                return replace(node, positive_zeros=plus)
+            if not flushes or self.plan.c.emin == fmt.emin:
+                return replace(node, subnormals=element.subnormals, positive_zeros=plus)
+        if not flushes and not plus:
             return node
-        raise ParameterError("start", "a unit that reads subnormals as +0 and keeps -0 takes no subnormal results")
-    if isinstance(node, Round):
-        fmt = node.rounding.format
-    tiny: Tiny = "flush_after" if element.subnormals != "keep" else "keep"
-    return Round(node, Rounding(fmt, subnormals=tiny, zero="positive" if element.positive_zeros else "ieee"))
+        if element.subnormals == "positive_zero" and not plus:
+            if _flushes(node):
+                return node
+            raise ParameterError("start", "a unit that reads subnormals as +0 and keeps -0 takes no subnormal results")
+        tiny: Tiny = "flush_after" if flushes else "keep"
+        return Round(node, Rounding(fmt, subnormals=tiny, zero="positive" if plus else "ieee"))
 
 
 def _divided(span: Span, model: Model) -> Index:
