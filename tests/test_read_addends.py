@@ -44,30 +44,35 @@ def chain(a: str, tiny: str, mode: str, read: str) -> Plan:
 
 # products of e2m1 are multiples of 2^-2, and of e2m3 of 2^-6; the smallest normal e4m3 is 2^-6, the smallest one 2^-9
 @pytest.mark.parametrize(
-    ("a", "tiny", "mode", "read", "left_out"),
+    ("a", "tiny", "mode", "read", "left_out", "left"),
     [
-        ("e2m1", "flush_after", "nearest_even", "positive_zero", True),
-        ("e2m1", "flush_before", "toward_zero", "positive_zero", True),
-        ("e2m1", "keep", "up", "positive_zero", True),
-        ("e2m1", "keep", "nearest_even", "keep", True),
-        ("e2m1", "flush_after", "down", "positive_zero", False),
-        ("e2m1", "flush_after", "nearest_even", "keep", False),  # -2^-9 would become -0
-        ("e2m3", "flush_after", "nearest_even", "positive_zero", False),
-        ("e2m3", "keep", "nearest_even", "positive_zero", False),  # a result may be subnormal
+        ("e2m1", "flush_after", "nearest_even", "positive_zero", True, 1),
+        ("e2m1", "flush_before", "toward_zero", "positive_zero", True, 1),
+        ("e2m1", "keep", "up", "positive_zero", True, 1),
+        ("e2m1", "keep", "nearest_even", "keep", True, 1),
+        ("e2m1", "flush_after", "down", "positive_zero", False, 3),
+        ("e2m1", "flush_after", "nearest_even", "keep", False, 2),  # -2^-9 would become -0
+        ("e2m3", "flush_after", "nearest_even", "positive_zero", False, 3),
+        ("e2m3", "keep", "nearest_even", "positive_zero", False, 3),  # a result may be subnormal
     ],
 )
-def test_reading_is_left_out_where_it_changes_nothing(a: str, tiny: str, mode: str, read: str, left_out: bool) -> None:
+def test_reading_is_left_out_where_it_changes_nothing(
+    a: str, tiny: str, mode: str, read: str, left_out: bool, left: int
+) -> None:
     unit = unit_of_plan(chain(a, tiny, mode, read), 6)
     once = read_once(unit)
-    readings = sum(isinstance(part, Round) and is_reading(part.rounding) for part in walk(written_out(once)))
-    assert (readings == 0) == left_out
     numbers = Numbers()
     own = ReadAddends(Lossless(numbers, {name: asdict(getattr(unit, name)) for name in "abc"}))
     other = node_of(numbers, own.form(numbers.of_unit(plain(unit), numbers.element)))
     for seed in range(4):
         assert disagreement(unit, seed, once) is None
         assert disagreement(unit, seed, other) is None
-    assert (len(list(walk(other))) < len(list(walk(written_out(unit.result))))) == left_out
+    prover, checker = (
+        sum(isinstance(part, Round) and is_reading(part.rounding) for part in walk(written_out(result)))
+        for result in (once, other)
+    )
+    assert (prover == 0) == left_out
+    assert checker == left
 
 
 TILE = """unit: u

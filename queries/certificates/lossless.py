@@ -18,42 +18,26 @@ from typing import Any
 
 from queries.certificates.document import nan_as
 from queries.certificates.result_rules import largest_number
-from queries.certificates.writing_out import Made, Numbers
+from queries.certificates.writing_out import Numbers, Rules
 
 Plain = Mapping[str, Any]
 EVERY = 1 << 20  # an exponent above all others: zero is a multiple of any power of two
 
 
-class Lossless:
+class Lossless(Rules):
     """`formats`: those of a, b and c; `positive`: c is never -0."""
 
     def __init__(self, numbers: Numbers, formats: Mapping[str, Plain], positive: bool = False) -> None:
-        self.numbers, self.formats, self.positive = numbers, formats, positive
-        self.forms: list[int] = []
+        super().__init__(numbers)
+        self.formats, self.positive = formats, positive
         self.unsigned: dict[int, int] = {}
         self.grids: dict[int, int | None] = {}
         self.read: dict[str, Plain] = {}
 
-    def form(self, number: int) -> int:
-        """The number that is the same on every input, with sums of sums made one."""
-        for made in self.numbers.made_of[len(self.forms) : number + 1]:  # what a number is made of is before it
-            self.forms.append(self._form(made))
-        return self.forms[number]
-
-    def _form(self, made: Made) -> int:
-        match made:
-            case ("round", term, *how):
-                other = self._with_zero(self.forms[term], how)
-                _, _, *how = self.numbers.made_of[other]
-                return self._summed(how, self._terms(other)) if self._is_plain(other) else other
-            case ("exact", (), terms):
-                return self.numbers.exact([self.forms[term] for term, _ in terms])
-            case ("product", int(left), int(right), own):
-                return self.numbers.made("product", self.forms[left], self.forms[right], own)
-            case (kind, str(rest), tuple(terms)):
-                changed = ((self.forms[term], own) for term, own in terms)
-                return self.numbers.made(kind, rest, tuple(sorted(changed)))
-        return self.numbers.made(*made)
+    def rounded(self, term: int, how: Sequence[Any]) -> int:
+        other = self._with_zero(term, how)
+        _, _, *own = self.numbers.made_of[other]
+        return self._summed(own, self._terms(other)) if self._is_plain(other) else other
 
     def _with_zero(self, term: int, how: Sequence[Any]) -> int:
         """A rounding, with +0 as one of its terms and the signs of IEEE 754, if it makes zero sums +0 and no other sum

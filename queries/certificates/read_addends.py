@@ -13,60 +13,82 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from queries.certificates.document import nan_as
 from queries.certificates.lossless import Lossless, last_place
-from queries.certificates.writing_out import Made
+from queries.certificates.writing_out import Rules
 
 
-class ReadAddends:
+class ReadAddends(Rules):
     """`lossless`: what is known of the numbers."""
 
     def __init__(self, lossless: Lossless) -> None:
-        self.lossless, self.numbers = lossless, lossless.numbers
-        self.forms: list[int] = []
+        super().__init__(lossless.numbers)
+        self.lossless = lossless
+        self.never_minus, self.never_tiny = cache(self._never_minus), cache(self._never_tiny)
 
-    def form(self, number: int) -> int:
-        """The number that is the same on every input, of which no part is read that reading does not change."""
-        for made in self.numbers.made_of[len(self.forms) : number + 1]:  # what a number is made of is before it
-            self.forms.append(self._form(made))
-        return self.forms[number]
+    def rounded(self, term: int, how: Sequence[Any]) -> int:
+        return term if _is_reading(how) and self.keeps(term, how) else super().rounded(term, how)
 
-    def _form(self, made: Made) -> int:
-        match made:
-            case ("round", term, *how) if _is_reading(how) and self._keeps(self.forms[term], how):
-                return self.forms[term]
-            case ("round", term, *how):
-                return self.numbers.made("round", self.forms[term], *how)
-            case ("exact", (), terms):
-                return self.numbers.exact([self.forms[term] for term, _ in terms])
-        return self.numbers.made(*made)
-
-    def _keeps(self, number: int, how: Sequence[Any]) -> bool:
+    def keeps(self, number: int, how: Sequence[Any]) -> bool:
         """Whether reading a number in its form does not change it."""
         (text, _, tiny, _), *_ = how
+        return self.never_minus(number, text) and (tiny == "keep" or self.never_tiny(number, text))
+
+    def _never_minus(self, number: int, text: str) -> bool:
+        """Whether it is a number of the format that is never -0."""
         match self.numbers.made_of[number]:
-            case ("zero", False):
-                return True
-            case ("round", _, *own) if own == how:
-                return True
-            case ("element", "c", _, subnormals, True):
-                return bool(self.lossless.formats["c"] == json.loads(text)) and (tiny == "keep" or subnormals != "keep")
-            case ("round", int(term), (own, nan, subnormals, _), mode, _) if own == text:
-                fmt = json.loads(text)
-                if mode == "down" or nan_as({"nan": nan}, fmt) == "number":
-                    return False
-                if tiny == "keep" and subnormals != "keep":  # y may be subnormal, and become -0
-                    return False
+            case ("zero", negative):
+                return not negative
+            case ("element", "c", _, _, plus):
+                return bool(plus) and self._is_of(number, text)
+            case ("round", int(term), (own, nan, tiny, zero), mode, _) if own == text and _no_number(nan, text):
                 terms = self.lossless.terms_of(term)
-                others = [one for one in terms if not self._keeps(one, how)]
-                least = last_place(fmt) + (fmt["fraction"] if tiny != "keep" else 0)
-                grids = [self.lossless.grid(one) for one in others]
-                return len(others) == len(terms) - 1 and all(
-                    grid is not None and grid - fmt["fraction"] - 1 >= least for grid in grids
-                )
+                if zero == "positive":
+                    return True
+                if mode == "down" or not self._far(terms, text, tiny != "keep"):
+                    return False
+                signed = zero == "exact_positive" and len(terms) > 1
+                return signed or any(self.never_minus(one, text) for one in terms)
         return False
+
+    def _never_tiny(self, number: int, text: str) -> bool:
+        """Whether it is a number of the format that is never subnormal."""
+        match self.numbers.made_of[number]:
+            case ("zero", _):
+                return True
+            case ("element", "c", _, tiny, _):
+                return bool(tiny != "keep") and self._is_of(number, text)
+            case ("round", int(term), (own, nan, tiny, _), *_) if own == text and _no_number(nan, text):
+                return tiny != "keep" or self._far(self.lossless.terms_of(term), text, True)
+        return False
+
+    def _far(self, terms: Sequence[int], text: str, normal: bool) -> bool:
+        """Whether a sum of terms that is not zero is at least the smallest (`normal`: normal) number of the format."""
+        fmt = json.loads(text)
+        least = last_place(fmt) + (fmt["fraction"] if normal else 0)
+        grids = [(one, self.lossless.grid(one)) for one in terms]
+        if all(grid is not None and grid >= least for _, grid in grids):
+            return True
+        near = [one for one, grid in grids if grid is None or grid - fmt["fraction"] - 1 < least]
+        return len(near) == 1 and (self.never_tiny(near[0], text) if normal else self._is_of(near[0], text))
+
+    def _is_of(self, number: int, text: str) -> bool:
+        """Whether all that it may be are numbers of the format."""
+        match self.numbers.made_of[number]:
+            case ("element", "c", *_):
+                return bool(self.lossless.formats["c"] == json.loads(text))
+            case ("round", _, (own, *_), *_):
+                return bool(own == text)
+            case made:
+                return bool(made[0] == "zero")
+
+
+def _no_number(nan: int | None, text: str) -> bool:
+    """Whether what is written for a NaN is none but +0."""
+    return nan_as({"nan": nan}, json.loads(text)) != "number"
 
 
 def _is_reading(how: Sequence[Any]) -> bool:

@@ -61,6 +61,41 @@ class Numbers:
         return _Unit(self, unit, read).value(unit["unit"]["result"], {}, {})
 
 
+class Rules:
+    """Rules that give other numbers that are the same on every input: each is applied to a number that is made of
+    numbers in their forms."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        self.numbers = numbers
+        self.forms: list[int] = []
+
+    def form(self, number: int) -> int:
+        """The number that is the same on every input, to whose parts the rules were applied as well."""
+        for made in self.numbers.made_of[len(self.forms) : number + 1]:  # what a number is made of is before it
+            self.forms.append(self._form(made))
+        return self.forms[number]
+
+    def _form(self, made: Made) -> int:
+        match made:
+            case ("round", int(term), *how):
+                return self.rounded(self.forms[term], how)
+            case ("exact", (), terms):
+                return self.numbers.exact([self.forms[term] for term, _ in terms])
+            case ("product", int(left), int(right), own):
+                return self.numbers.made("product", self.forms[left], self.forms[right], own)
+            case (kind, str(rest), tuple(terms)):
+                return self.added(kind, rest, [(self.forms[term], own) for term, own in terms])
+        return self.numbers.made(*made)
+
+    def rounded(self, term: int, how: Sequence[Any]) -> int:
+        """A rounding of a number in its form."""
+        return self.numbers.made("round", term, *how)
+
+    def added(self, kind: str, rest: str, terms: Sequence[Made]) -> int:
+        """A sum that is not exact, of terms in their forms."""
+        return self.numbers.made(kind, rest, tuple(sorted(terms)))
+
+
 class _Unit:
     def __init__(self, numbers: Numbers, unit: Plain, read: Read) -> None:
         self.numbers, self.nodes, self.formats, self.read = numbers, unit["nodes"], unit["formats"], read
