@@ -5,7 +5,7 @@ each of which runs alone by its name (`pytest -m solvers`)."""
 from __future__ import annotations
 
 import gc
-import os
+import importlib
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -22,7 +22,6 @@ from cli import options
 from cli.entry import COLLECTED
 from queries.solvers import store
 from reports import documents
-from smtmodel.folders import cache_folder
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 
 #: group -> modules without their test_; what is in none runs with `make test-fast`
@@ -90,6 +89,15 @@ def _groups() -> dict[str, str]:
     return {f"test_{module}": group for group, modules in GROUPS.items() for module in modules}
 
 
+def pytest_collection(session: pytest.Session) -> None:
+    """In a fresh checkout each of two workers loads, and so compiles, one half of the modules first."""
+    config = session.config
+    if getattr(config, "workerinput", {}).get("workerid") == "gw1" and config.args == config.getini("testpaths"):
+        for path in sorted((config.rootpath / "tests").glob("test_*.py"), reverse=True):
+            if not pytest_ignore_collect(path, config):
+                importlib.import_module(f"tests.{path.stem}")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(_groups().get(item.path.stem, "fast"))
@@ -103,13 +111,6 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTED)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def bytecode() -> None:
-    """Programs that tests start compile no module that an earlier one has compiled, and leave nothing in the tree."""
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = str(cache_folder() / "bytecode")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -37,6 +37,7 @@ def small_disk(size):
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # of which Python would keep the half
+            patch.setattr(sys, "dont_write_bytecode", True)
             yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
