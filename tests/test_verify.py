@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from queries.claims.report import document_of
 from queries.claims.samples import claim_rows
 from queries.search.distinguish import Options
 from queries.search.scene import build_query, deciding, evaluate_claim, scene_of
+from queries.solvers.store import Store
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.algorithms.predicate import FUNCTIONS
 from smtmodel.carriers.terms import TermCarrier
@@ -91,20 +93,27 @@ def check(claim: AnyClaim, outcome: Outcome) -> None:
         assert {name: int(found["d"], 16) for name, found in results.items()} == oracle.results
 
 
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    """What several claims rest on is asked once."""
+    with Store(tmp_path_factory.mktemp("answers") / "store.sqlite") as store:
+        yield store
+
+
 def cases(quick: bool) -> list[AnyClaim]:
     chosen = {claim.id for name in QUICK for claim in claims_named(name)}
     return [claim for found in claims().values() for claim in found if (claim.id in chosen) == quick]
 
 
 @pytest.mark.parametrize("claim", cases(True), ids=lambda claim: claim.id)
-def test_quick_claims(claim: AnyClaim) -> None:
-    check(claim, decide(claim, Options(timeout=120)))
+def test_quick_claims(claim: AnyClaim, answers: Store) -> None:
+    check(claim, decide(claim, Options(timeout=120, store=answers)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("claim", cases(False), ids=lambda claim: claim.id)
-def test_slow_claims(claim: AnyClaim) -> None:
-    check(claim, decide(claim, Options(timeout=300)))
+def test_slow_claims(claim: AnyClaim, answers: Store) -> None:
+    check(claim, decide(claim, Options(timeout=300, store=answers)))
 
 
 # --- the language ----------------------------------------------------------------------------------------------------
@@ -299,9 +308,9 @@ def bound_claim(model: str, bound: str) -> BoundClaim:
         ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "tight", 32),
     ],
 )
-def test_bounds_that_do_not_hold(model: str, bound: str, known: int) -> None:
+def test_bounds_that_do_not_hold(model: str, bound: str, known: int, answers: Store) -> None:
     """Not implied by what the rules give, and nothing is proved."""
-    outcome = verify_bound(bound_claim(model, bound), Options(timeout=60))
+    outcome = verify_bound(bound_claim(model, bound), Options(timeout=60, store=answers))
     assert outcome.verdict == "unknown"
     assert outcome.asked[-1].what == f"only |d - exact| <= {known} u + max(u, ulp(d)) is known"
 
@@ -316,9 +325,9 @@ def test_bounds_of_other_models(model: str) -> None:
 @pytest.mark.parametrize(("model", "fraction_bits", "bound"), [
     (VOLTA, 23, "tight"), (f"{VOLTA}@fraction_bits=19", 19, "loose"),
 ])  # fmt: skip
-def test_bounds_against_rationals(model: str, fraction_bits: int, bound: str) -> None:
+def test_bounds_against_rationals(model: str, fraction_bits: int, bound: str, answers: Store) -> None:
     """What is proved holds on inputs in rationals, and is not idle: half of it is exceeded."""
-    assert verify_bound(bound_claim(model, bound), Options(timeout=60)).verdict == "holds"
+    assert verify_bound(bound_claim(model, bound), Options(timeout=60, store=answers)).verdict == "holds"
     u = f"top() * 2**-{fraction_bits}"
     formula = f"3 * {u} + max({u}, ulp(d))" if bound == "tight" else f"5 * {u} + ulp(d)"
     inputs = {"format": "f16", "a": [-14, 4], "b": [-14, 4], "c": [-28, 8]}
