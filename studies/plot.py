@@ -168,7 +168,9 @@ def _panel(
             panel.plot(*curve_of, style, linewidth=wide, **look)
     _references(panel, study, sizes, study.measures[column], weight)
     panel.set_xscale("log")
-    panel.set_yscale(scale, **({"linthresh": 0.01} if scale == "symlog" else {}))
+    panel.set_yscale(scale, **({"linthresh": 0.01, "linscale": 2} if scale == "symlog" else {}))
+    if scale == "symlog":  # powers of ten of both signs: 15 labels, as without this, collide in a column
+        panel.yaxis.get_major_locator().set_params(numticks=8)
     panel.minorticks_off()
     if study.kind != "sum":
         every = 1 + sum(len(str(size)) for size in sizes) // DIGITS

@@ -333,6 +333,25 @@ def test_sizes_in_a_column_have_room(name: str, tmp_path: Path, monkeypatch: pyt
     assert all(one.x1 + 2 < other.x0 for one, other in pairwise(labels))
 
 
+def test_powers_of_ten_of_both_signs_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the column, which narrow windows show: the points are those of docs/studies."""
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    labels: list[Any] = []
+
+    def laid_out(figure: Figure, *_: Any, **__: Any) -> None:
+        figure.canvas.draw()
+        labels[:] = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
+
+    monkeypatch.setattr(Figure, "savefig", laid_out)
+    study = STUDIES["xie-bias"]
+    draw(study, study.sizes, 0, Table(Path("docs/studies/xie-bias.csv"), study.measures), tmp_path / "x", 85)
+    inside = [one for one in labels if one.y1 > 0]
+    assert len(inside) >= 6
+    assert all(one.y1 - other.y0 < 0.2 * one.height for one, other in pairwise(inside))
+
+
 def test_groups_differ_in_grey() -> None:
     """Every two of them, by luminance or, beyond eight, by marker."""
     pytest.importorskip("matplotlib")
