@@ -374,7 +374,7 @@ def test_several_periods_are_as_many_equal_steps() -> None:
     assert isinstance(stage, Promoted)
     late = Late(stage.every, stage.body, stage.rounding)
     assert steps_of(Steps(units_of(plan)), plan, late, late.period)
-    with pytest.raises(FaultError, match="2 periods are not so many equal steps"):
+    with pytest.raises(FaultError, match="2 periods are not equal steps"):
         steps_of(Steps(units_of(plan)), plan, late, None)
 
 

@@ -117,7 +117,7 @@ class Builder:
             result.verdict = "open" if result.why else "unexplained"
             self.answers.at = self.search.farthest[1] or self.answers.at
         except TooDeepError:
-            result.why = "its order has no repetition, and so many steps within steps are no unit's"
+            result.why = "its order has no repetition, and no unit nests its steps so deeply"
             return
         except OutOfTimeError as error:
             result.why = str(error)

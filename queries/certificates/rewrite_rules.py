@@ -112,7 +112,7 @@ def held_product(place: Place) -> Needs:
         term = place.of(term.node["body"], term.new["body"])
     how, fmt = term.kind("round")["rounding"], _format(place, term.at)
     exact = place.of(term.node["term"], term.other)
-    need(exact.node["kind"] == "product", "the term is no product")
+    need(exact.node["kind"] == "product", "the term is not a product")
     exact.changes(normalised=True)
     need(fmt["specials"] == "ieee" and nan_as(how, fmt) == "nan", "the format has no NaN, or no infinity")
     need(how["subnormals"] != "flush_before", "tiny products are flushed")
@@ -375,7 +375,7 @@ def positive_chain(place: Place) -> Needs:
     _plus(body)
     _has_ieee_zeros(body)
     running = [item for item in place.known.items(body.node["term"]) if _is_running(place, item, what["level"])]
-    need(bool(running), "the result so far is no term")
+    need(bool(running), "the result so far is not a term")
     held, lemmas = multiples(place)
     inner = replace(body, scope=(*place.scope, (what["level"], held)))
     lemmas = [*lemmas, *_kept_from_zero(inner)]

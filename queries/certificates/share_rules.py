@@ -87,7 +87,7 @@ def after_instruction(tree: Document, goal: Goal, premises: Sequence[int], _: An
     assert known.facts is not None
     need(_format(tree, value["addend"], space, unit["c"]) == unit["c"], "the addend is of another format")
     start, stop = value["start"], value["stop"]
-    need(0 <= start < stop <= min(inputs.terms, start + unit["length"]), "the unit has not so many products")
+    need(0 <= start < stop <= min(inputs.terms, start + unit["length"]), "the unit has fewer products")
     need([value[side]["words"]["into"] for side in "ab"] == [unit["a"], unit["b"]], "the words are of other formats")
     _adds_products(tree)
     need(all(0 <= value[side]["number"] < value[side]["words"]["count"] for side in "ab"), "there is no such word")

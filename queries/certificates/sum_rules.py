@@ -350,7 +350,7 @@ def of_all_products(tree: SumTree, goal: Goal, premises: Sequence[int], _: Any) 
     need(known is not None and all(level == START for level, _ in total.assuming), "more than its start is assumed")
     for fmt in known or ():
         kept = [any(holds(tree.formats[own], tree.formats[fmt]) for own in formats) for _, formats in total.assuming]
-        need(all(kept), "the start is no number of the format assumed")
+        need(all(kept), "the start is not a number of the format assumed")
     for node in tree.nodes:
         sides = [node[name] for name in ("left", "right", "term") if name in node]
         need(node["kind"] not in ("product", "scale") or sum(map(tree.has_sum, sides)) <= 1, "two sums are multiplied")

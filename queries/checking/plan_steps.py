@@ -108,7 +108,7 @@ def steps_of(steps: Steps, plan: Plan, stage: Stage, length: int | None) -> int:
     for times in TIMES if length is None and not about.width else ():
         every, own = _Unrolled(steps, plan, times), about.before + times * about.period
         repeated, once = whole.run(every, Span.of(count), begin), _Unrolled(steps, plan, times)
-        need(repeated == stage.run(once, Span.of(own), begin), f"{times} periods are not so many equal steps")
+        need(repeated == stage.run(once, Span.of(own), begin), f"{times} periods are not equal steps")
         once.need_all(own)
     return found
 

@@ -204,7 +204,7 @@ def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequen
     if not embeds(format_of(value.addend, space, unit.c), unit.c):
         raise RuleError("after_instruction: the addend is a number of another format")
     if not 0 <= value.start < value.stop <= min(space.terms, value.start + unit.length):
-        raise RuleError("after_instruction: the unit has not so many products")
+        raise RuleError("after_instruction: the unit has fewer products")
     adds_products(unit)
     shares = [share_of(space, side, word, words) for side, word in (("a", value.a), ("b", value.b))]
     sizes = _Sizes(space, unit, goal.size, shares, list(bound.walk()))

@@ -290,7 +290,7 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem] = 
     grown, kept, own, fixed, sizes = Fraction(0), Fraction(0), [], Fraction(0), []
     for count, goal in enumerate(goals, 1):
         if goal.facts.formats is None:
-            raise RuleError("halved: a leaf is no number of a format")
+            raise RuleError("halved: a leaf is not a number of a format")
         growth, part, rest = linear(goal.facts.error, START)
         entered, held_, more = linear(goal.facts.size, START)
         (products, constant), (size, none) = _split(rest), _split(more)

@@ -179,7 +179,7 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
 
 def _restrictions(inputs: Inputs, value: Unpacked, fmt: Format) -> list[Bit]:
     conditions = []
-    if inputs.finite or inputs.normal or inputs.exponents:  # what is no number is not normal, and has no exponent
+    if inputs.finite or inputs.normal or inputs.exponents:  # what is not a number is not normal, and has no exponent
         conditions.append(~(value.is_nan | value.is_infinite))
     if inputs.nonnegative:
         conditions.append(~value.sign)

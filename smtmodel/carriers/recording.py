@@ -78,7 +78,7 @@ class Lane(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **rest: Any) -> Lane:
         assert method == "__call__"
-        assert not set(rest) - {"out"}  # where a result is put is no part of it
+        assert not set(rest) - {"out"}  # where a result is put is not part of it
         if int in map(type, given):
             given = tuple(self.dtype.type(value) if type(value) is int else value for value in given)
         return self.recorder.call(ufunc, ufunc.__name__, _of_ufunc(ufunc, *[value.dtype for value in given]), *given)

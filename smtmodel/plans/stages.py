@@ -235,7 +235,7 @@ class Promoted(Around):
         if self.even and self.share:
             raise ParameterError("share", "the last two sums are made equal, or all of them: one of them")
         if self.share and self.every % self.share:
-            raise ParameterError("share", f"{self.every} is no multiple of {self.share}")
+            raise ParameterError("share", f"{self.every} is not a multiple of {self.share}")
 
     @property
     def d(self) -> Format:
@@ -575,7 +575,7 @@ class Lanes(Around):
     def _check_unroll(self, lanes: int) -> None:
         _check_optional("unroll", self.unroll)
         if self.unroll % lanes:
-            raise ParameterError("unroll", f"{self.unroll} is no multiple of {lanes} lanes")
+            raise ParameterError("unroll", f"{self.unroll} is not a multiple of {lanes} lanes")
         if self.unroll and self.head:
             raise ParameterError("unroll", "what fills no turn comes first, or at the end: head or unroll")
         if self.unroll and self.tail is None and all(isinstance(step, Fold) for step in self.steps[1:]):
