@@ -101,14 +101,14 @@ def _show_misfit(family: Family, found: Identification) -> None:
     from cli.show import result_text, show_operands
 
     say("no candidate fits")
+    for line in _other_formats(family):
+        say(f"  {line}")
     if found.killer is not None:
         vector = found.killer.vector
         show_operands(vector.model, vector.operands)
         say(f"  the device gives {result_text(found.killer.answer, vector.model.d)}")
     for model, agreed in found.nearest:
         say(f"  nearest: {model.reference} explains {agreed} of {len(found.questions)} answers")
-    for line in _other_formats(family):
-        say(f"  {line}")
 
 
 def _show_left(family: Family, found: Identification, named: Named, consistent: Sequence[str]) -> None:
