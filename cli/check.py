@@ -37,7 +37,7 @@ BELIEVED = (
     default=SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="For one proof, or one engine.",
+    help="Seconds for one proof, or for one answer of an engine.",
 )
 @JSON
 def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:

@@ -52,8 +52,8 @@ FILE = click.Path(path_type=Path)
     "reference",
     metavar="MODEL",
     shell_complete=models,
-    help="The instruction that gives the vectors their formats and length, where no device does; the one to compare, "
-    "of a recording of several; and that of a recording without one.",
+    help="The instruction that gives the vectors their formats and length, where no device does. Of a recording of "
+    "several instructions: the one to compare; of one that names none: its instruction.",
 )
 @click.option(
     "--compare",
@@ -96,10 +96,11 @@ def compare(
     device that is a model, and by the questions of the library (`mmaprobe list hypotheses`). For two recordings that
     share no vector, the hypotheses of these questions are compared with all answers of each.
 
-    With --gemm: start from two result matrices that differ, and reduce them to one dot product of a few terms on which
-    the devices still differ. Both devices recompute the row and the column of an element, in tiles of K, each result
-    the addend of the next tile. Without devices, --model is compared with both results, and so is the model with one
-    parameter changed. Files are .npy, as in `mmaprobe simulate`; D1 belongs to the first device.
+    With --gemm: start from two result matrices that differ, and reduce them to one dot product of a few terms on
+    which the devices still differ. Both devices recompute the row and the column of an element, in tiles of K, each
+    result the addend of the next tile. Without devices, plans that give the results are looked for; with --model,
+    the model and changes of one of its parameters are compared with both results. Files are .npy, as in `mmaprobe
+    simulate`; D1 belongs to the first device.
 
     \b
     mmaprobe compare command:./my-gpu model:hopper/mma/m16n8k16.f32.f16.f16.f32 -o differences.jsonl

@@ -48,7 +48,7 @@ MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
 @picture_options
 @click.option(
     "--name", "names", multiple=True, metavar="TEXT",
-    help="In drawings, call the model so, in place of its reference and expression; again, for the second model.",
+    help="The name of the model in drawings, in place of its reference and expression; twice, for two models.",
 )  # fmt: skip
 @click.option(
     "--element", metavar="I,J",

@@ -39,7 +39,7 @@ mmaprobe export answers.jsonl --format npz -o answers.npz
 
 @click.command(cls=Command, help=HELP.format(formats="\n".join(f"{name:<7} {row[0]}" for name, row in FORMATS.items())))
 @click.argument("file", metavar="FILE", shell_complete=file_names)
-@click.option("--format", "wanted", type=Choice(list(FORMATS)), required=True, help="See above.")
+@click.option("--format", "wanted", type=Choice(list(FORMATS)), required=True, help="One of the formats above.")
 @click.option(
     "-o", "--output", metavar="OUT", shell_complete=file_names, help="Write it here (default: standard output)."
 )

@@ -261,7 +261,8 @@ GLOSSARY = tuple(Word(*row) for row in (
      "Cut off without rounding. Aligned terms are truncated F bits below the largest exponent.",
      "[truncation](pictures/truncation.svg)"),
     ("u",
-     "In error bounds: the place value of the last bit kept, 2^(largest exponent - F).",
+     "Two uses. In error bounds of units: the place value of the last bit kept, 2^(largest exponent - F). In curves of "
+     "studies: the unit roundoff of the result's format, 2^-24 for f32.",
      "[my error](my-error.md)"),
     ("ulp",
      "Unit in the last place: the distance between neighbouring numbers of a format.",

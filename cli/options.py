@@ -47,9 +47,7 @@ CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
     type=Choice(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # smtmodel.rounding: loaded late
 )  # fmt: skip
-CLUSTER = click.option(
-    "--cluster", metavar="ADDRESS", help="Run the solvers on the workers of this dask scheduler (docs/cluster.md)."
-)
+CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 
 RESTRICTIONS = ("finite", "nonnegative", "nonzero", "normal", "products_below_two", "special")
 WINDOW = "exponents=LOW..HIGH"

@@ -71,11 +71,16 @@ class PictureFiles:
 def picture_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options for pictures to a command, which gets them as `pictures`."""
 
-    @click.option("--svg", type=PictureFile(".svg"), metavar="FILE", help="Draw it here, for pages.")
+    @click.option("--svg", type=PictureFile(".svg"), metavar="FILE", help="Draw it into this SVG file, for web pages.")
     @click.option(
-        "--pdf", type=PictureFile(".pdf"), metavar="FILE", help="Draw it here, for papers (needs matplotlib)."
+        "--pdf",
+        type=PictureFile(".pdf"),
+        metavar="FILE",
+        help="Draw it into this PDF file, for papers (needs matplotlib).",
     )
-    @click.option("--tikz", type=PictureFile(".tex"), metavar="FILE", help="Draw it here, as a tikzpicture for LaTeX.")
+    @click.option(
+        "--tikz", type=PictureFile(".tex"), metavar="FILE", help="Draw it into this file as a tikzpicture, for LaTeX."
+    )
     @click.option(
         "--width", type=click.FloatRange(min=0, min_open=True), metavar="MM",
         help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper.",

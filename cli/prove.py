@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     "wanted",
     type=Choice([*get_args(Property), ERROR_BOUND]),
     default="equal",
-    help="For two models: equal. For one model: the others.",
+    help="For two models: equal. For one model: the others (`mmaprobe list words` explains them).",
 )
 @click.option(
     "--inputs",

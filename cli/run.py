@@ -68,8 +68,8 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     """Ask a device every vector of a file. Say which hypotheses are consistent with its answers.
 
     FILE is JSONL, gzip-compressed or not; "-" reads standard input. The answers are vectors with `d`, written as they
-    come. If ANSWERS has answers of an earlier run that was cut short, of the same vectors and device, that run
-    continues, after some of them are asked for again. At the end some vectors are asked again too.
+    come. If ANSWERS has answers of an earlier run with the same vectors and device, that run continues. Some vectors
+    are asked again before and at the end, to see whether the device repeats its answers.
 
     \b
     mmaprobe distinguish carry-bits-ampere -o vectors.jsonl

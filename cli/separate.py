@@ -29,7 +29,7 @@ SHOWN = 20  # open pairs printed as text
 @click.option("--one", is_flag=True, help="A single vector with as many different outcomes as possible.")
 @click.option(
     "--each", type=Seconds(), metavar="SECONDS",
-    help="Time for one pair, of --timeout (default: 30).",
+    help="Seconds for one pair at most (default: 30).",
 )  # fmt: skip
 @solver_options("all pairs together")
 @JSON

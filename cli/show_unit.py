@@ -22,7 +22,7 @@ def show(model: str, pictures: PictureFiles) -> None:
     """Print the file of a unit or a plan. It has MODEL's arithmetic as an expression, and can be edited and used by its
     path.
 
-    With --svg, --pdf or --tikz the tree of its sums is drawn instead; that of a plan is for some K.
+    With --svg, --pdf or --tikz the tree of its sums is drawn instead; of a plan, that for one K (plan:NAME@length=K).
 
     \b
     mmaprobe show hopper/mma/m16n8k16.f32.f16.f16.f32 > my-unit.yaml

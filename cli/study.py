@@ -17,15 +17,17 @@ from smtmodel.wording import install
 @click.command(cls=Command)
 @click.argument("name", shell_complete=studies)
 @click.option("--sizes", metavar="N,N,...", help="Sizes instead of the study's own.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Same seed, same numbers.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed gives the same numbers."
+)
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True,
     metavar="DIR", help="Where NAME.csv, NAME.png and NAME.svg go.",
 )  # fmt: skip
 @click.option(
     "--width", type=click.FloatRange(min=0, min_open=True), metavar="MM",
-    help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper. NAME.pdf goes "
-    "there, too.",
+    help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper. Writes NAME.pdf "
+    "as well.",
 )  # fmt: skip
 @CLUSTER
 @JSON

@@ -20,6 +20,7 @@ ENDINGS = ("", "s", "es", "ed", "d", "ing", "ly")
 #: cli/glossary.py) or belongs here
 PLAIN = """
 alter among call came certain carries change chosen
+before none twice web well whether writes
 cuda divide drawings either even far gpus hold kernels known lie lost
 becomes infinite least markdown measure nan types odd overflow place samples simulators studies why
 tests text tikzpicture
