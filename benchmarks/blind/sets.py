@@ -6,8 +6,17 @@ from benchmarks.blind.fifth import FIFTH
 from benchmarks.blind.first import FIRST
 from benchmarks.blind.fourth import FOURTH
 from benchmarks.blind.second import SECOND
+from benchmarks.blind.seventh import SEVENTH
 from benchmarks.blind.sixth import SIXTH
 from benchmarks.blind.third import THIRD
 
-SETS = {"first": FIRST, "second": SECOND, "third": THIRD, "fourth": FOURTH, "fifth": FIFTH, "sixth": SIXTH}
+SETS = {
+    "first": FIRST,
+    "second": SECOND,
+    "third": THIRD,
+    "fourth": FOURTH,
+    "fifth": FIFTH,
+    "sixth": SIXTH,
+    "seventh": SEVENTH,
+}
 UNITS = {name: unit for some in SETS.values() for name, unit in some.units.items()}
