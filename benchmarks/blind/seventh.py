@@ -23,9 +23,7 @@ def _(a: Row, b: Row, c: N) -> N:
     return c
 
 
-@unit(
-    "systolic-bf16-24", "bf16,bf16,f32,f32", 24, "columns of four FMAs in f32 whose sums are handed on as bf16; then c"
-)
+@unit("systolic-bf16-24", "bf16,bf16,f32,f32", 24, "columns of four f32 FMAs whose sums go on as bf16; then c")
 def _(a: Row, b: Row, c: N) -> N:
     total = ZERO
     for k in range(0, 24, 4):
