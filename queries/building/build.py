@@ -30,7 +30,7 @@ from queries.building.outcome import Built
 from queries.building.roles import Part, alike, apart, uniform
 from queries.building.search import POOL, Search
 from queries.building.shapes import Shapes
-from queries.building.stages import KINDS, Stage, Stages, every, nonzero, ordinary
+from queries.building.stages import KINDS, Stage, Stages, every, finite, nonzero, not_zero, ordinary
 from queries.building.validation import Validation
 from queries.building.weights import Weights
 from queries.order.probe import AskAll
@@ -268,10 +268,7 @@ class Builder:
         if min(wrong) > NEAR * sum(len(asked.rows) for asked in (*self.answers.bank, *self.answers.validated)):
             return []
         unit, base = near[int(np.argmin(wrong))]
-        stages = self.search.stages.all
-        if not self._ordinary_wrong(unit):
-            stages = [*stages[-3:], *stages[:-3]]
-        for stage in stages:
+        for stage in self._likely_first(unit):
             tiers = stage.tiers if stage in self.search.stages.all[-3:] else [self._ended(tier) for tier in stage.tiers]
             last = self.search.stages.everything.rank
             whole = replace(stage, name=f"{stage.name}, again", rank=last, tiers=tiers, counts=every, otherwise=())
@@ -279,15 +276,21 @@ class Builder:
                 return self.search.drafted(choices_of(found), lambda given: [given], None)
         return []
 
-    def _ordinary_wrong(self, unit: Unit) -> bool:
-        """Whether a unit gives another number than the device where one of the two is normal."""
+    def _likely_first(self, unit: Unit) -> list[Stage]:
+        """The stages in the order in which what a unit has wrong is likely to be theirs: the signs of zeros, infinities
+        and NaNs, or tiny numbers; any step where one of two results that differ is a normal number."""
         d, model = self.asked.d, Model(BUILT, unit)
-        for part in (*self.answers.bank, *self.answers.validated):
-            found = evaluate_models([model], part.rows)[0]
-            normal = [ordinary(x, d) & nonzero(x, d) for x in (found, part.answers)]
-            if (self.answers.differences(model, [part]) & (normal[0] | normal[1])).any():
-                return True
-        return False
+        *steps, tiny, zeros, ends = self.search.stages.all
+        asked = [*self.answers.bank, *self.answers.validated]
+        wrong = self.answers.differences(model, asked)
+        given = np.concatenate([part.answers for part in asked])[wrong]
+        found = evaluate_models([model], np.concatenate([part.rows for part in asked])[wrong])[0]
+        if any((ordinary(x, d) & nonzero(x, d)).any() for x in (found, given)):
+            return self.search.stages.all
+        if not any(not_zero(x, d).any() for x in (found, given)):
+            return [zeros, tiny, ends, *steps]
+        first = [ends, tiny] if not (finite(found, d) & finite(given, d)).any() else [tiny, ends]
+        return [*first, zeros, *steps]
 
     def _ended(self, tier: Tier) -> Tier:
         """A tier of choices whose treatment of overflow and tiny results is unchanged."""
