@@ -68,7 +68,7 @@ def _(a: Row, b: Row, c: N) -> N:
 @unit("bf16-fused-32", SUMS, 32, "blocks of 16 products and the sum so far cut 25 bits below, toward zero; then bf16")
 def _(a: Row, b: Row, c: N) -> N:
     for k in (0, 16):
-        c = RTZ32(aligned([*exact_products(a[k : k + 16], b[k : k + 16]), c], 25))
+        c = as_read(RTZ32(aligned([*exact_products(a[k : k + 16], b[k : k + 16]), c], 25)))
     return BF16(c)
 
 
