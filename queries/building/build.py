@@ -179,10 +179,12 @@ class Builder:
             at_once = [x for x in self.roots if isinstance(x, Node) and len(x.children) == len(leaves_of(x)) > 2]
             yield from (Attempt([self._uniform(root)], True, ORDERS) for root in at_once)
             yield Attempt([self._uniform(root) for root in self.roots], True, ORDERS)
-            yield from (Attempt([self._uniform(root)], False, ORDERS) for root in at_once)
             yield from (
-                Attempt([apart(root, self.weights)], True, ORDERS) for root in self.roots if len(self.roots) <= TRIED
+                Attempt([apart(root, self.weights)], True, ORDERS)
+                for root in self.roots
+                if len(self.roots) <= TRIED and root not in at_once
             )
+            yield from (Attempt([self._uniform(root)], False, ORDERS) for root in at_once)
             return
         [root] = self.roots
         same, each = [alike(root, self.weights)], apart(root, self.weights)
