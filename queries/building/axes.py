@@ -112,8 +112,7 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
 
     def stored(choices: Choices) -> Iterator[Choices]:
         """The running sum of the chain that ends here is converted now and then."""
-        every = [size for size in STORED if size < asked.length]
-        for name, short, mode, size in product(ROOMY, SHORT, (MODES[0], "toward_zero"), every if not role else ()):
+        for name, short, mode, size in product(ROOMY, SHORT, (MODES[0], "toward_zero"), sizes(asked)):
             for tried in converted(choices, role, Step(How(MODES[0], name)), asked, MODES[:1]):
                 yield replace(tried, store=Store(size, How(mode, short)))
 
@@ -199,8 +198,8 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             decided,
             fused,
             fused_roomier,
-            aligned,
             unrounded,
+            aligned,
             wrapped,
             fused_elsewhere,
             grouped,
@@ -256,6 +255,11 @@ def converted(
     exact = fmt.precision <= asked.d.precision and unit_of(fmt) >= unit_of(asked.d) and fmt.emax <= asked.d.emax
     for mode in dict.fromkeys(modes if not exact else MODES[:1]):
         yield replace(with_step(choices, role, step), convert=How(mode))
+
+
+def sizes(asked: Signature) -> list[int]:
+    """The steps between two stores of a running sum that are tried."""
+    return [size for size in STORED if size < asked.length]
 
 
 def with_step(choices: Choices, role: int, step: Step) -> Choices:
@@ -565,6 +569,9 @@ def ordinary_neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]
     for role, step in enumerate(choices.steps):
         for other in (*_other_steps(step, asked), *(_other_leaving(step, asked) if role else ())):
             yield with_step(choices, role, other)
+    for leaves in dict.fromkeys(step.leaves for step in choices.steps):
+        if leaves is not None and choices.store is None:
+            yield from (replace(choices, store=Store(size, leaves)) for size in sizes(asked))
     for place, own in choices.hows().items():
         for mode in MODES:
             yield choices.with_hows({place: replace(own, mode=mode)})

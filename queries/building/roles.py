@@ -138,7 +138,8 @@ class _Keys:
 def placements(part: Part, role: int, chance: random.Random, count: int) -> list[frozenset[Leaf]]:
     """Up to `count` sets of leaves that reveal the arithmetic of a role. Each has one leaf below every branch of some
     step of the role (of OPERANDS branches at most), so that steps below it add nothing. Some sets also have a leaf of a
-    neighbouring step, as results may be converted between two steps. Most have one or two leaves that are added to the
+    neighbouring step, as results may be converted between two steps, or of any other one, as they may be converted now
+    and then. Most have one or two leaves that are added to the
     result later, and that meet no other leaf in a step of a role further from the root."""
     steps = part.steps(role)
     parents = {id(child): node for node in nodes_of(part.root) for child in node.children if isinstance(child, Node)}
@@ -153,6 +154,8 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
         chosen = [chance.choice(leaves_of(child)) if isinstance(child, Node) else child for child in children]
         if number % 2 and at:
             chosen += [child for child in steps[at - 1].children if not isinstance(child, Node)][:1]
+        if number % 3 == 2:
+            chosen += [child for child in chance.choice(steps).children if isinstance(child, int)][:1]
         top = node
         while number % 2 == 0 and id(top) in parents and part.roles[id(parents[id(top)])] == role:
             top = parents[id(top)]  # the result of the last step of this role may be converted

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from queries.building.answers import Answers, Kept
 from queries.building.axes import MODES, Tier, all_tiny, format_of, needless, ordinary_neighbours
 from queries.building.candidates import Candidate, choices_of
-from queries.building.draft import Choices
+from queries.building.draft import Choices, Store
 from queries.building.mending import in_mode
 from queries.building.stages import Counts, Pool, Stage, Stages, ordinary
 from queries.search.samples import Table
@@ -126,9 +126,10 @@ class Search:
                 candidates = self._confirmed(candidates, stage, pool, first)
             left = {candidate.unit for candidate in candidates}
             choices = [given for given in choices if self._drafts(given, pool.kept) in left]
-        alike: dict[tuple[Unit | None, ...], Choices] = {}  # other leaves may tell those apart that are one unit here
-        for given in choices:
-            alike.setdefault(tuple(self._drafts(given, pool.kept) for pool in stage.pools), given)
+        # other leaves may tell those apart that are one unit here
+        alike: dict[tuple[Store | None, tuple[Unit | None, ...]], Choices] = {}
+        for given in choices:  # how often a running sum is stored shows at leaves of many steps alone
+            alike.setdefault((given.store, tuple(self._drafts(given, pool.kept) for pool in stage.pools)), given)
         last = stage.pools[-1].kept
         return [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
 
