@@ -20,7 +20,7 @@ from benchmarks.blind.sixth import SIXTH
 from benchmarks.built import answers
 from cli.main import main
 from queries.building.answers import Answered
-from queries.building.axes import needless, product_tiers, step_tiers
+from queries.building.axes import needless, ordinary_neighbours, product_tiers, step_tiers
 from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
 from queries.building.clock import OutOfTimeError
@@ -451,6 +451,7 @@ STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("towar
         *((LANES, Choices(steps=STEPS, start="zero", parts=replace(PARTS, passes=passes))) for passes in PASSES),
         (chain(["c", *range(8)]), Choices(parts=replace(PARTS, passes="whole"))),
         (chain(["c", *range(8)]), STORED),
+        (Node("binary", (chain([*range(8)]), "c")), replace(STORED, steps=(Step(), Step()))),
         (chain(["c", *(k ^ 1 for k in range(8))]), STORED),
     ],
 )
@@ -468,6 +469,17 @@ def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, choices: Choic
         counts = ordinary(whole, asked.d) & (whole % (1 << 31) != 0)
         assert (whole == few)[counts].all()
         assert counts.any()
+
+
+def test_stores_of_an_inner_chain() -> None:
+    """They are drafted, and told from one conversion at its end, through leaves of steps that are far apart."""
+    asked, store = parse_signature("bf16,bf16,f32,f32", 24), Store(4, How("nearest_even", "bf16"))
+    once = Choices(steps=(Step(), Step(leaves=store.how)))
+    assert any(found.store == store for tier in step_tiers("binary", 1, asked) for found in tier(once))
+    assert any(found.store == store for found in ordinary_neighbours(once, asked))
+    places = placements(alike(Node("binary", (chain([*range(24)]), "c"))), 1, random.Random(1), 3)
+    numbers = [[leaf for leaf in place if isinstance(leaf, int)] for place in places]
+    assert max(max(some) - min(some) for some in numbers) > 4
 
 
 def test_steps_that_come_again_after_a_few_are_a_loop() -> None:

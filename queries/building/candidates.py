@@ -9,7 +9,6 @@ from queries.building.answers import BUILT, Kept
 from queries.building.draft import Choices, Drafter, How, Step
 from queries.building.roles import Part, kinds_of
 from queries.building.weights import ADDED
-from queries.order.tree import leaves_of
 from smtmodel.dot import Model
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
@@ -56,8 +55,11 @@ class Sketch:
         return self._units[choices, kept]
 
     def _drafted(self, choices: Choices, kept: Kept) -> Unit:
-        if kept is not None and choices.parts.passes == "whole" and "c" in leaves_of(self.parts[choices.tree].root):
+        turns = self.parts[choices.tree].turns
+        if kept is not None and choices.parts.passes == "whole" and "c" in turns:
             kept = frozenset((*kept, "c"))  # in its place stands the result before
+        if kept is not None and choices.store is not None:  # before the last leaf the sum may be stored once more
+            kept = frozenset((*kept, max(turns, key=turns.__getitem__)))
         key = choices.tree, kept
         if key not in self._drafters:
             whole = self.parts[choices.tree]
