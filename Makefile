@@ -1,6 +1,7 @@
 # Sets up its own virtual environment; needs Python 3.11 or newer, git and make.
 PYTHON ?= python3
 VENV := .venv
+WORKERS ?= 2
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/installed
 
@@ -11,14 +12,14 @@ demo: $(INSTALLED)
 	$(BIN)/mmaprobe evaluate tests/data/recorded.jsonl.gz
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# what stands in no group of tests/conftest.py; a group alone: .venv/bin/python -m pytest -n 2 -m solvers
+# what stands in no group of tests/conftest.py; a group alone: .venv/bin/python -m pytest -n $(WORKERS) -m solvers
 test-fast: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "fast and not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "fast and not slow"
 
 proofs: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow
 
 # the wheel: built, installed in a bare environment, used away from the checkout
 wheel: $(INSTALLED)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from smtmodel.algebra import Bits
 from smtmodel.algorithms import parse_algorithm, parse_reduction, reference_of, sum_of_array, sum_of_numbers
 from smtmodel.algorithms.reductions import Chained, Reduction, Split
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -86,28 +85,27 @@ def drawn(count: int, kind: str, seed: int = 0) -> NDArray[np.uint32]:
     return (x * scale).astype(np.float32).view(np.uint32)
 
 
-def vectors(numbers: NDArray[np.uint32]) -> list[Bits]:
-    carrier = ArrayCarrier()
-    return [carrier.lanes(numbers[k : k + 1], 32) for k in range(len(numbers))]
+KINDS = ("normal", "large", "wide", "bits")
 
 
 @pytest.mark.parametrize("text", CASES)
-@pytest.mark.parametrize("kind", ["normal", "large", "wide", "bits"])
-def test_exact_rationals(text: str, kind: str) -> None:
-    algorithm, results = parse_reduction(text), set()
+def test_exact_rationals(text: str) -> None:
+    """Of one row of numbers, and of one of each kind at once."""
+    algorithm, results = parse_reduction(text), {kind: set[int]() for kind in KINDS}
+    carrier = ArrayCarrier()
     for count in (1, 37, 100):
-        numbers = drawn(count, kind, count)
-        if kind == "bits":
-            numbers[1:] &= 0xC6FFFFFF  # no NaN, and no overflow of f16, but in the first
-        found = sum_of_array(algorithm, numbers)
+        rows = np.array([drawn(count, kind, count) for kind in KINDS])
+        rows[KINDS.index("bits"), 1:] &= 0xC6FFFFFF  # no NaN, and no overflow of f16, but in the first
         with np.errstate(over="ignore"):
-            bits = sum_of_numbers(algorithm, vectors(numbers))
-        assert int(np.asarray(bits.node).reshape(-1)[0]) == found
-        other = expected(algorithm, numbers.tolist())
-        kinds = [decode(algorithm.result_format.name, x).kind for x in (found, other)]
-        assert found == other or kinds == ["nan", "nan"]
-        results.add(found)
-    assert len(results) > 1
+            bits = sum_of_numbers(algorithm, [carrier.lanes(np.ascontiguousarray(column), 32) for column in rows.T])
+        for kind, row, together in zip(KINDS, rows, np.asarray(bits.node).tolist(), strict=True):
+            found = sum_of_array(algorithm, row)
+            assert together == found, (kind, count)
+            other = expected(algorithm, row.tolist())
+            kinds = [decode(algorithm.result_format.name, x).kind for x in (found, other)]
+            assert found == other or kinds == ["nan", "nan"], (kind, count)
+            results[kind].add(found)
+    assert all(len(seen) > 1 for seen in results.values()), results
 
 
 def test_symbolic_gives_the_same_bits() -> None:
