@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, reduce
+from math import lcm
+from operator import mul
 from typing import NamedTuple
 
 from smtmodel.nodes.index import Index
@@ -46,9 +48,17 @@ ONE: Atom = frozenset({()})
 Values = Callable[[Factor], Fraction]
 
 
+@cache
 def power(exponent: int) -> Fraction:
     """2^exponent."""
     return Fraction(2) ** exponent
+
+
+def added(numbers: Iterable[Fraction]) -> Fraction:
+    """Their sum, brought to lowest terms once."""
+    terms = tuple(numbers)
+    common = lcm(*(x.denominator for x in terms))
+    return Fraction(sum(x.numerator * (common // x.denominator) for x in terms), common)
 
 
 @dataclass(frozen=True)
@@ -125,8 +135,8 @@ class Form:
         """Its value for these magnitudes."""
         known, products = cache(values), {}
         for item in {item for atom in self.parts for item in atom}:
-            products[item] = reduce(lambda x, y: x * y, map(known, item), Fraction(1))
-        return sum((c * max(map(products.__getitem__, atom)) for atom, c in self.parts.items()), Fraction(0))
+            products[item] = reduce(mul, map(known, item)) if item else Fraction(1)
+        return added(c * max(map(products.__getitem__, atom)) for atom, c in self.parts.items())
 
 
 NOUGHT = Form({})

@@ -11,7 +11,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.proof.forms import EXACT, Factor, Form, power
+from queries.proof.forms import EXACT, Factor, Form, added, power
 from queries.properties.bound import bound_of, error_of
 from queries.search.contradiction import row_text
 from queries.search.samples import Table, pattern_of, sample_rows
@@ -107,10 +107,10 @@ class _Inputs:
             case Scale():
                 return of(node.term) * of(node.left) * of(node.right)
             case Sum():
-                return sum(map(of, node.items), Fraction(0))
+                return added(map(of, node.items))
             case Each():
                 every = (self.exact(node.body, {**places, node.level: place}, running) for place in node.places)
-                return sum(every, Fraction(0))
+                return added(every)
             case Cut() | Gate() | Round():
                 return of(node.term)
             case Repeat():
@@ -130,14 +130,21 @@ class _Inputs:
         return of
 
 
+@cache
+def _places(names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """The operand and the index of each position of a row."""
+    operands = [name.rstrip("0123456789") for name in names]
+    return tuple((operand, int(name[len(operand) :] or 0)) for name, operand in zip(names, operands, strict=True))
+
+
 def _numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tuple[Fraction, Format]] | None:
     """The operands of a row as numbers; None if one is not finite."""
     found: dict[tuple[str, int], tuple[Fraction, Format]] = {}
-    for name, fmt, pattern in zip(layout.names, layout.formats, row, strict=True):
-        number, operand = _value(fmt, int(pattern)), name.rstrip("0123456789")
+    for place, fmt, pattern in zip(_places(layout.names), layout.formats, row, strict=True):
+        number = _value(fmt, int(pattern))
         if number is None:
             return None
-        found[operand, int(name[len(operand) :] or 0)] = number, fmt
+        found[place] = number, fmt
     return found
 
 
@@ -183,12 +190,13 @@ def measured(model: Model, error: Form, table: Table) -> list[Near]:
         inputs = _Inputs(model.unit, numbers)
         exact = inputs.exact(model.unit.result, {}, {})
         near = Near(tuple(map(int, row)), (int(pattern),), exact, abs(d - exact), error.value(inputs.magnitude(exact)))
-        found.append(_held(model, near, row_text(layout, near.row)))
+        found.append(_held(model, near))
     return found
 
 
-def _held(model: Model, near: Near, given: str) -> Near:
+def _held(model: Model, near: Near, given: str | None = None) -> Near:
     if near.error > near.bound:
+        given = given or row_text(layout_of(model), near.row)
         raise FaultError(
             f"the error bound of {model.reference} was proved, but an evaluation contradicts it: {given} gives "
             f"{near.results[-1]:x}, which is {float(near.error):.6g} from the exact result; the bound there is "
