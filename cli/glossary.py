@@ -282,7 +282,7 @@ GLOSSARY = tuple(Word(*row) for row in (
      "[extending](extending.md)"),
     ("verdict",
      "The answer to a question: different, equal or unknown; holds, refuted or unknown.",
-     "[exit codes](README.md#comfort)"),
+     "[exit codes](README.md#defaults-output-exit-codes)"),
     ("witness",
      "An input that shows a difference or a counterexample, replayed before it is printed.",
      _command(f"distinguish {V} {V}@carry_bits=2")),

@@ -162,14 +162,15 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
 def _headline(document: dict[str, Any]) -> str:
     """The verdict, with what it rests on: the first line of the output."""
     wanted, verdict, seconds, proofs = (document[key] for key in ("property", "verdict", "seconds", "proofs"))
-    stated = wanted if wanted == "equal" else f"{wanted} ({document['statement']})"
+    where = f", where only zeros of {', '.join(document['zeros_only'])} are admitted" if document["zeros_only"] else ""
+    stated = (wanted if wanted == "equal" else f"{wanted} ({document['statement']})") + where
     lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
     count = counted(len(lemmas), "lemma")
     whys = [proof["why"] for proof in proofs if proof.get("why")]
     by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
     if verdict == "equal" and len(whys) == len(proofs) > 0:
         rests = f", with {count} by {', '.join(document['engines'])}; confirmed by {by}" if lemmas else ""
-        return f"{wanted}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}"
+        return f"{wanted}{where}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}"
     if verdict == "equal":
         engines = ", ".join(document["engines"]) or "construction alone"
         return f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}"

@@ -119,6 +119,7 @@ def test_zeros_alone_are_said(tmp_path: Path) -> None:
         found = run("prove", VOLTA, more, "--inputs", "exponents=100..110", *store)
         assert (found.exit_code, said in found.stderr) == (0, True), found.stderr
         assert json.loads(found.stdout)["zeros_only"] == ["a", "b"]
+        assert "equal, where only zeros of a, b are admitted: proved in" in found.stderr
     found = run("distinguish", VOLTA, more, "--inputs", "exponents=500..600", *store)
     assert "of c only zeros are admitted: f32 has exponents from -126 to 127" in found.stderr
     assert json.loads(found.stdout)["questions"][0]["zeros_only"] == ["a", "b", "c"]

@@ -143,7 +143,7 @@ def _start(probe: Probe, root: Node | Leaf) -> str:
     plain = zero == model.d.sign_bit
     if from_c:
         return "c" if plain else "c (a sum of negative zeros is +0)"
-    return "the first product" if plain else "+0, unless every zero sum is +0 here"
+    return "the first product" if plain else "+0 (or the first product, if every zero sum is +0 here)"
 
 
 def _zeros(probe: Probe, text: str, number: int) -> Vector:
