@@ -58,7 +58,8 @@ CHANGES = (
     ("promote(8", "promote(4"), ("promote(4", "promote(8"), ("split(2", "split(4"), ("split(4", "split(2"),
     ("fold(2, 2), 2, fold(2, 1)", "fold(4, 1)"), (", head=2", ""),
     ("split([4]", "split([8]"), ("split([8]", "split([4]"),
-    ("halve(8", "halve(4"), (", tail=fma", ""), (", z", ", r"), (", +0)", ", c)"), ("interleave(2", "split(2"),
+    ("halve(8", "halve(4"), (", first=smaller", ""),
+    (", tail=fma", ""), (", z", ", r"), (", +0)", ", c)"), ("interleave(2", "split(2"),
 )  # fmt: skip
 #: of statements with `odd` stages, besides
 ODD_CHANGES = (
@@ -118,7 +119,8 @@ def _stage(draw: random.Random, depth: int) -> str:
             folds = draw.choice(["4, fold(2, 2), fold(2, 1)", "4, fold(4, 1)", "4, fold(2, 2), 2, fold(2, 1)"])
             return f"lanes({body}, {how}, {folds}{draw.choice(['', ', head=2'])}{draw.choice(['', ', tail=fma'])})"
         case "halve":
-            return f"halve({draw.choice([4, 8])}, {body}, {how}{grain})"
+            first = draw.choice(["", ", first=smaller"])
+            return f"halve({draw.choice([4, 8])}, {body}, {how}{grain}{first})"
     return f"{how}({body})"
 
 

@@ -109,7 +109,8 @@ def _words(stage: Stage) -> str:
             unroll = f" of multiples of {stage.unroll} products" if stage.unroll else ""
             return f"{widths} lanes that take a product each in turn{unroll}, folded: {added}"
         case Halves():
-            return f"halves, down to {counted(stage.most, 'product')}, {added}"
+            first = " (the first one the smaller)" if stage.first == "smaller" else ""
+            return f"halves{first}, down to {counted(stage.most, 'product')}, {added}"
         case Turns():
             return f"turns of {counted(stage.every, 'product')}, each from the sum so far"
         case Whole():

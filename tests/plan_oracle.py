@@ -169,7 +169,10 @@ class Output:
             case Halves():
                 half = -(-len(ks) // 2)
                 half = -(-half // stage.grain) * stage.grain
-                if len(ks) <= stage.most or half >= len(ks):
+                if stage.first == "smaller":  # as NumPy: n2 = n / 2; n2 -= n2 % 8
+                    half = len(ks) // 2
+                    half -= half % stage.grain
+                if len(ks) <= stage.most or not 0 < half < len(ks):
                     return self.sum(stage.body, ks, start)
                 right = self.sum(stage, ks[half:], (0, stage.accumulator))
                 return self.added([self.sum(stage, ks[:half], start), right], stage.rounding)

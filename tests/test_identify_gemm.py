@@ -311,9 +311,10 @@ def tree_of(stage: Stage, places: list[int]) -> Node | Leaf:
             parts = [tree_of(stage.body, places[i:j]) for i, j in zip([0, *stage.at], ends, strict=True)]
             return added(parts, stage.order)
         case Halves():
-            if len(places) <= stage.most:
+            pair = 2 * stage.grain
+            half = (len(places) if stage.first == "smaller" else len(places) + pair - 1) // pair * stage.grain
+            if len(places) <= stage.most or not 0 < half < len(places):
                 return tree_of(stage.body, places)
-            half = -(-len(places) // (2 * stage.grain)) * stage.grain
             return Node("binary", (tree_of(stage, places[:half]), tree_of(stage, places[half:])))
         case Whole(tail=Chain()):
             whole = len(places) - len(places) % stage.number
@@ -349,6 +350,7 @@ STAGES = [
     Interleaved(4, CHAIN, R, tail=CHAIN),
     Interleaved(2, Interleaved(2, Interleaved(2, CHAIN, R), R), R, grain=2, tail=CHAIN),
     Halves(10, CHAIN, R),
+    Halves(16, CHAIN, R, 8, "smaller"),
     Uneven((16, 48), CHAIN, R),
     Uneven((16, 48, 56), CHAIN, R, "backwards"),
     Split(4, CHAIN, R, "backwards", 1),

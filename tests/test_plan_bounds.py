@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,7 @@ HALVES = [
     "sum(halve(5, promote(2, fma, r), r, grain=2), c)", "h(sum(h(halve(8, promote(4, fma, z), r)), c))",
     "r(sum(halve(4, mma, h), +0))", "sum(halve(4, fma, f), c)",
     AXPBY.replace("sum(mma, +0)", "sum(halve(8, mma, r, grain=8), +0)"),
+    "sum(halve(16, mma, z, grain=3, first=smaller), c)", "sum(halve(8, fma, r, grain=4, first=smaller), +0)",
 ]  # fmt: skip
 
 
@@ -140,13 +142,14 @@ def test_the_formula_of_halves_is_about_every_length(step: str) -> None:
 
 
 def test_halves_have_no_more_levels_than_the_formula_says() -> None:
-    for most, grain in ((8, 1), (1, 1), (8, 5), (3, 8), (16, 24), (7, 2)):
-        stage = plan_of(f"sum(halve({most}, fma, r, grain={grain}), c)").sums[0].stage
+    sizes = ((8, 1), (1, 1), (8, 5), (3, 8), (16, 24), (7, 2), (25, 8))
+    for (most, grain), first in product(sizes, ("larger", "smaller")):
+        stage = plan_of(f"sum(halve({most}, fma, r, grain={grain}, first={first}), c)").sums[0].stage
         width = steps.repeated(stage).width
 
-        def levels(count: int, most: int = most, grain: int = grain) -> int:
-            half = -(-count // (2 * grain)) * grain
-            return 0 if count <= most or half >= count else 1 + max(levels(half), levels(count - half))
+        def levels(count: int, most: int = most, grain: int = grain, larger: bool = first == "larger") -> int:
+            half = -(-count // (2 * grain)) * grain if larger else count // (2 * grain) * grain
+            return 0 if count <= most or not 0 < half < count else 1 + max(levels(half), levels(count - half))
 
         assert all(levels(count) <= levels_of(width, count) for count in range(1, 400)), (most, grain)
         assert any(levels(count) == levels_of(width, count) > 2 for count in range(1, 400)), (most, grain)

@@ -70,6 +70,8 @@ SUMS = {
     "whole(4, lanes(fma, r, 4, fold(2, 2), fold(2, 1)), head=fma)": (1, 4, 14, 16),
     "whole(4, interleave(2, fma, r), tail=promote(2, fma, r))": (3, 11),
     "halve(4, mma, z, grain=4)": (18,),
+    "halve(3, fma, r, first=smaller)": (4, 13),
+    "halve(4, mma, z, grain=3, first=smaller)": (5, 6, 11, 23),
     "promote(16, interleave(2, split(2, fma, z), r, grain=2), r)": (40,),
     "split(2, promote(8, halve(4, mma, r, grain=4), r), r)": (37,),
     "promote(8, fma, z, even=2)": (7, 13, 17, 30),

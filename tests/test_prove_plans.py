@@ -139,6 +139,7 @@ def test_plans_that_differ_in_a_unit_within_are_equal_where_it_is() -> None:
         ("sum(interleave(2, mma, r, grain=16), +0)", 32),
         ("r(exact(sum(promote(32, mma, r), +0), c))", 32),
         ("sum(halve(64, mma, r, grain=48), c)", 48),
+        ("sum(halve(64, mma, r, grain=16, first=smaller), c)", 16),
         ("sum(split([32, 96], mma, r, order=pairwise), +0)", 16),
         ("sum(turns(48, mma, tail=fma), c)", 48),
         ("sum(whole(32, mma, tail=fma), c)", 32),

@@ -91,8 +91,12 @@ def _covered(stage: Stage) -> Covered:
             return _covered(stage.body)
         case Uneven():
             return Covered(None, stage.at[-1], stage.body.period)
-        case Halves():  # a half of width * 2^t, which the grain divides, is width * 2^(t - 1), and the other no larger
+        case Halves(first="larger"):
+            # the grain divides width: of width * 2^t products the first half is half, and the other no larger
             return Covered(None, 0, 1, stage.grain * max(1, stage.most // stage.grain))
+        case Halves(first="smaller"):
+            # of width * 2^t + grain - 1 products, the second half is at most width * 2^(t - 1) + grain - 1
+            return Covered(None, 0, 1, stage.grain * max(1, (stage.most + 1 - stage.grain) // stage.grain))
     return Covered(None, 0, stage.period)
 
 
@@ -202,7 +206,8 @@ class _Endless(Stage):
         need(span.count % self.period == 0, "a stage takes whole periods any number of times")
         if not isinstance(self.stage, Halves):
             return engine.loop(None, start, lambda so_far: {self.stage.run(engine, span, so_far)})
-        most, before, leaves = max(self.stage.most, self.stage.grain), engine.taken, []
+        grain, before, leaves = self.stage.grain, engine.taken, []
+        most = max(self.stage.most, grain if self.stage.first == "larger" else 2 * grain - 1)
         need(most <= MOST, "there are too many leaves")
         for count in range(1, most + 1):
             engine.taken = []

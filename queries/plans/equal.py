@@ -386,7 +386,7 @@ class _Prover:
                 return self._in_parts(one, other, one.every, "turns of {} products, each one equal")
             case Whole(), Whole() if replace(one, body=other.body) == other and (one.head is None or self._alike_read):
                 return self._in_parts(one, other, one.number, "multiples of {} products, equal")
-            case Halves(), Halves() if (one.most, one.rounding, one.grain) == (other.most, other.rounding, other.grain):
+            case Halves(), Halves() if replace(one, body=other.body) == other:
                 return self._in_parts(one, other, one.grain, "halves of multiples of {}, each one equal")
             case _:
                 return None
@@ -714,7 +714,7 @@ def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
 
 def _most(stage: Stage) -> int:
     """The most products that a stage, or a part of it, adds without halving them; 0 where nothing is halved."""
-    own = stage.most if isinstance(stage, Halves) else 0
+    own = stage.longest if isinstance(stage, Halves) else 0
     return max((own, *map(_most, stage.parts)))
 
 

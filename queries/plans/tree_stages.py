@@ -125,6 +125,8 @@ class _Guesser:
         both = sum(sizes[-2:])
         evens = [grain for grain in GRAINS if sizes[-2] == -(-((both + (grain == 1)) // 2) // grain) * grain]
         even = evens[0] if evens else 0
+        if ways == 2 and first < last:
+            yield from self._smaller_first(first, last, body)
         if max(sizes[-2], last - (even > 0)) > first or set(sizes[:-2]) - {first}:
             yield from self._uneven(sizes, body)
             return
@@ -143,6 +145,16 @@ class _Guesser:
             yield Promoted(first, body, how)
             if last < first:
                 yield from _shared(sizes, body, how)
+
+    def _smaller_first(self, first: int, last: int, body: Stage) -> Iterator[Stage]:
+        """Pairwise summations whose first half is the smaller one."""
+        total = first + last
+        grains = [grain for grain in GRAINS if first == total // (2 * grain) * grain]
+        if grains and isinstance(body, Halves):
+            yield body
+        elif grains and (body == self.chain or body in self.known):
+            most = (1 << n for n in range(1, (total - 1).bit_length()))
+            yield from (Halves(most_, body, self.rounding, grains[-1], "smaller") for most_ in most)
 
     def _backwards(self, first: Branch, rest: Branch, bodies: Sequence[Stage]) -> Iterator[Stage]:
         """Stages that add consecutive runs of products from the last one: to the sum of the others comes the first."""

@@ -94,8 +94,9 @@ def repeated(stage: Stage) -> Repeats:
             return repeated(stage.body)
         case Uneven():
             return Repeats(stage.at[-1], stage.body.period)
-        case Halves():
-            return Repeats(0, 1, max(1, stage.most // stage.grain) * stage.grain)
+        case Halves():  # multiples of the grain; a second half that is the larger one is up to a grain less one longer
+            over = 0 if stage.first == "larger" else stage.grain - 1
+            return Repeats(0, 1, (stage.longest - over) // stage.grain * stage.grain)
     return Repeats(0, stage.period)
 
 
@@ -273,7 +274,7 @@ class Recorder(Engine[Recorded]):
     def halved(self, stage: Halves, span: Span, start: Recorded) -> Recorded:
         """Any number of products. The two halves of a part have no product in common, so that each product is added
         once if each leaf adds each of its products once; the places are those of `span`."""
-        longest = max(stage.most, stage.grain)
+        longest = stage.longest
         if longest > LEAVES:
             raise RuleError(f"halves of {longest} products: at most {LEAVES} are looked at one by one")
         leaves = []

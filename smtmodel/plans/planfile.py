@@ -16,7 +16,7 @@ where a STAGE says how:
                                                 left goes to 4 lanes, pairs of the first ones that are 4 apart; these
                                                 are added; with head, a short turn of multiples of 4 comes first;
                                                 with unroll=16, the 8 lanes take multiples of 16 products
-    halve(8, STAGE, r, grain=8)                 pairwise summation down to 8 products
+    halve(8, STAGE, r, grain=8, first=smaller)  pairwise summation down to 8 products
     turns(8, STAGE, tail=STAGE)                 each 8 products go through a stage, from the sum so far
     whole(8, STAGE, tail=STAGE)                 multiples of 8 go through a stage, what is left over through another one
     whole(4, STAGE, head=STAGE)                 the same, but what is left over comes first (4 where nothing is)
@@ -38,6 +38,7 @@ from smtmodel.nodes import Constant, Node
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.stages import (
+    HALVES,
     ORDERS,
     Chain,
     Fold,
@@ -200,7 +201,7 @@ class _Reader(ExpressionReader):
         return self._number(tree)
 
     def _stage_halve(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        return self._several(Halves, tree)(**self._options(tree, options, ("grain",)))
+        return self._several(Halves, tree)(**self._options(tree, options, ("grain", "first")))
 
     def _stage_turns(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         number, body = self._arguments(tree, 2)
@@ -227,7 +228,8 @@ class _Reader(ExpressionReader):
         """Those given; `others`: how some are read here."""
         self._only(tree, options, known)
         read: dict[str, Callable[[ast.expr], Any]] = {
-            "order": lambda value: self._word(value, ORDERS), "grain": self._number, "even": self._number,
+            "order": lambda value: self._word(value, ORDERS), "first": lambda value: self._word(value, HALVES),
+            "grain": self._number, "even": self._number,
             "share": self._number, "head": self._number, "unroll": self._number, "tail": self._stage, **(others or {}),
         }  # fmt: skip
         return {name: read[name](value) for name, value in options.items()}

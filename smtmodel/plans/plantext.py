@@ -127,7 +127,8 @@ class _Writer:
                 options = _option("head", stage.head, 0) + _option("unroll", stage.unroll, 0)
                 return f"lanes({', '.join((body, how, *steps))}{options}{tail})"
             case Halves():
-                return f"halve({stage.most}, {body}, {how}{_option('grain', stage.grain, 1)})"
+                options = _option("grain", stage.grain, 1) + _option("first", stage.first, "larger")
+                return f"halve({stage.most}, {body}, {how}{options})"
         raise ParameterError("plan", f"a stage {type(stage).__name__} has no text here")
 
 

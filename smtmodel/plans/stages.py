@@ -22,6 +22,8 @@ from smtmodel.plans.span import Span, moved
 V = TypeVar("V")
 Order = Literal["sequential", "pairwise", "backwards"]
 ORDERS: tuple[Order, ...] = get_args(Order)
+Half = Literal["larger", "smaller"]
+HALVES: tuple[Half, ...] = get_args(Half)
 MOST_LANES = 4096  # each is a sum of its own, even where there are fewer products
 
 
@@ -635,21 +637,30 @@ class Lanes(Around):
 
 @dataclass(frozen=True)
 class Halves(Around):
-    """Pairwise summation: more than `most` products are two halves (the first one the larger, of multiples of `grain`),
-    summed apart, added and rounded. The first one begins with the start, the others with +0."""
+    """Pairwise summation: more than `most` products are two halves, summed apart, added and rounded. The first half is
+    a multiple of `grain`: the least that is the larger half, or the largest that is the smaller one (`first`); where
+    that leaves one half without products, they are not halved. The first one begins with the start, the others with
+    +0."""
 
     most: int
     body: Stage
     rounding: Rounding
     grain: int = 1
+    first: Half = "larger"
 
     def __post_init__(self) -> None:
         _positive("halve", self.most)
         _positive("grain", self.grain)
 
+    @property
+    def longest(self) -> int:
+        """The most products that are not halved."""
+        return max(self.most, self.grain if self.first == "larger" else 2 * self.grain - 1)
+
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
-        half = -(-span.count // (2 * self.grain)) * self.grain
-        if span.count <= self.most or half >= span.count:
+        grains, left_over = divmod(span.count, 2 * self.grain)
+        half = (grains + (self.first == "larger" and left_over > 0)) * self.grain
+        if span.count <= self.longest:
             return _alone(engine, self.body.run(engine, span, start), self)
         left, right = span.cut(half)
         assert left is not None
