@@ -106,7 +106,7 @@ def _words(stage: Stage) -> str:
             return f"{stage.ways} sums that take {counted(stage.grain, 'product')} in turn, {added}, {stage.order}"
         case Lanes():
             widths = ", then ".join(str(step) for step in stage.steps if isinstance(step, int))
-            unroll = f" of multiples of {stage.unroll} products" if stage.unroll else ""
+            unroll = f" of multiples of {stage.unroll} products, each {stage.order}" if stage.unroll else ""
             return f"{widths} lanes that take a product each in turn{unroll}, folded: {added}"
         case Halves():
             first = " (the first one the smaller)" if stage.first == "smaller" else ""

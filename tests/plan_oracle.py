@@ -196,6 +196,7 @@ class Output:
             short = len(ks) % turns[0] // stage.head * stage.head
             take({lane: [k] for lane, k in enumerate(waiting[:short])})
             waiting = waiting[short:]
+        back = stage.order == "backwards"
         whole = len(ks) // stage.unroll * stage.unroll if stage.unroll else len(waiting)
         waiting, later = waiting[:whole], waiting[whole:]
         for step in stage.steps:
@@ -212,7 +213,12 @@ class Output:
                 for lane, k in enumerate(waiting[:step]):
                     own.setdefault(lane, []).append(k)
                 waiting = waiting[step:]
-            take(own)
+            for lane, products in own.items() if back else ():
+                for n in range(len(products) * step // stage.unroll):
+                    for k in products[n * stage.unroll // step : (n + 1) * stage.unroll // step][::-1]:
+                        take({lane: [k]})
+            take({} if back else own)
+            back = False
             waiting, later = [*waiting, *later], []
         return sums[0] if not waiting or stage.tail is None else self.sum(stage.tail, waiting, sums[0])
 

@@ -393,6 +393,11 @@ def lanes_tree(stage: Lanes, count: int) -> Node | Leaf:
             sums = [added([sums[lane] for lane in group]) for group in step.groups(len(sums))]
             continue
         end = count - count % stage.unroll if stage.unroll and not number else count
+        while stage.order == "backwards" and not number and end - place:
+            for turn in reversed(range(0, stage.unroll, step)):
+                for lane in range(step):
+                    take(lane, place + turn + lane)
+            place += stage.unroll
         while end - place >= step or (stage.tail is None and step == last and place < end):
             for lane in range(min(step, count - place)):
                 take(lane, place + lane)
@@ -410,10 +415,11 @@ LANES = [
     Lanes(CHAIN, R, (16, Fold(2, 8), Fold(2, 4), Fold(2, 2), Fold(2, 1))),
     Lanes(CHAIN, R, (16, Fold(2, 1), Fold(2, 1), Fold(2, 1), Fold(2, 1))),
     Lanes(CHAIN, R, (2, 1, Fold(2, 1)), unroll=8),
+    Lanes(CHAIN, R, (4, 4, Fold(2, 1), Fold(2, 1)), unroll=16, order="backwards"),
 ]
 
 
-@pytest.mark.parametrize("stage", LANES, ids=["dot", "gemv", "reduced", "in-pairs", "unrolled"])
+@pytest.mark.parametrize("stage", LANES, ids=["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards"])
 @pytest.mark.parametrize("length", [200, 236, 239, 253])
 def test_a_tree_suggests_lanes(stage: Lanes, length: int) -> None:
     """Among the guesses is the stage itself, or one with its tree at every K."""
@@ -581,7 +587,7 @@ def test_products_left_over_may_come_first(length: int) -> None:
 @pytest.mark.parametrize(
     "stage",
     [*LANES, Whole(4, LANES[3], head=CHAIN), Turns(8, Split(2, CHAIN, R, grain=4), CHAIN)],
-    ids=["dot", "gemv", "reduced", "in-pairs", "unrolled", "whole", "turns"],
+    ids=["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "whole", "turns"],
 )
 def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
     plan = Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference="lanes")
@@ -603,6 +609,7 @@ def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
         ("lanes(fma, r, 8, fold(8, 1), unroll=12, tail=fma)", "12 is not a multiple of 8 lanes"),
         ("lanes(fma, r, 8, fold(8, 1), unroll=16)", "nothing takes what is left over"),
         ("lanes(fma, r, 8, 1, fold(8, 1), head=4, unroll=16)", "head or unroll"),
+        ("lanes(fma, r, 8, 1, fold(8, 1), order=backwards)", "or backwards with unroll"),
         ("lanes(fma, r, 8, 1, fold(8, 1), unroll=-8)", "unroll: -8 is impossible"),
         ("promote(4, fma, r, even=1, tail=fma)", "goes through a tail, or is made equal"),
         ("promote(4, fma, r, share=1, tail=fma)", "goes through a tail, or is made equal"),

@@ -36,6 +36,7 @@ from tests.test_prove_plans import with_units
 
 QUICK = Options("bitwuzla", 60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
+LANES = "sum(lanes({}, r, 2, 2, fold(2, 1), unroll=8{}), c)"
 #: pairs that are equal: both steps, and K
 EQUAL = [
     ("sum(ones, c)", "sum(fma, c)", None),
@@ -47,6 +48,7 @@ EQUAL = [
     ("sum(lanes(pairs, r, 4, fold(4, 1)), c)", "sum(lanes(two, r, 4, fold(4, 1)), c)", None),
     ("sum(halve(8, ones, r, grain=4), c)", "sum(halve(8, fma, r, grain=4), c)", None),
     ("sum(halve(8, ones, r, grain=4, first=smaller), c)", "sum(halve(8, fma, r, grain=4, first=smaller), c)", None),
+    (LANES.format("fma", ", order=backwards"), LANES.format("fma", ", order=backwards, tail=fma"), None),
     ("sum(turns(8, split(2, ones, r, grain=4)), c)", "sum(turns(8, split(2, fma, r, grain=4)), c)", None),
     ("sum(whole(4, ones, head=fma), c)", "sum(whole(4, fma, head=fma), c)", None),
     ("r(exact(sum(z(ones), +0), c))", "r(exact(sum(z(fma), +0), c))", None),
@@ -125,6 +127,8 @@ DIFFER = [
     ("sum(halve(8, chain(four, tail=fma), r, grain=2), c)",
      "sum(halve(8, chain(four, tail=two), r, grain=2), c)", None, 2),
     ("sum(halve(8, ones, r, grain=4), c)", "sum(halve(8, ones, r, grain=4, first=smaller), c)", None, 4),
+    (LANES.format("ones", ""), LANES.format("ones", ", order=backwards"), None, 8),
+    (LANES.format("pairs", ", order=backwards"), LANES.format("four", ", order=backwards"), None, 8),
     ("sum(two, c)", "sum(late, c)", None, 2), ("sum(two, c)", "sum(short, c)", None, 2),
     ("r(exact(sum(ones, +0), c))", "z(exact(sum(ones, +0), c))", None, 4),
     ("r(exact(sum(ones, +0), c))", "sum(ones, c)", None, 4), ("z(exact(sum(ones, +0), c))", "sum(ones, c)", 4, 0),

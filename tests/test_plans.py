@@ -85,6 +85,8 @@ SUMS = {
     "lanes(fma, r, 2, 1, fold(2, 1), unroll=8)": (3, 8, 14, 23),
     "lanes(fma, z, 4, fold(2, 2), 2, fold(2, 1), unroll=12, tail=fma)": (11, 12, 19, 29),
     "promote(16, lanes(fma, z, 2, 1, fold(2, 1), unroll=4), r, even=1)": (21, 39),
+    "lanes(fma, z, 2, 2, fold(2, 1), unroll=8, order=backwards)": (7, 8, 23),
+    "lanes(fma, r, 4, fold(2, 2), 2, fold(2, 1), unroll=12, order=backwards, tail=fma)": (11, 12, 31),
     "lanes(promote(2, fma, z), r, 6, fold(3, 2), fold(2, 1), tail=fma)": (29,),
     "split(2, lanes(fma, r, 4, fold(2, 2), 2, fold(2, 1)), r)": (15,),
 }

@@ -227,7 +227,7 @@ def _endless(stage: Stage, alone: bool) -> Stage:
             return _Endless(stage)
         case Rounded():
             return replace(stage, body=_endless(stage.body, alone))
-        case Split() | Interleaved() | Lanes():
+        case Split() | Interleaved() | Lanes(order="sequential"):
             return replace(stage, body=_endless(stage.body, False))
         case Halves() if alone:
             return _Endless(stage)

@@ -203,6 +203,8 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
             return lambda n: one.ways * math.lcm(n, *grains)
         case Uneven():
             return lambda n: n if all(place % n == 0 for place in one.at) else _none("a run is not a multiple")
+        case Lanes(order="backwards"):  # the bodies take one product at a time
+            return lambda n: one.unroll if n == 1 else _none("a body takes single products")
         case Lanes():
             return lambda n: (one.unroll or one.lanes) * n
         case Interleaved():

@@ -368,7 +368,7 @@ class _Prover:
                 return Ground(f"split at {places}, each run equal", inner.multiples, (), (inner,))
             case Lanes(), Lanes() if replace(one, body=other.body, head=other.head, tail=other.tail) == other:
                 inner = self._stages(one.body, other.body)
-                if inner is None:
+                if inner is None or (one.order == "backwards" and inner.multiples > 1):  # single products
                     return None
                 multiples = (one.unroll or one.lanes) * inner.multiples  # whole turns: no head, no tail
                 return Ground(f"vectors of {one.lanes} lanes, each lane equal", multiples, (), (inner,))

@@ -37,6 +37,7 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
         short = next((n for n, product in enumerate(first) if n != product), 0)  # length of a shorter first turn
         begins = [lane if lane < short or not short else lane + short for lane in range(lanes)]
         yield from _after_the_rest(head, first, lanes, model, rounding)
+        yield from _backwards(head, first, lanes, model, rounding)
         if first != begins:
             continue
         if (folds := _folds(_key(head, lanes, short), lanes)) is None:
@@ -64,6 +65,15 @@ def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, 
         for steps in _widths(lanes, folds):
             if 1 not in steps:
                 yield Whole(lanes, Lanes(Chain(model), rounding, steps), head=Chain(model))
+
+
+def _backwards(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Stages of an unrolled loop whose lanes take each turn from its end: a lane begins with its last two products."""
+    turns = first[0] // lanes + 2
+    if turns < 3 or first[0] % lanes or list(first) != list(range(first[0], first[0] + lanes)):
+        return
+    if (folds := _folds(_key(head, lanes, 0), lanes)) is not None:
+        yield Lanes(Chain(model), rounding, (lanes, lanes, *folds), unroll=turns * lanes, order="backwards")
 
 
 def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:

@@ -349,7 +349,7 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
             return replace(stage, body=for_all(stage.body, whole))
         case Split():
             return replace(stage, body=for_all(stage.body, False))
-        case Interleaved() | Lanes():
+        case Interleaved() | Lanes(order="sequential"):  # backwards, a body takes one product at a time
             return replace(stage, body=for_all(stage.body, False))
         case Halves() if whole:
             return Many(stage)

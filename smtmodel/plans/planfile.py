@@ -190,7 +190,7 @@ class _Reader(ExpressionReader):
             self._stage(body),
             self._how(how),
             tuple(map(self._step, steps)),
-            **self._options(tree, options, ("head", "tail", "unroll")),
+            **self._options(tree, options, ("head", "tail", "unroll", "order")),
         )
 
     def _step(self, tree: ast.expr) -> int | Fold:

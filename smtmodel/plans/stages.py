@@ -536,7 +536,8 @@ class Lanes(Around):
     say; lane 0 begins with the start, the others with +0. What is left in the end goes through `tail`, from the sum;
     without one the last lanes that take products take it in a turn that is short. With `head` (not 0) a short turn
     comes first: of the products that fill no turn of the first lanes, as many as `head` divides. With `unroll` (not 0)
-    the first lanes take a multiple of so many products; what is left goes to later steps or the tail."""
+    the first lanes take a multiple of so many products, with `order` backwards each so many from the last turn to the
+    first one; what is left goes to later steps or the tail."""
 
     body: Stage
     rounding: Rounding
@@ -544,6 +545,7 @@ class Lanes(Around):
     head: int = 0
     tail: Stage | None = None
     unroll: int = 0
+    order: Order = "sequential"
 
     def __post_init__(self) -> None:
         _check_tail(self, self.tail)
@@ -578,6 +580,8 @@ class Lanes(Around):
         _check_optional("unroll", self.unroll)
         if self.unroll % lanes:
             raise ParameterError("unroll", f"{self.unroll} is not a multiple of {lanes} lanes")
+        if self.order == "pairwise" or (self.order == "backwards" and not self.unroll):
+            raise ParameterError("order", "lanes take their products in order, or backwards with unroll")
         if self.unroll and self.head:
             raise ParameterError("unroll", "what fills no turn comes first, or at the end: head or unroll")
         if self.unroll and self.tail is None and all(isinstance(step, Fold) for step in self.steps[1:]):
@@ -617,21 +621,35 @@ class Lanes(Around):
                 short = self.tail is None and number == last
                 turn = self.unroll if self.unroll and not number else step
                 count = rest.count if short else rest.count - rest.count % turn
-                rest = self._taken(engine, f"step{number}", found, rest, count, step)
+                back = number == 0 and self.order == "backwards"
+                rest = self._taken(engine, f"step{number}", found, rest, count, step, back)
         if rest is None:
             return found[0]
         assert self.tail is not None
         with engine.part("tail"):
             return self.tail.run(engine, rest, found[0])
 
-    def _taken(self, engine: Engine[V], name: str, found: list[V], span: Span, count: int, lanes: int) -> Span | None:
-        """Adds the first products of a span to lanes in turn, and gives the rest of the span."""
+    def _taken(
+        self, engine: Engine[V], name: str, found: list[V], span: Span, count: int, lanes: int, back: bool = False
+    ) -> Span | None:
+        """Adds the first products of a span to lanes in turn, and gives the rest of the span; `back`: each unrolled
+        turn backwards."""
+
+        def unrolled(part: Span, running: V) -> V:
+            for turn in reversed(range(part.count)):
+                with engine.part(f"turn{turn}"):
+                    running = self.body.run(engine, Span.of(1, moved(part.start, turn * part.step)), running)
+            return running
+
         whole, rest = span.cut(count)
         for lane in range(min(lanes, count)) if whole is not None else ():
             place = moved(span.start, lane * span.step)
             own = Span.of(-(-(count - lane) // lanes), place, lanes * span.step)
             with engine.part(f"{name}.lane{lane}"):
-                found[lane] = self.body.run(engine, own, found[lane])
+                if back:
+                    found[lane], _ = _through(engine, own, self.unroll // lanes, "unrolled", found[lane], unrolled)
+                else:
+                    found[lane] = self.body.run(engine, own, found[lane])
         return rest
 
 
