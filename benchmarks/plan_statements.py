@@ -117,7 +117,9 @@ def _stage(draw: random.Random, depth: int) -> str:
             return f"interleave({draw.choice([2, 4])}, {body}, {how}{order}{grain}{draw.choice(['', ', tail=fma'])})"
         case "lanes":
             folds = draw.choice(["4, fold(2, 2), fold(2, 1)", "4, fold(4, 1)", "4, fold(2, 2), 2, fold(2, 1)"])
-            return f"lanes({body}, {how}, {folds}{draw.choice(['', ', head=2'])}{draw.choice(['', ', tail=fma'])})"
+            first = draw.choice(["", ", head=2", ", unroll=8, order=backwards"])
+            tail = draw.choice(["", ", tail=fma"]) if "unroll" not in first else ", tail=fma"
+            return f"lanes({body}, {how}, {folds}{first}{tail})"
         case "halve":
             first = draw.choice(["", ", first=smaller"])
             return f"halve({draw.choice([4, 8])}, {body}, {how}{grain}{first})"
