@@ -372,7 +372,7 @@ class Probe:
         checks: list[tuple[str, Terms, Fraction]] = []
         singles: list[Leaf] = [self.products[0], self.products[-1], self.leaves[0]]
         checks += [
-            (f"2^{unit} at {leaf} alone", Terms(((leaf, (1, unit)),)), Fraction(1)) for leaf in dict.fromkeys(singles)
+            (f"2^{unit} at term {leaf} alone", Terms(((leaf, (1, unit)),)), Fraction(1)) for leaf in dict.fromkeys(singles)
         ]
         where = "everywhere" if len(self.groups) == 1 else "at {} of the leaves"
         checks += [
@@ -381,7 +381,7 @@ class Probe:
         ]
         ends: list[Leaf] = [self.products[0], self.leaves[0]]
         checks += [
-            (f"2^{mask} at {leaf} alone", Terms(((leaf, (1, mask)),)), Fraction(2) ** (mask - unit))
+            (f"2^{mask} at term {leaf} alone", Terms(((leaf, (1, mask)),)), Fraction(2) ** (mask - unit))
             for leaf in dict.fromkeys([] if self.beyond else ends)
         ]
         for text, terms, expected in checks:
@@ -397,7 +397,7 @@ class Probe:
         """Ask what becomes of 1 at every leaf: the device may subtract some, or scale them by a power of two. Whether
         there are any such."""
         self._weighed, self.normal = True, True
-        values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at {leaf} alone") for leaf in self.leaves])
+        values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at term {leaf} alone") for leaf in self.leaves])
         self.weights = weights_of(dict(zip(self.leaves, values, strict=True)))
         return bool(self.weights)
 
