@@ -372,7 +372,8 @@ class Probe:
         checks: list[tuple[str, Terms, Fraction]] = []
         singles: list[Leaf] = [self.products[0], self.products[-1], self.leaves[0]]
         checks += [
-            (f"2^{unit} at term {leaf} alone", Terms(((leaf, (1, unit)),)), Fraction(1)) for leaf in dict.fromkeys(singles)
+            (f"2^{unit} at term {leaf} alone", Terms(((leaf, (1, unit)),)), Fraction(1))
+            for leaf in dict.fromkeys(singles)
         ]
         where = "everywhere" if len(self.groups) == 1 else "at {} of the leaves"
         checks += [
