@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -15,7 +16,7 @@ from benchmarks.plan_statements import UNITS, plan
 from cli.main import main
 from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
-from queries.checking.plans import _Written, plans_fault
+from queries.checking.plans import OneZero, _Written, plans_fault
 from queries.plans.certify import certify_plans, read_plan
 from queries.plans.equal import prove_plans
 from queries.properties.asked import plain
@@ -25,7 +26,9 @@ from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
+from smtmodel.formats import FORMATS
 from smtmodel.nodes import Index
+from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Plan
 from smtmodel.plans.span import Span
 from smtmodel.plans.stages import Chain
@@ -169,6 +172,58 @@ def test_the_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["check", folder])
     assert done.exit_code == 0, done.output
     assert "are equal for every K that is a multiple of 16\nchecked" in done.output
+
+
+# -- products left over
+
+FUSED = "r(exact(c, r(fused(a[0:{0}] * b[0:{0}], +0, F=3))))"
+LEFT_OVER = {
+    "fused4": (4, FUSED.format(4)), "exact1": (1, "r(exact(c, r(exact(a[0] * b[0], +0))))"),
+    "other4": (4, "r(exact(c, r(fused(a[0:4] * b[0:4], +0, F=2))))"), "squared": (1, "r(exact(c, b[0] * b[0]))"),
+}  # fmt: skip
+
+
+def test_products_left_over_are_compared_from_any_sum_of_tiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four places three are filled up with zeros, of which the part has one."""
+    for name, unit in LEFT_OVER.items():
+        monkeypatch.setitem(UNITS, name, unit)
+    sides = plan("sum(fused4, c)"), plan("sum(chain(fused4, tail=exact1), c)")
+    folder = folder_of(sides, 5, tmp_path)
+    assert accepted(folder)
+    (part,) = (proof.problem for proof in prove_plans(*sides, 5, QUICK, confirm=False).proofs)
+
+    def fault(left: Plan | str, right: Plan | str, length: int = 5) -> str:
+        given = [plan(side) if isinstance(side, str) else side for side in (left, right)]
+        return plans_fault({"schema": 1, "length": length, "multiples": 0}, *given, [part])
+
+    assert fault(*sides) == ""
+    assert fault(*sides, 9) == ""
+    same, tail = "sum(fused4, c)", "sum(chain({}, tail=exact1), {})"
+    assert fault(same, tail.format("other4", "c"))
+    assert fault(same, tail.format("fused4", "+0"))
+    assert fault(same, f"z({tail.format('fused4', 'c')})")
+    assert fault(*sides, 6)
+    flush = replace(
+        plan("sum(chain(fused4, tail=squared), c)"), convert_a=Rounding(FORMATS["e2m1"], subnormals="flush_after")
+    )
+    assert fault(flush, replace(flush, convert_a=None))
+    two = "r(exact(sum(fused4, c), sum({}, c)))"
+    assert fault(two.format("fused4"), two.format("chain(fused4, tail=exact1)"))
+
+
+def test_zeros_with_which_a_tile_is_filled_up_are_one() -> None:
+    numbers = Numbers()
+    zero, one = numbers.zero(), numbers.element("a", 0, {"subnormals": "keep", "positive_zeros": False})
+    product, other = (numbers.made("product", zero, factor, "") for factor in (zero, one))
+
+    def form(kind: str, *terms: tuple[int, str]) -> tuple[tuple[int, str], ...]:
+        found: tuple[tuple[int, str], ...] = numbers.made_of[OneZero(numbers).form(numbers.made(kind, "", terms))][2]
+        return found
+
+    assert form("fused", (product, ""), (product, "")) == ((product, ""),)
+    for kind, terms in (("grid", [(product, "")] * 2), ("fused", [(product, "[1]"), (product, "[2]")]),
+                        ("fused", [(other, "")] * 2), ("fused", [(one, "")] * 2)):  # fmt: skip
+        assert form(kind, *terms) == tuple(terms)
 
 
 # -- expressions written out

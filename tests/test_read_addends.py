@@ -9,6 +9,7 @@ import pytest
 from queries.certificates.lossless import Lossless
 from queries.certificates.read_addends import ReadAddends
 from queries.certificates.writing_out import Numbers
+from queries.checking.plans import plans_fault
 from queries.plans.addends import is_reading, read_once
 from queries.plans.equal import prove_plans
 from queries.properties.asked import plain
@@ -116,6 +117,11 @@ def test_products_left_over(a: str, products: str, equal: bool) -> None:
     proof = prove_plans(left, right, 3, Options(timeout=10.0))
     assert proof.verdict == ("equal" if equal else "different"), proof.tried
     assert proof.ground is None or "left over" in proof.ground.rule
+    faults = [
+        plans_fault({"schema": 1, "length": 3, "multiples": 0}, *sides, []) for sides in ((left, right), (right, left))
+    ]
+    assert (faults == ["", ""]) == equal
+    assert plans_fault({"schema": 1, "length": 1, "multiples": 0}, left, right, [])  # from c, which may be -0
     other = unit_of_plan(right, 3).result
     found = [disagreement(unit_of_plan(left, 3), seed, other) for seed in range(4)]
     assert (found == [None] * 4) == equal

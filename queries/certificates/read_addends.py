@@ -30,12 +30,12 @@ class ReadAddends(Rules):
         self.never_minus, self.never_tiny = cache(self._never_minus), cache(self._never_tiny)
 
     def rounded(self, term: int, how: Sequence[Any]) -> int:
-        return term if _is_reading(how) and self.keeps(term, how) else super().rounded(term, how)
+        return term if self.keeps(term, how) else super().rounded(term, how)
 
     def keeps(self, number: int, how: Sequence[Any]) -> bool:
-        """Whether reading a number in its form does not change it."""
+        """Whether a rounding is how a unit reads an addend, and does not change this number in its form."""
         (text, _, tiny, _), *_ = how
-        return self.never_minus(number, text) and (tiny == "keep" or self.never_tiny(number, text))
+        return _is_reading(how) and self.never_minus(number, text) and (tiny == "keep" or self.never_tiny(number, text))
 
     def _never_minus(self, number: int, text: str) -> bool:
         """Whether it is a number of the format that is never -0."""

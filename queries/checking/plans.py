@@ -19,7 +19,7 @@ from queries.certificates.document import nan_as
 from queries.certificates.lossless import Lossless
 from queries.certificates.magnitudes import FaultError, need
 from queries.certificates.read_addends import ReadAddends
-from queries.certificates.writing_out import Made, Numbers, Plain
+from queries.certificates.writing_out import Made, Numbers, Plain, Rules
 from queries.properties.asked import plain
 from queries.search.problem import Problem
 from smtmodel.dot import Model
@@ -82,14 +82,24 @@ def plans_fault(stated: Plain, left: Plan, right: Plan, parts: Sequence[Problem]
 class _Compared:
     def __init__(self, left: Plan, right: Plan, parts: Sequence[Problem]) -> None:
         self.plans, self.parts = (left, right), parts
+        self.converts = [(plan.convert_a, plan.convert_b) for plan in self.plans]
         self.used: set[int] = set()
 
     def at(self, length: int) -> bool:
         """Whether the two are equal for a number of products."""
-        return self._alike(length, [plan.result for plan in self.plans], self.plans[0].c)
+        if self._alike(length, [plan.result for plan in self.plans], self.plans[0].c):
+            return True
+        with suppress(FaultError):
+            return self._tails(length)
+        return False
 
     def multiples(self) -> int:
         """The number of products for every multiple of which they are equal. Raises FaultError."""
+        return math.lcm(*(self._from(one, other, zero) for one, other, zero in self._sums()))
+
+    def _sums(self) -> list[tuple[Stage, Stage, bool]]:
+        """The sums of products with which both do the same, from the same start; and whether that is +0. Raises
+        FaultError."""
         sums = [plan.sums for plan in self.plans]
         need(len(sums[0]) == len(sums[1]), "they have different sums of products")
         numbers = Numbers()
@@ -101,8 +111,34 @@ class _Compared:
         for one, other in zip(*sums, strict=True):
             starts = [engine.of(sums.start) for engine, sums in zip(engines, (one, other), strict=True)]
             need(starts[0] == starts[1], "their sums start otherwise")
-            found.append(self._from(one.stage, other.stage, starts[0] == numbers.zero()))
-        return math.lcm(*found)
+            found.append((one.stage, other.stage, starts[0] == numbers.zero()))
+        return found
+
+    def _tails(self, length: int) -> bool:
+        """Whether they use one unit for the same products, and make the same of those left over, from any sum that a
+        use of this unit makes. Raises FaultError."""
+        (one, other, _), *more = self._sums()
+        if more or not isinstance(one, Chain) or not isinstance(other, Chain):
+            return False
+        whole, rest = divmod(length, one.model.length)
+        need(unit_data(one.model.unit) == unit_data(other.model.unit), "their units are others")
+        need(self.converts[0] == self.converts[1], "their units take products otherwise")
+        need(whole > 0, "no products come before those left over")
+        how = self._reading(one)
+        start = Element("c") if how is None else Round(Element("c"), how)
+        return self._alike(rest, [Products(stage.tail or stage, start) for stage in (one, other)], one.d)
+
+    def _reading(self, stage: Chain) -> Rounding | None:
+        """How all results of a unit may be read without a change: a rounding that makes zeros +0, and subnormal numbers
+        zero; None if some result may be -0."""
+        numbers, results = self._written(stage.model.length, [Products(stage, Element("c"))] * 2, stage.accumulator)
+        reads = ReadAddends(self._lossless(numbers, stage.accumulator))
+        text = json.dumps(format_data(stage.d), sort_keys=True)
+        for tiny in ("flush_after", "keep"):
+            how = Rounding(stage.d, subnormals=tiny, zero="positive")
+            if reads.keeps(reads.form(results[0]), [(text, None, tiny, "positive"), how.mode, how.overflow]):
+                return how
+        return None
 
     def _from(self, one: Stage, other: Stage, zero: bool) -> int:
         """As `multiples`, of two stages. `zero`: from +0, so that it is enough if later sums are never -0."""
@@ -115,11 +151,11 @@ class _Compared:
 
     def _stages(self, one: Stage, other: Stage) -> int:
         """As `multiples`, of two stages."""
-        converts = [(plan.convert_a, plan.convert_b) for plan in self.plans]
-        if one == other and converts[0] == converts[1]:
+        converted = self.converts[0] == self.converts[1]
+        if one == other and converted:
             return 1
         around = _around(one, other)
-        if isinstance(one, Whole) and one.head is not None and converts[0] != converts[1]:
+        if isinstance(one, Whole) and one.head is not None and not converted:
             around = None  # the head takes products of any K
         if around is not None:
             with suppress(FaultError):
@@ -176,11 +212,11 @@ class _Compared:
             plainly = type(part) is Problem and part.inputs == Inputs() and part.compare == "bits"
             given = all((model.length, model.scale) == (count, None) and (model.a, model.b, model.c)
                         == (self.plans[0].a, self.plans[0].b, addend) for model in models)  # fmt: skip
-            if (
-                plainly
-                and given
-                and results == [numbers.of_unit(unit_data(model.unit), numbers.element) for model in models]
-            ):
+            if not plainly or not given:
+                continue
+            stated = [numbers.of_unit(unit_data(model.unit), numbers.element) for model in models]
+            filled = OneZero(numbers)
+            if list(map(filled.form, results)) == list(map(filled.form, stated)):
                 self.used.add(place)
                 return True
         return False
@@ -222,6 +258,19 @@ def _in_order(stage: Stage) -> bool:
     """Whether a stage adds its sums in order, or has so few that it makes no difference."""
     sums = len(stage.at) + 1 if isinstance(stage, Uneven) else getattr(stage, "ways", 0)
     return isinstance(stage, Split | Uneven | Interleaved) and sums <= IN_ORDER.get(stage.order, sums)
+
+
+class OneZero(Rules):
+    """Fused sums with one of the products of zeros that are aligned alike, with which a tile is filled up: the others
+    have its exponent, and add nothing."""
+
+    def added(self, kind: str, rest: str, terms: Sequence[Made]) -> int:
+        zeros = {term for term in terms if kind == "fused" and self._is_zero(term[0])}
+        return super().added(kind, rest, [*(term for term in terms if term not in zeros), *zeros])
+
+    def _is_zero(self, number: int) -> bool:
+        kind, *parts = self.numbers.made_of[number]
+        return bool(kind == "product" and {self.numbers.made_of[part] for part in parts[:2]} == {("zero", False)})
 
 
 def _none(text: str) -> int:

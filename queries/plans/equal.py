@@ -83,13 +83,12 @@ SEED, CHECKING = 1, 20  # the second one for checks of a verdict
 @dataclass(frozen=True)
 class Ground:
     """Why two plans are equal: a rule, the K for which it holds (every multiple of `multiples`; 0: the K asked alone),
-    and what it rests on. `certified`: whether the checker states the rule a second time."""
+    and what it rests on."""
 
     rule: str
     multiples: int
     proofs: tuple[Proof, ...] = ()
     grounds: tuple[Ground, ...] = ()
-    certified: bool = True
 
     @property
     def every(self) -> Iterator[Ground]:
@@ -326,13 +325,13 @@ class _Prover:
         rest, *units = found
         what = f"K = {length}: the same {length - rest} products in tiles; with {counted(rest, 'product')} left over"
         if ground := _alike(f"{what}, from any sum that tiles make,", 0, units[0], units[1]):
-            return replace(ground, certified=False)
+            return ground
         models = [Model(f"tail of {unit.reference}", unit) for unit in units]
         proof = prove(Problem(models[0], models[1]), self._remaining(0.5), self.confirm)
         if proof.verdict != "equal":
             self._note(f"{counted(rest, 'product')} left over, from any sum that tiles make: {proof.verdict}")
             return None
-        return Ground(f"{what}, proved equal from any sum that tiles make", 0, (proof,), certified=False)
+        return Ground(f"{what}, proved equal from any sum that tiles make", 0, (proof,))
 
     def _stages(self, one: Stage, other: Stage) -> Ground | None:
         """Why two stages are equal from any start and for all products, for every K that is one of the ground's
