@@ -203,12 +203,15 @@ def test_products_left_over_are_compared_from_any_sum_of_tiles(tmp_path: Path, m
     assert fault(same, tail.format("fused4", "+0"))
     assert fault(same, f"z({tail.format('fused4', 'c')})")
     assert fault(*sides, 6)
-    flush = replace(
-        plan("sum(chain(fused4, tail=squared), c)"), convert_a=Rounding(FORMATS["e2m1"], subnormals="flush_after")
-    )
-    assert fault(flush, replace(flush, convert_a=None))
-    two = "r(exact(sum(fused4, c), sum({}, c)))"
-    assert fault(two.format("fused4"), two.format("chain(fused4, tail=exact1)"))
+    flush = plan("sum(chain(fused4, tail=squared), c)")
+    flush = replace(flush, convert_a=Rounding(FORMATS["e2m1"], subnormals="flush_after"))
+    stated = {"schema": 1, "length": 5, "multiples": 0}
+    assert plans_fault(stated, flush, flush, []) == ""
+    assert plans_fault(stated, flush, replace(flush, convert_a=None), [])
+    for first, second in (("sum({}, c)", "sum(four, c)"), ("sum(four, c)", "sum({}, c)")):
+        step = f"r(exact({first}, {second}))"
+        other = step.replace("four", "pairs").format("chain(fused4, tail=exact1)")
+        assert fault(step.format("fused4"), other)
 
 
 def test_zeros_with_which_a_tile_is_filled_up_are_one() -> None:
@@ -287,5 +290,9 @@ def test_a_tile_reads_its_own_products_and_zeros_beyond(count: int) -> None:
             return start
         return numbers.element(operand, 5 + 2 * place, how) if place < count else numbers.zero()
 
-    tile = _Written(numbers, sums, 0, sums.c).tile(stage.model, Span.of(count, Index(5), 2), start)
-    assert tile == numbers.of_unit(plain(stage.model.unit), read)
+    written = _Written(numbers, sums, 0, sums.c)
+    assert written.tile(stage.model, Span.of(count, Index(5), 2), start) == numbers.of_unit(
+        plain(stage.model.unit), read
+    )
+    minus, how = numbers.made("zero", True), {"subnormals": "keep", "positive_zeros": True}
+    assert written._read(minus, how, sums.c) == numbers.zero()

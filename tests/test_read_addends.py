@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, replace
 
 import pytest
@@ -14,6 +15,7 @@ from queries.plans.addends import is_reading, read_once
 from queries.plans.equal import prove_plans
 from queries.properties.asked import plain
 from queries.search.distinguish import Options
+from smtmodel.formats import FORMATS
 from smtmodel.nodes import Round
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.rewriting import written_out
@@ -74,6 +76,16 @@ def test_reading_is_left_out_where_it_changes_nothing(
     )
     assert (prover == 0) == left_out
     assert checker == left
+
+
+def test_an_addend_of_another_format_is_not_read_as_it_is() -> None:
+    numbers, formats = Numbers(), {name: asdict(FORMATS["f16"]) for name in "abc"}
+    addend = numbers.element("c", None, {"subnormals": "zero", "positive_zeros": True})
+    kept = []
+    for name in ("f16", "e4m3"):
+        how = (json.dumps(asdict(FORMATS[name]), sort_keys=True), None, "keep", "positive"), "nearest_even", "ieee"
+        kept.append(ReadAddends(Lossless(numbers, formats)).keeps(addend, how))
+    assert kept == [True, False]
 
 
 TILE = """unit: u

@@ -50,8 +50,7 @@ class ReadAddends(Rules):
                     return True
                 if mode == "down" or not self._far(terms, text, tiny != "keep"):
                     return False
-                signed = zero == "exact_positive" and len(terms) > 1
-                return signed or any(self.never_minus(one, text) for one in terms)
+                return any(self.never_minus(one, text) for one in terms)
         return False
 
     def _never_tiny(self, number: int, text: str) -> bool:
