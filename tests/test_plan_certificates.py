@@ -193,8 +193,8 @@ def test_products_left_over_are_compared_from_any_sum_of_tiles(tmp_path: Path, m
     (part,) = (proof.problem for proof in prove_plans(*sides, 5, QUICK, confirm=False).proofs)
 
     def fault(left: Plan | str, right: Plan | str, length: int = 5) -> str:
-        given = [plan(side) if isinstance(side, str) else side for side in (left, right)]
-        return plans_fault({"schema": 1, "length": length, "multiples": 0}, *given, [part])
+        one, other = (plan(side) if isinstance(side, str) else side for side in (left, right))
+        return plans_fault({"schema": 1, "length": length, "multiples": 0}, one, other, [part])
 
     assert fault(*sides) == ""
     assert fault(*sides, 9) == ""
@@ -255,10 +255,12 @@ def test_a_plan_that_names_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
 
 def test_runs_are_of_products_for_which_their_bodies_are_equal() -> None:
     """Halves of multiples of 8 are equal; those of runs of 4 are too, and no rule says so."""
-    sides = [plan(f"sum(split([4], halve(8, {body}, r, grain=8), r), c)") for body in ("pairs", "two")]
-    assert "is not one step" in plans_fault({"schema": 1, "length": None, "multiples": 8}, *sides, [])
-    sides = [plan(f"sum(split([8], halve(8, {body}, r, grain=8), r), c)") for body in ("pairs", "two")]
-    assert plans_fault({"schema": 1, "length": None, "multiples": 8}, *sides, []) == ""
+    stated = {"schema": 1, "length": None, "multiples": 8}
+    one, other, third, fourth = (
+        plan(f"sum(split([{at}], halve(8, {body}, r, grain=8), r), c)") for at in (4, 8) for body in ("pairs", "two")
+    )
+    assert "is not one step" in plans_fault(stated, one, other, [])
+    assert plans_fault(stated, third, fourth, []) == ""
 
 
 def test_a_long_loop_is_written_out_to_its_end() -> None:
