@@ -419,8 +419,11 @@ def test_rounds_that_differ_are_no_loop() -> None:
         runner.repeat(3, "", steps.made("begin"), lambda place, so_far: steps.made("tile", 0, (), place.offset // 2))
 
 
+BACKWARDS = "sum(lanes(fma, r, 2, 2, fold(2, 1), unroll=8, order=backwards), c)"
+
+
 @pytest.mark.parametrize("step", ["sum(split(2, halve(8, fma, r), r), c)", "sum(split(2, split([16], mma, r), r), c)",
-                                  "sum(whole(8, mma, tail=fma), c)"])  # fmt: skip
+                                  "sum(whole(8, mma, tail=fma), c)", BACKWARDS])  # fmt: skip
 def test_what_is_not_one_step_repeated_has_no_formula(step: str) -> None:
     with pytest.raises(FaultError, match="is not one step repeated"):
         steps_at(plan_of(step), None)
