@@ -1,17 +1,19 @@
 """Makes false statements for the tests: true claims and proofs with one parameter of their unit changed, of which an
 evaluation finds an input that breaks them.
 
-python -m benchmarks.false_statements
+python -m benchmarks.false_statements -o tests/data/false_statements.jsonl.gz
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,9 +32,10 @@ from queries.search.scene import evaluate_claim
 from queries.search.witness import replay
 from smtmodel.batch import evaluate_batch
 from smtmodel.errors import MmaprobeError
+from smtmodel.files import write_whole
 from smtmodel.operands import layout_of
 from smtmodel.reference import member_of, parse_reference
-from tests.false_statements import DATA, Statement, breaks_bound, claim_of, is_false, kind_of
+from tests.false_statements import Statement, breaks_bound, claim_of, is_false, kind_of
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 TURING = "turing/mma/m16n8k8.f32.f16.f16.f32"
@@ -122,7 +125,7 @@ def bounds() -> Iterator[Statement]:
                 data = head(f"bound-{bound}") | {"model": reference, "error_bound": bound}
                 claim = claim_of({"claim": data})
                 assert isinstance(claim, BoundClaim)
-                bits = member_of(claim.model).values["fraction_bits"]
+                bits = member_of(claim.model).values.get("fraction_bits", "exact")  # E-FDPA has none
                 if bits == "exact" or claim.model.scale is not None or made[bound, name] >= EACH:
                     continue
                 row = exceeded(claim, bits)
@@ -199,19 +202,15 @@ def claims() -> Iterator[Statement]:
 
 
 def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("-o", "--output", type=Path, required=True)
+    output: Path = options.parse_args().output
     found: list[Statement] = []
     for make in (proofs, bounds, claims, overflows):
-        for statement in make():
-            if is_false(statement):
-                found.append(statement)
-                write(found)
+        found += [statement for statement in make() if is_false(statement)]
         print(len(found), dict(Counter(map(kind_of, found))), flush=True)
-
-
-def write(found: list[Statement]) -> None:
     lines = "".join(json.dumps(one, separators=(",", ":")) + "\n" for one in found)
-    with open(DATA, "wb") as file, gzip.GzipFile(fileobj=file, mode="wb", mtime=0, filename="") as out:
-        out.write(lines.encode())
+    write_whole(output, gzip.compress(lines.encode(), mtime=0))
 
 
 if __name__ == "__main__":
