@@ -5,7 +5,6 @@ each of which runs alone by its name (`pytest -m solvers`)."""
 from __future__ import annotations
 
 import gc
-import importlib
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -87,15 +86,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @cache
 def _groups() -> dict[str, str]:
     return {f"test_{module}": group for group, modules in GROUPS.items() for module in modules}
-
-
-def pytest_collection(session: pytest.Session) -> None:
-    """In a fresh checkout each of two workers loads, and so compiles, one half of the modules first."""
-    config = session.config
-    if getattr(config, "workerinput", {}).get("workerid") == "gw1" and config.args == config.getini("testpaths"):
-        for path in sorted((config.rootpath / "tests").glob("test_*.py"), reverse=True):
-            if not pytest_ignore_collect(path, config):
-                importlib.import_module(f"tests.{path.stem}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
