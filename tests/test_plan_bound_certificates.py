@@ -285,7 +285,7 @@ REFUSED: list[tuple[str, int | None, Change, str]] = [
     (PROMOTED, None, lambda document: document.update(growth="2"), "it grows at another rate"),
     (PROMOTED, 32, before("of_all_products", 0, assuming=[[1, [0]]]), "more than its start is assumed"),
     (PROMOTED, 32, before("of_all_products", 1, formats=None), "more than its start is assumed"),
-    (PROMOTED, 32, before("of_all_products", 0, assuming=[[0, [0]]]), "no number of the format assumed"),
+    (PROMOTED, 32, before("of_all_products", 0, assuming=[[0, [0]]]), "not a number of the format assumed"),
     (AFTER, 8, lambda document: document["nodes"].append({"kind": "product", "left": 2, "right": 2}), "two sums"),
     (PROMOTED, 32, goal("of_all_products", assuming=[{"level": 1, "formats": []}]), "of_all_products: it assumes"),
     (PROMOTED, 32, scaled("of_all_products", "error", Fraction(1, 2)), "of_all_products: the conclusion"),
