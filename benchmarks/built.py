@@ -133,7 +133,7 @@ def run(case: Case, folder: Path, seconds: float) -> dict[str, Any]:
         "user": user,
         "verdict": found["verdict"],
     }
-    row |= {"equal": [x["model"] for x in found.get("equal", [])][:3], "open": len(found.get("undecided", []))}
+    row |= {"equal": [x["model"] for x in found.get("equal", [])], "open": len(found.get("undecided", []))}
     row["outcome"] = "not found"
     row["stage"] = found.get("stage") or found.get("error")
     if file.exists():
