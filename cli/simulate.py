@@ -168,14 +168,14 @@ def _product(
 def of_file(place: str, *parameters: str, converts: str = "--convert") -> Iterator[None]:
     """Replaces a ParameterError (if `parameters` are given, only of one of these) by an InputError that names the file
     or files. `converts`: what would convert its numbers."""
-    from smtmodel.errors import InputError, ParameterError
+    from smtmodel.errors import InexactError, InputError, ParameterError
 
     try:
         yield
     except ParameterError as error:
         if parameters and error.parameter not in parameters:
             raise
-        message = str(error).removeprefix("dtype: ").replace("(convert)", f"({converts})")
+        message = error.asking(converts) if isinstance(error, InexactError) else str(error)
         raise InputError(message, place) from None
 
 

@@ -113,7 +113,7 @@ def check_file_inputs(file: YamlFile, inputs: Inputs, model: Model, length: int)
     try:
         check_inputs(inputs, model, length)
     except ParameterError as error:
-        raise file.error(("inputs", error.parameter), str(error).removeprefix(f"{error.parameter}: ")) from None
+        raise file.error(("inputs", error.parameter), error.message) from None
 
 
 class _HypothesisFile(Strict):
@@ -333,7 +333,7 @@ def _model(file: YamlFile, base: str, name: str, values: dict[str, Any]) -> Mode
         path = ("hypotheses", name)
         return hypothesis_model(model, {key: value for key, value in values.items() if key != "model"})
     except ParameterError as error:
-        raise file.error((*path, error.parameter), str(error).removeprefix(f"{error.parameter}: ")) from None
+        raise file.error((*path, error.parameter), error.message) from None
     except MmaprobeError as error:
         key = getattr(error, "name", None)
         raise file.error((*path, key) if key in values else path, str(error)) from None

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.units import WantedError
-from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.errors import InexactError, ParameterError, UnknownNameError
 from smtmodel.formats import Format
 from smtmodel.numbers import RAW_BYTE, array_from, format_of, from_numbers, loaded, type_of
 from smtmodel.rounding import ROUNDINGS
@@ -39,9 +39,10 @@ def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str |
         raise ParameterError(name, f"{wanted} is wanted, not an array of the shape {array.shape}{hint}")
     try:
         return from_numbers(array, fmt, convert)
+    except InexactError as error:
+        raise ParameterError(name, error.asking("convert='nearest_even', ...")) from None
     except ParameterError as error:
-        text = str(error).removeprefix(f"{error.parameter}: ").replace("(convert)", "(convert='nearest_even', ...)")
-        raise ParameterError(name, text) from None
+        raise ParameterError(name, error.message) from None
 
 
 def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) -> NDArray[Any]:

@@ -38,11 +38,23 @@ class NotModelledError(MmaprobeError):
 
 class ParameterError(MmaprobeError):
     """A parameter with an impossible value, alone or together with others. `parameter` is its name; without one the
-    message stands alone, for the caller to say which argument it is about."""
+    `message` stands alone, for the caller to say which argument it is about."""
 
     def __init__(self, parameter: str, message: str) -> None:
-        self.parameter = parameter
+        self.parameter, self.message = parameter, message
         super().__init__(f"{parameter}: {message}" if parameter else message)
+
+
+class InexactError(ParameterError):
+    """A number that a format does not hold, where none is rounded."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        super().__init__("", self.asking("convert"))
+
+    def asking(self, convert: str) -> str:
+        """The message, where rounding is asked for in these words."""
+        return f"{self._what}: say how to round ({convert})"
 
 
 class InputError(MmaprobeError):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from smtmodel import ieee
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
-from smtmodel.errors import ParameterError
+from smtmodel.errors import InexactError, ParameterError
 from smtmodel.formats import Format, format_named
 from smtmodel.rounding import Rounding, Target
 from smtmodel.tiles import Matrix, kind_of
@@ -113,12 +113,11 @@ def _checked(patterns: Matrix, fmt: Format) -> Matrix:
 
 
 def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
-    """Raises ParameterError, with the first number that the format does not hold."""
+    """Raises InexactError, with the first number that the format does not hold."""
     if not exact.all():
         place = np.argwhere(~exact)[0]
         where = f" at [{', '.join(map(str, place))}]" if place.size else ""
-        text = f"{matrix[tuple(place)]}{where} is not exact in {fmt.name}: say how to round (convert)"
-        raise ParameterError("", text)
+        raise InexactError(f"{matrix[tuple(place)]}{where} is not exact in {fmt.name}")
 
 
 def _powers(matrix: Matrix, fmt: Format) -> Matrix:

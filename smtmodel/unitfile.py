@@ -517,7 +517,7 @@ class _Reader(ExpressionReader):
                         evidence=data.evidence)  # fmt: skip
         except ParameterError as error:
             if error.parameter in data.model_fields_set:
-                told = str(error).removeprefix(f"{error.parameter}: ")
+                told = error.message
                 raise self.file.error((error.parameter,), told) from None
             raise self.file.error(("steps", "d"), str(error)) from None
         self.check_result(unit.d)
