@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mmaprobe.products import Plans, Units
 from mmaprobe.questions import Case, Verdicts, case_of, flag_of, is_plan, numbers_of, options_of
-from mmaprobe.units import model_of, plan_of, text_of, whole_of
+from mmaprobe.units import model_of, plan_of, restrictions_of, whole_of
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs
@@ -105,10 +105,8 @@ def bound(
     Source: composed by rules, node by node, and compared with inputs in exact rationals (docs/prove.md, docs/plans.md);
     certificates are written by `mmaprobe prove`.
     """
-    from cli.options import parse_inputs
-
     options, confirm = options_of(solver, timeout), flag_of("confirm", confirm)
-    restrictions = parse_inputs(text_of("inputs", inputs, "finite,nonzero"))
+    restrictions = restrictions_of(inputs)
     count = None if length is None else whole_of("length", length)
     if is_plan(unit):
         return _of_plan(plan_of("unit", unit), count, restrictions, options, confirm)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.questions import Verdicts, options_of
-from mmaprobe.units import Model, WantedError, seconds_of, text_of, whole_of
+from mmaprobe.units import Model, WantedError, seconds_of, signature_of, text_of
 from smtmodel.errors import IncompleteError, InputError, ParameterError
 from smtmodel.parameters import format_parameter
 
@@ -104,9 +104,8 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
     Source: the method of FPRev, with masks of other sizes where it is blind (docs/order.md).
     """
     from cli.order import revealed, title_of
-    from smtmodel.signature import parse_signature
 
-    asked = parse_signature(text_of("formats", formats, "f16,f16,f32,f32"), whole_of("length", length))
+    asked = signature_of(formats, length)
     with _opened(device, device_timeout, asked) as opened:
         tree = revealed(opened, asked, time.monotonic() + seconds_of("timeout", timeout), ends=True)
     return Order(title_of(asked), tree)
@@ -140,7 +139,6 @@ def identify(
     from hypotheses.family import family_named
     from hypotheses.gpu_family import gpu_family
     from smtmodel.gpus import gpu_named
-    from smtmodel.signature import parse_signature
 
     named = family is not None and gpu_named(text_of("family", family, "nvidia-f16")) is not None
     if family is not None and not named:
@@ -150,7 +148,7 @@ def identify(
     if formats is None or length is None:
         where = f"with {family}, which has several instructions" if named else "where no family is given"
         raise ParameterError("formats, length", f"both are wanted {where}")
-    asked = parse_signature(text_of("formats", formats, "f16,f16,f32,f32"), whole_of("length", length))
+    asked = signature_of(formats, length)
     candidates = gpu_family(family, asked) if named and family is not None else None
     if candidates is not None:
         return _chosen(device, candidates, timeout, device_timeout, solver)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.products import Plans, Units
-from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, seconds_of, text_of, whole_of
+from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.formats import Format
 from smtmodel.numbers import to_numbers
@@ -132,7 +132,6 @@ def distinguish(
     Source: every difference is evaluated again under both units; "equal" is the answer of one solver, checked against
     samples (docs/distinguish.md).
     """
-    from cli.options import parse_inputs
     from queries.search.contradiction import check_problems
     from queries.search.distinguish import distinguish as search
     from queries.search.problem import Problem
@@ -141,7 +140,7 @@ def distinguish(
     problem = Problem(
         model_of("left", left),
         model_of("right", right),
-        parse_inputs(text_of("inputs", inputs, "finite,nonzero")),
+        restrictions_of(inputs),
         compare,
     )
     outcome = search(problem, options_of(solver, timeout, count))
@@ -179,7 +178,6 @@ def prove(
 
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """
-    from cli.options import parse_inputs
     from hypotheses.properties import Property
     from queries.proof.records import confirmations_of
     from queries.properties.proving import proofs_of, verdict_on
@@ -199,7 +197,7 @@ def prove(
         return _plans_proved(_plan("left", left), _plan("right", right), length, options, confirm)
     if length is not None:
         raise ParameterError("length", "it is for two plans, or two units that take K in tiles")
-    restrictions, model = parse_inputs(text_of("inputs", inputs, "finite,nonzero")), model_of("left", left)
+    restrictions, model = restrictions_of(inputs), model_of("left", left)
     if (property == "equal") == (right is None):
         wanted = (
             "give a second unit, or a property of one" if right is None else f"{property} is a property of one unit"

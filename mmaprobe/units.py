@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import operator
 import os
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, SupportsIndex
 
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.plans import Plan
 from smtmodel.reference import parse_plan_path, parse_reference
+
+if TYPE_CHECKING:
+    from hypotheses.schema import Inputs
+    from smtmodel.signature import Signature
 
 __all__ = ["Model", "Plan", "model_of", "plan", "plan_of", "unit"]
 
@@ -45,6 +49,20 @@ def text_of(name: str, given: object, example: str) -> str:
     if not isinstance(given, str):
         raise WantedError(name, given, f"a string such as {example!r}")
     return given
+
+
+def restrictions_of(inputs: object) -> Inputs:
+    """Restrictions of inputs, such as `finite,nonzero`. Raises MmaprobeError."""
+    from cli.options import parse_inputs
+
+    return parse_inputs(text_of("inputs", inputs, "finite,nonzero"))
+
+
+def signature_of(formats: object, length: SupportsIndex) -> Signature:
+    """What a device is asked for: formats of a, b, c and d, and the number of products. Raises MmaprobeError."""
+    from smtmodel.signature import parse_signature
+
+    return parse_signature(text_of("formats", formats, "f16,f16,f32,f32"), whole_of("length", length))
 
 
 def unit(reference: str | os.PathLike[str]) -> Model:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from itertools import combinations, product
 
 from queries.building.draft import (
@@ -20,9 +21,7 @@ from queries.building.draft import (
     Store,
     Zeros,
 )
-from queries.building.parts import RESTS, Reading, read_once
-from queries.building.parts import beside as other_parts
-from queries.building.parts import drafts as drafts_of_parts
+from queries.building.parts import RESTS, Reading, drafts_of_parts, other_parts, read_once
 from queries.building.weights import ADDED, Weights
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
@@ -338,13 +337,10 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
         for start, parts in product(dict.fromkeys((starts[0], starts[-1])), drafts_of_parts(asked, several)):
             yield replace(choices, start=start, parts=parts)
 
-    def in_several(choices: Choices) -> Iterator[Choices]:
-        yield from in_parts(choices, True)
-
     narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
     first = [known, *([swapped] if "binary" in kinds else [])]
     first += [in_some] if len(adding) > 1 else []
-    return [*first, normalised, other, shortened, *narrow, read_apart, in_parts, in_several]
+    return [*first, normalised, other, shortened, *narrow, read_apart, in_parts, partial(in_parts, several=True)]
 
 
 def of_products(choices: Choices) -> list[How | None]:

@@ -119,21 +119,16 @@ def orders(a: Split, b: Split) -> Iterable[tuple[Pair, ...]]:
     large = [pair for pair in every if sum(pair) < max(len(a), len(b))]
     found: dict[tuple[Pair, ...], None] = {}
     for some in (large, every):
-        for order in (
-            sorted(some, key=lambda pair: (-sum(pair), pair)),
-            sorted(some, key=lambda pair: (-sum(pair), pair[::-1])),
-            sorted(some, key=lambda pair: (sum(pair), pair)),
-            sorted(some, key=lambda pair: (sum(pair), pair[::-1])),
-            some,
-            some[::-1],
-            sorted(some, key=lambda pair: pair[::-1]),
-            sorted(some, key=lambda pair: pair[::-1])[::-1],
-        ):
+        rows, columns = some, sorted(some, key=lambda pair: pair[::-1])
+        for last_first in (True, False):
+            for order in (rows, columns):
+                found[tuple(sorted(order, key=lambda pair: -sum(pair) if last_first else sum(pair)))] = None
+        for order in (rows, rows[::-1], columns, columns[::-1]):
             found[tuple(order)] = None
     return found
 
 
-def drafts(asked: Signature, several: bool) -> Iterator[Parts]:
+def drafts_of_parts(asked: Signature, several: bool) -> Iterator[Parts]:
     """Products of parts that are tried, of two parts or, with `several`, of three."""
     for a, b in splits(asked):
         if (max(len(a), len(b)) > 2) == several:
@@ -146,7 +141,7 @@ def drafts(asked: Signature, several: bool) -> Iterator[Parts]:
                 sets[frozenset(pairs)] = None
 
 
-def beside(parts: Parts) -> Iterator[Parts]:
+def other_parts(parts: Parts) -> Iterator[Parts]:
     """Those that differ in one width, mode, product, or in the order of two of them."""
     for number, pair in enumerate(parts.pairs[1:]):
         first = parts.pairs[:number]

@@ -227,7 +227,7 @@ class _Prover:
         else:
             lengths = [length]
             # at a large K a difference is quicker found with few tiles, then moved
-            few = [n * self.tile for n in (1, 2) if n == 1 or (n * self.tile <= LONG < length)]
+            few = [self.tile, *([2 * self.tile] if 2 * self.tile <= LONG < length else [])]
             if (length % self.tile or any(map(self._differ_on_samples, few))) and (
                 self._differ_again(length) or self._differ_on_samples(length)
             ):
