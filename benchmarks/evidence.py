@@ -1,7 +1,8 @@
 """Everything that is to be learnt from a GPU: `make evidence`, or `python -m benchmarks.evidence --help`.
 
-For every instruction of the GPU: the same answers in every position, special values, a million random-bit vectors
-against the model, the whole library of questions with those that are open (benchmarks/findings), and `identify`. Each
+For every instruction of the GPU: the same answers in every position, special values, a million random-bit vectors and
+the vectors of `mmaprobe cover` against the model, the whole library of questions with those that are open
+(benchmarks/findings), and `identify`. Each
 step leaves its answers with their provenance and a JSON document in the folder of the instruction; summary.md and
 summary.json tell what was found. A run that ends early, by Ctrl-C or by a fault of the GPU, goes on where it was.
 """
@@ -89,13 +90,14 @@ def work(chosen: argparse.Namespace, todo: Sequence[Job]) -> None:
             target = job.folder / f"{step}.json"
             if target.exists():
                 continue
-            if step == "questions":
+            if step in ("cover", "questions"):
                 prepare(job, say)
             start = time.monotonic()
             result = STEPS[step](job)
             write(target, result | {"took": round(time.monotonic() - start, 1)})
             say(f"{job.row.reference}: {step} took {time.monotonic() - start:.1f} s")
             summarise(chosen.output, todo)
+    summarise(chosen.output, todo)
 
 
 def write(path: Path, document: Any) -> None:
@@ -116,8 +118,8 @@ def summarise(folder: Path, todo: Sequence[Job]) -> None:
 
 
 def _lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
-    yield "| instruction | position | special values | random vectors | questions | identified |"
-    yield "|---|---|---|---|---|---|"
+    yield "| instruction | position | special values | random vectors | conditions | questions | identified |"
+    yield "|---|---|---|---|---|---|---|"
     for reference, steps in found.items():
         yield f"| {reference} | " + " | ".join(_cell(step, steps.get(step)) for step in STEPS) + " |"
     for reference, steps in found.items():
@@ -136,6 +138,8 @@ def _cell(step: str, result: dict[str, Any] | None) -> str:
         return f"{len(result['mismatches'])} of {len(result['results'])} not as the model"
     if step == "random":
         return f"{result['mismatches']} of {result['vectors']} not as the model"
+    if step == "cover":
+        return f"{len(result['mismatches'])} of {result['vectors']} not as the model"
     if step == "questions":
         return f"{result['answers']} answers, {len(result['standing'])} questions"
     return f"{result['verdict']}, {result['questions']} questions"

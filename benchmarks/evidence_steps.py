@@ -25,7 +25,7 @@ from smtmodel.instruction import Instruction
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands, layout_of
 from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, to_hex
+from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
 
 Result = dict[str, Any]
 FINDINGS = Path(__file__).parent / "findings"
@@ -171,6 +171,7 @@ def _chunk(device: Device, model: Model, count: int, number: int, before: int) -
 
 
 def _agrees(model: Model, predicted: Any, observed: Any) -> bool:
+    """Whether two results are the same, or NaNs of a model that names no pattern."""
     return agrees(model, int(predicted), Vector(model, Operands((), (), 0), d=int(observed))) is True
 
 
@@ -226,8 +227,13 @@ def special_vectors(model: Model) -> Iterator[Vector]:
 
 def specials(job: Job) -> Result:
     """The results of special values, beside the model's."""
+    seen = _against_model(job, "specials", list(special_vectors(job.model)))
+    return {"results": seen, "mismatches": [name for name, one in seen.items() if one["device"] != one["model"]]}
+
+
+def _against_model(job: Job, name: str, vectors: Sequence[Vector]) -> dict[str, dict[str, str]]:
+    """The device's result and the model's of each vector, by its id; the answers are kept in NAME.jsonl."""
     model, rows = job.model, []
-    vectors = list(special_vectors(model))
     expected = evaluate_rows(model, [vector.operands for vector in vectors])
     with open_device(job.device(), job.timeout) as device:
         results = [d for _, d in device.answers(vectors)]
@@ -237,8 +243,27 @@ def specials(job: Job) -> Result:
         extra = {"predictions": {model.reference: to_hex(predicted, model.d)}}
         rows.append(answered_row(replace(vector, extra=extra), d, provenance(device.name), device.description))
         seen[str(vector.id)] = {"device": to_hex(d, model.d), "model": to_hex(predicted, model.d)}
-    (job.folder / "specials.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return {"results": seen, "mismatches": [name for name, one in seen.items() if one["device"] != one["model"]]}
+    (job.folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return seen
+
+
+# --- every condition of the datapath, and every unit next to it ------------------------------------------------------
+
+
+def cover(job: Job) -> Result:
+    """The vectors of `mmaprobe cover`, against the model: every condition of its datapath, every change of one
+    parameter."""
+    with open_text(_covering(job)) as stream:
+        vectors = list(read_vectors(stream, str(_covering(job))))
+    seen = _against_model(job, "cover", vectors)
+    wrong = [
+        name for name, one in seen.items() if not _agrees(job.model, int(one["model"], 16), int(one["device"], 16))
+    ]
+    return {"vectors": len(seen), "mismatches": wrong}
+
+
+def _covering(job: Job) -> Path:
+    return job.folder / "cover-vectors.jsonl"
 
 
 # --- questions of the library, and which candidate it is -------------------------------------------------------------
@@ -272,9 +297,14 @@ def _own(name: str) -> set[str]:
 
 
 def prepare(job: Job, progress: Callable[[str], None]) -> None:
-    """Vectors for every question, found by solvers; needs no device. What fails is tried again the next time."""
+    """Vectors for every question and every condition of the datapath, found by solvers; needs no device. What fails is
+    tried again the next time."""
     folder = job.folder / "questions"
     folder.mkdir(parents=True, exist_ok=True)
+    if not _covering(job).exists():
+        progress(f"{job.row.reference}: vectors for every condition")
+        command("cover", job.row.reference, "--no-pairs", "-o", str(_covering(job)), "--store", str(job.store),
+                "--timeout", str(3 * job.patience))  # fmt: skip
     for name in question_names(job.row):
         target = folder / f"{Path(name).stem}.jsonl"
         if target.exists():
@@ -313,5 +343,6 @@ def identify(job: Job) -> Result:
 
 
 STEPS: dict[str, Callable[[Job], Result]] = {
-    "position": position, "specials": specials, "random": random, "questions": questions, "identify": identify,
+    "position": position, "specials": specials, "random": random, "cover": cover, "questions": questions,
+    "identify": identify,
 }  # fmt: skip
