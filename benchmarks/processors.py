@@ -132,9 +132,10 @@ def report(found: list[Result], gpu: bool) -> str:
     lines = [
         "# Instructions of real hardware, built without a family",
         "",
-        f"`python -m benchmarks.processors{' --gpu' if gpu else ''}`, {date.today()}: questions about the order and",
-        "about the arithmetic, seconds of a processor (not an emulator's) until the unit was found and validated, and vectors that the",
-        "builder does not use. Each is built twice: as `identify` does, and as if no unit that ships were known.",
+        f"`python -m benchmarks.processors{' --gpu' if gpu else ''}`, {date.today()}.",
+        "Questions about the order and about the arithmetic, seconds of a processor (not an emulator's) until the unit",
+        "was found and validated, and vectors that the builder does not use. Each is built twice: as `identify` does,",
+        "and as if no unit that ships were known.",
         "",
         "| instruction | by | units that ship | questions | seconds | outcome |",
         "|---|---|---|---|---|---|",
