@@ -19,7 +19,7 @@ from queries.order.structure import tree_of
 from queries.order.text import Outliner
 from queries.order.tree import Leaf, Node
 from smtmodel import VERSION
-from smtmodel.errors import IncompleteError, MmaprobeError
+from smtmodel.errors import IncompleteError, MmaprobeError, OutOfTimeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -109,7 +109,6 @@ def _arithmetic(
 ) -> tuple[Built, Order]:
     """The unit of a device whose terms have these weights, and which of the orders it has."""
     from queries.building.build import Builder
-    from queries.building.clock import OutOfTimeError
     from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
 
     given: list[tuple[Vector, int]] = []

@@ -73,6 +73,10 @@ class IncompleteError(MmaprobeError):
     exit_code = 3
 
 
+class OutOfTimeError(IncompleteError):
+    """The time for what is under way is over."""
+
+
 class FaultError(MmaprobeError):
     """A fault of this program or of an engine: results that contradict each other, or an unexpected error. No verdict
     is printed beside it; it is for a bug report."""

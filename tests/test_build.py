@@ -23,7 +23,6 @@ from queries.building.answers import Answered
 from queries.building.axes import needless, ordinary_neighbours, product_tiers, step_tiers
 from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
-from queries.building.clock import OutOfTimeError
 from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step, Store
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
@@ -41,6 +40,7 @@ from queries.search.distinguish import Options
 from runner.batches import BatchDevice
 from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
 from smtmodel.dot import Model
+from smtmodel.errors import OutOfTimeError
 from smtmodel.formats import FORMATS
 from smtmodel.nodes import FusedSum, Repeat
 from smtmodel.nodes.node import walk

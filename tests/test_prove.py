@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import get_args
@@ -16,15 +18,18 @@ from pysmt.typing import BVType
 from cli.main import main
 from hypotheses.properties import STATEMENTS, Property
 from hypotheses.schema import Inputs
+from queries.candidates.classes import partition
 from queries.equality.staged import prove
 from queries.proof.cutting import Abstraction, conjuncts
 from queries.proof.records import Proof
 from queries.properties.statements import Reordered, reorderings
-from queries.search.distinguish import Options
+from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
 from queries.solvers.portfolio import solve
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.errors import OutOfTimeError
 from smtmodel.reference import parse_reference
 
 FAST = Options("bitwuzla", 60.0)
@@ -205,3 +210,19 @@ def test_the_store_answers_for_the_solver_that_is_asked(tmp_path: Path) -> None:
     assert engines("--solver", "bitwuzla") == engines() == ("bitwuzla", True)
     assert engines("--solver", "z3") == ("z3", False)
     assert engines() == ("z3", True)
+
+
+def test_after_the_deadline_nothing_is_built_or_asked_or_said_to_be_equal() -> None:
+    pair = [parse_reference(f"{VOLTA}@carry_bits={bits}") for bits in (4, 5)]
+    problem, late = Problem(*pair), replace(FAST, deadline=time.monotonic() - 1)
+    proof, found = prove(problem, late), distinguish(problem, late)
+    assert (proof.verdict, proof.theorem, proof.tried) == ("unknown", None, [])
+    assert (found.verdict, found.steps) == ("unknown", [])
+    parted = partition(pair, FAST, deadline=late.deadline)
+    assert [len(members) for members in parted.classes] == [1, 1]
+    assert parted.unknown == [tuple(pair)]
+    carrier = TermCarrier()
+    x, y = (carrier.symbol(name, 8) for name in "xy")
+    with pytest.raises(OutOfTimeError), carrier.until(late.deadline):
+        x + y
+    assert (x + y).width == 8

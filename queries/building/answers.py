@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.building.clock import Clock, OutOfTimeError
+from queries.building.clock import Clock
 from queries.order.probe import AskAll
 from queries.order.tree import Leaf
 from queries.search.samples import Table
 from smtmodel.batch import Patterns, evaluate_models
 from smtmodel.dot import Model
+from smtmodel.errors import OutOfTimeError
 from smtmodel.numbers import nans
 from smtmodel.operands import layout_of
 from smtmodel.signature import Signature

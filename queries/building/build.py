@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from queries.building.answers import BUILT, Answers
 from queries.building.axes import Tier, of_ends
 from queries.building.candidates import Candidate, Sketch, choices_of
-from queries.building.clock import Clock, OutOfTimeError
+from queries.building.clock import Clock
 from queries.building.draft import TooDeepError
 from queries.building.mending import mended, of_result
 from queries.building.naming import same_signature, with_nan
@@ -38,6 +38,7 @@ from queries.order.tree import Leaf, Node, leaves_of, nodes_of, one_after_anothe
 from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
+from smtmodel.errors import OutOfTimeError
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
 from smtmodel.wording import counted

@@ -7,13 +7,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from smtmodel.errors import IncompleteError
+from smtmodel.errors import OutOfTimeError
 
 T = TypeVar("T")
-
-
-class OutOfTimeError(IncompleteError):
-    """The time for the arithmetic ran out."""
 
 
 class Clock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from queries.candidates.classes import Equality, partition
@@ -11,6 +12,7 @@ from queries.candidates.kinds import candidate_of, why_alike
 from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
 from smtmodel.dot import Model
+from smtmodel.errors import OutOfTimeError
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Node, Round
 from smtmodel.nodes.normal import normal as normal_form
@@ -26,11 +28,12 @@ SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
 class Naming:
     """The result of `name_of`. `equal`: the models proved equal to the given one, each with the reason; `witnesses`:
     inputs, as rows of bit patterns, on which some of the models compared by proof differ; `open`: the models not proved
-    equal."""
+    equal; `late`: the deadline passed."""
 
     equal: list[tuple[Model, str]] = field(default_factory=list)
     witnesses: list[tuple[int, ...]] = field(default_factory=list)
     open: list[Model] = field(default_factory=list)
+    late: bool = False
 
 
 def name_of(
@@ -44,7 +47,8 @@ def name_of(
     found = partition([own, *_without(others, equal)[:most]], options, confirm=True, deadline=deadline)
     proved = [x for members in found.classes if members[0].model is own for x in members[1:]]
     equal += [(equality.model, why_of(equality)) for equality in proved]
-    return Naming(equal, list(found.witnesses), _without(others, equal))
+    late = deadline is not None and time.monotonic() >= deadline
+    return Naming(equal, list(found.witnesses), _without(others, equal), late)
 
 
 def _without(models: Sequence[Model], known: Sequence[tuple[Model, str]]) -> list[Model]:
@@ -55,15 +59,16 @@ def _by_rewriting(
     own: Model, others: Sequence[Model], options: Options, deadline: float | None
 ) -> list[tuple[Model, str]]:
     """The models that rewriting rules bring to the same form as `own`, each with the reason. Stops at the deadline."""
-    normaliser = Normaliser(options, confirmed=True)
-    mine = candidate_of(own.any_nan, normaliser)
+    normaliser = Normaliser(replace(options, deadline=deadline), confirmed=True)
     found: list[tuple[Model, str]] = []
-    for model in others:
-        if deadline is not None and time.monotonic() > deadline:
-            break
-        other = candidate_of(model.any_nan, normaliser)
-        if other.form == mine.form:
-            found.append((model, why_alike(mine, other, normaliser)))
+    with suppress(OutOfTimeError):
+        mine = candidate_of(own.any_nan, normaliser)
+        for model in others:
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            other = candidate_of(model.any_nan, normaliser)
+            if other.form == mine.form:
+                found.append((model, why_alike(mine, other, normaliser)))
     return found
 
 

@@ -177,6 +177,8 @@ class Validation:
             alive = self.search.agreeing(alive, last)
         else:
             return []
+        if found.open and found.late:
+            self.clock.left.append(f"proofs about {counted(len(found.open), 'candidate')}")
         own_name = [(own, SAME_FORM)] if own.reference != BUILT else []
         result.unit, result.equal, result.open = own.unit, [*own_name, *found.equal], found.open
         return alive

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from queries.equality.staged import prove
@@ -13,6 +14,7 @@ from queries.search.problem import Candidates, Problem, evaluate_on, symbolic_op
 from queries.search.witness import Row, replay
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
+from smtmodel.errors import OutOfTimeError
 from smtmodel.progress import Pieces
 from smtmodel.unit import Memo
 
@@ -151,12 +153,13 @@ class _Partitioning:
         groups: dict[object, list[Model]] = {}
         memo: Memo = {}
         for model in models:
+            term = None
             try:
-                term = None if self._over else evaluate_on(model, operands, False, memo).d.node
+                with suppress(OutOfTimeError), carrier.until(self.deadline):
+                    term = None if self._over else evaluate_on(model, operands, False, memo).d.node
             except KeyboardInterrupt:
                 if not self._stopped():
                     raise
-                term = None
             groups.setdefault(model if term is None else term, []).append(model)
         return list(groups.values())
 

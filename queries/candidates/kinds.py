@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from queries.candidates.classes import WHY, Equality
 from queries.proof.kernel import Theorem
 from queries.proof.normalising import Normaliser, normal_form, rules_of
 from queries.search.distinguish import Options
 from smtmodel.dot import Model
+from smtmodel.errors import OutOfTimeError
 from smtmodel.nodes.normal import normal
 
 
@@ -35,13 +37,13 @@ def unique_models(
 ) -> dict[Model, list[Equality]]:
     """The first model of each normal form, with the others, and why they are equal to it. After the `deadline` (of
     time.monotonic) only models with one expression are said to be equal."""
-    normaliser = Normaliser(options)
+    normaliser = Normaliser(replace(options, deadline=deadline))
     kinds: dict[object, list[Candidate]] = {}
     for model in models:
+        candidate = Candidate(model, None, (model.unit.operands, model.unit.result))
         if deadline is None or time.monotonic() < deadline:
-            candidate = candidate_of(model, normaliser)
-        else:
-            candidate = Candidate(model, None, (model.unit.operands, model.unit.result))
+            with suppress(OutOfTimeError):
+                candidate = candidate_of(model, normaliser)
         kinds.setdefault(candidate.form, []).append(candidate)
     return {
         first.model: [Equality(twin.model, why_alike(first, twin, normaliser)) for twin in twins]

@@ -111,12 +111,18 @@ def _gathered(
     for part in parts:
         found.append(part)
         done = min(len(found) * PART, count)
-        if deadline is not None and time.monotonic() > deadline and done < count:
-            vectors = counted(part.shape[1], "vector")
-            raise IncompleteError(f"time ran out when {done} of {count} candidates were simulated on {vectors}")
+        if done < count:
+            _in_time(deadline, done, count, part.shape[1])
         if progress is not None:
             progress(Count(done, count, "candidates simulated"))
     return np.concatenate(found)
+
+
+def _in_time(deadline: float | None, done: int, count: int, vectors: int) -> None:
+    """Raises IncompleteError after the deadline (of time.monotonic)."""
+    if deadline is not None and time.monotonic() > deadline:
+        on = counted(vectors, "vector")
+        raise IncompleteError(f"time ran out when {done} of {count} candidates were simulated on {on}")
 
 
 @dataclass
@@ -151,6 +157,7 @@ class Outcomes:
         order = np.random.default_rng(len(table)).permutation(len(table))
         found: list[Results] = []
         interrupted = False
+        _in_time(latest or deadline, 0, len(models), min(FIRST, len(table)))  # before processes are started
         with _simulator(models) as simulated:
             try:
                 for part in np.split(order, [FIRST] if len(table) > FIRST else []):

@@ -32,6 +32,7 @@ from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay, shrink
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
+from smtmodel.errors import OutOfTimeError
 from smtmodel.wording import counted
 
 RESULT, WHOLE = "result", "the whole question"
@@ -59,7 +60,7 @@ class _Prover:
 
     def _build(self) -> None:
         """The terms of both sides, which a difference among samples does not need."""
-        self.compared = compared = Compared(self.problem)
+        self.compared = compared = Compared(self.problem, deadline=self.options.deadline)
         self.ledger = Ledger(compared)
         self.carrier, self.left, self.right = compared.carrier, compared.left, compared.right
         self.pending = {signal.name: signal.value.node for signal in self.right.trace}
@@ -77,11 +78,14 @@ class _Prover:
         try:
             if not self._differ_at_random():
                 self._build()
-                self._lemmas()
-                if self.proof.verdict != "different":
-                    self._conclude()
+                with self.carrier.until(self.options.deadline):
+                    self._lemmas()
+                    if self.proof.verdict != "different":
+                        self._conclude()
                 if self.confirm and self.proof.verdict == "equal":
                     self.proof.lemmas = confirm(self.proof.lemmas, self.options, self.options.clock() - self.start)
+        except OutOfTimeError:
+            pass  # what was proved until then is kept
         except KeyboardInterrupt:
             self.proof.interrupted = True
         self.proof.seconds = self.options.clock() - self.start
@@ -107,7 +111,7 @@ class _Prover:
 
     def _differ_when_small(self) -> bool:
         """Whether a brief search finds a difference; asked once, when a lemma has failed."""
-        if self.searched:
+        if self.searched or self._remaining() == 0:
             return False
         self.searched = True
         outcome = distinguish(self.problem, replace(self.options, timeout=self._remaining(SEARCH_SHARE)), small=True)
@@ -238,8 +242,10 @@ class _Prover:
 
     def _decide_whole(self) -> None:
         """Asks whether the sides differ, without cut-points and without facts."""
-        compared = Compared(self.problem, maximum="select")
-        ledger, limit = Ledger(compared), self._remaining()
+        if (limit := self._remaining()) == 0:
+            return
+        compared = Compared(self.problem, "select", self.options.deadline)
+        ledger = Ledger(compared)
 
         def ask(what: str, query: Query, count: int) -> Answer:
             answers = self.options.ask(query, limit, what)

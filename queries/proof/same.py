@@ -14,13 +14,14 @@ from smtmodel.carriers.terms import Maximum, TermCarrier
 
 class Compared(Basis):
     """A problem as terms: both sides on the same `inputs`, and in `differ` whether they differ;
-    `never`: they do not."""
+    `never`: they do not. Raises OutOfTimeError at the deadline (of time.monotonic)."""
 
-    def __init__(self, problem: Problem, maximum: Maximum = "relational") -> None:
+    def __init__(self, problem: Problem, maximum: Maximum = "relational", deadline: float | None = None) -> None:
         carrier = TermCarrier(maximum=maximum)
         self.problem = problem
         self.inputs = symbolic_operands(problem, carrier)
-        self.left, self.right = problem.evaluate(self.inputs)
+        with carrier.until(deadline):
+            self.left, self.right = problem.evaluate(self.inputs)
         self.differ = problem.differ(self.left.d, self.right.d)
         self.never = carrier.manager.Not(self.differ.node)
         super().__init__(carrier, problem.admits(self.inputs).node)

@@ -33,7 +33,7 @@ from smtmodel.algebra import Bit, all_of
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Evaluation
-from smtmodel.errors import FaultError
+from smtmodel.errors import FaultError, OutOfTimeError
 from smtmodel.progress import Wait
 
 Verdict = Literal["different", "equal", "unknown"]
@@ -43,7 +43,6 @@ SMALL = 3  # products left free, at most, in restricted queries
 SMALL_SHARE = 0.1  # of the time, at most, for one restricted query
 SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
 SEARCH_SHARE = 0.4  # the same where only restricted queries are asked
-LEAST = 0.1  # seconds for a question, if the time is over
 BRIEF = 2.5  # seconds for a restricted query at first: another may be answered sooner
 
 
@@ -55,8 +54,8 @@ class SolverFaultError(FaultError):
 class Options:
     """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
     solvers' answers, which `fresh` asks for anew; the solvers run where `pool` says. `simulate`: a difference is looked
-    for among shaped inputs first. `deadline`, of time.monotonic: no solver runs on after it, whatever a `timeout`
-    allows, which stands still while other questions are asked."""
+    for among shaped inputs first. `deadline`, of time.monotonic: nothing is built or asked after it, whatever a
+    `timeout` allows, which stands still while other questions are asked."""
 
     solver: str = AUTO
     timeout: float | None = 300.0
@@ -74,9 +73,11 @@ class Options:
         return self.pool.clock()
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
-        """The answers of the engines asked, as `portfolio.solve` gives them."""
+        """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError at the deadline."""
         if self.deadline is not None:
-            left = max(LEAST, self.deadline - time.monotonic())
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                raise OutOfTimeError(f"the time ran out before this was asked: {name}")
             seconds = left if seconds is None else min(seconds, left)
         self.progress(Wait(name, seconds))
         repeated = self.store is not None and not self.fresh  # another thread's answer can be used
@@ -132,11 +133,26 @@ class Search:
 
     def run(self) -> Outcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
-        outcome, attempts = self.outcome, self._attempts()
+        outcome, late = self.outcome, False
         if self.options.simulate and (simulated := self._simulate()) is not None:
             outcome.witnesses.append(simulated)
             outcome.simulated = True
-        start = 0
+        try:
+            self._ask_on()
+        except OutOfTimeError:
+            late = True
+        enough = len(outcome.witnesses) == self.options.count
+        answered = enough or not outcome.steps or outcome.steps[-1].answer.status != "unknown"
+        decided = answered and not self.small and not late
+        if outcome.witnesses:
+            outcome.verdict, outcome.complete = "different", decided
+        elif decided:
+            outcome.verdict = "equal"
+        return outcome
+
+    def _ask_on(self) -> None:
+        """Ask until there are enough witnesses, or no more. Raises OutOfTimeError, SolverFaultError."""
+        outcome, attempts, start = self.outcome, self._attempts(), 0
         while len(outcome.witnesses) < self.options.count:
             found = None
             for position in range(start, len(attempts)):
@@ -148,15 +164,8 @@ class Search:
                     start = position
                     break
             if found is None:
-                break
+                return
             outcome.witnesses.append(found)
-        enough = len(outcome.witnesses) == self.options.count
-        decided = not self.small and (enough or not outcome.steps or outcome.steps[-1].answer.status != "unknown")
-        if outcome.witnesses:
-            outcome.verdict, outcome.complete = "different", decided
-        elif decided:
-            outcome.verdict = "equal"
-        return outcome
 
     def _remaining(self) -> float | None:
         return None if self.deadline is None else max(0.0, self.deadline - self.options.clock())
@@ -182,7 +191,7 @@ class Search:
         problem = self.problem
         if one_sign:
             problem = replace(problem, inputs=problem.inputs.model_copy(update={"nonnegative": True}))
-        query = build_query(problem, free, self.seen)
+        query = build_query(problem, free, self.seen, deadline=self.options.deadline)
         remaining = self._remaining()
         if remaining is not None:
             limit = remaining if limit is None else min(limit, remaining)
@@ -239,10 +248,17 @@ def build_query(
     free: Sequence[int] | None = None,
     seen: Sequence[Signature] = (),
     carrier: TermCarrier | None = None,
+    deadline: float | None = None,
 ) -> Query:
     """Is there an input on which the two models differ? All products but the `free` ones (None: all) are zero;
-    `seen` lists kinds of witnesses that are not wanted again."""
+    `seen` lists kinds of witnesses that are not wanted again. Raises OutOfTimeError at the deadline (of
+    time.monotonic)."""
     carrier = carrier or TermCarrier()
+    with carrier.until(deadline):
+        return _query(problem, free, seen, carrier)
+
+
+def _query(problem: Problem, free: Sequence[int] | None, seen: Sequence[Signature], carrier: TermCarrier) -> Query:
     operands = symbolic_operands(problem, carrier, free)
     evaluations = problem.evaluate(operands, traced=bool(seen))
     conditions = [problem.admits(operands), problem.differ(evaluations[0].d, evaluations[1].d)]

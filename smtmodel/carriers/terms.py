@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Literal
 
@@ -14,6 +16,7 @@ from pysmt.typing import BVType
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.carrier import Carrier
+from smtmodel.errors import OutOfTimeError
 
 Maximum = Literal["select", "relational"]
 
@@ -33,12 +36,17 @@ class _Term(FNode):  # type: ignore[misc]
 
 
 class _Terms(FormulaManager):  # type: ignore[misc]
-    """Builds each term once. The widths are not checked again, as pysmt does with a walk over every term: the algebra
-    has checked them, a test checks whole questions, and every solver checks the text that it reads."""
+    """Builds each term once, and no new one after the deadline (of time.monotonic): OutOfTimeError. The widths are not
+    checked again, as pysmt does with a walk over every term: the algebra has checked them, a test checks whole
+    questions, and every solver checks the text that it reads."""
+
+    deadline: float | None = None
 
     def create_node(self, node_type: int, args: tuple[FNode, ...], payload: object = None) -> FNode:
         found = self.formulae.get((node_type, args, payload))  # a plain tuple is equal to the key, and sooner made
         if found is None:
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                raise OutOfTimeError("the time ran out while terms were built")
             content = FNodeContent(node_type, args, payload)
             found = self.formulae[content] = _Term(content, self._next_free_id)
             self._next_free_id += 1
@@ -99,6 +107,16 @@ class TermCarrier(Carrier):
         self.maxima: dict[FNode, frozenset[FNode]] = {}  # the symbol of a relational maximum -> of what
         self._known: dict[frozenset[FNode], FNode] = {}
         self._make = self.manager.create_node
+
+    @contextmanager
+    def until(self, deadline: float | None) -> Iterator[None]:
+        """Within it, no new term is made after the deadline (of time.monotonic; None: there is none). Raises
+        OutOfTimeError."""
+        before, self.manager.deadline = self.manager.deadline, deadline
+        try:
+            yield
+        finally:
+            self.manager.deadline = before
 
     @property
     def definitions(self) -> list[FNode]:
