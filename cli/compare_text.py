@@ -170,13 +170,13 @@ class Report:
     def _show_changes(self, index: int, side: int) -> None:
         """Print the neighbours of one model that explain a difference: those that explain every other one too, with
         their first divergence, then the rest by name."""
-        from reports.words import difference_text
+        from reports.words import change_text
 
         near = {one.change: one for one in self.changes[index][side]}
         word, other = ("first", "second") if side == 0 else ("second", "first")
         best = [one.change for one in self.common[side]][:SHOWN]
         for change in best:
-            where = difference_text(near[change].divergence, ("the model", "the neighbour"))
+            where = change_text(near[change].divergence)
             say(f"  {change} in the {word} model gives the {other}'s result; first divergence: {where}")
         rest = [change for change in near if change not in best]
         if rest:

@@ -231,7 +231,7 @@ def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
     """Print the model's evaluation of a row whose observed result it does not give, and the neighbours that give it."""
     from cli.drawing import draw
     from cli.pictures import Canvas
-    from reports.words import difference_text
+    from reports.words import change_text
     from smtmodel.explaining import explain as explained
 
     first = near[0].divergence.left if near and near[0].divergence else None
@@ -241,7 +241,7 @@ def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
     if not near:
         canvas.say("no change of one parameter gives the observed result", "special")
     for one in near[:MOST_NEIGHBOURS]:
-        where = difference_text(one.divergence, ("the model", "the neighbour"))
+        where = change_text(one.divergence)
         canvas.say(f"{one.change} gives the observed result; first divergence: {where}", "special")
     if len(near) > MOST_NEIGHBOURS:
         canvas.say(f"and {len(near) - MOST_NEIGHBOURS} more: {', '.join(one.change for one in near[MOST_NEIGHBOURS:])}")

@@ -131,7 +131,7 @@ def _show_left(family: Family, found: Identification, named: Named, consistent: 
     for name, values in undecided.items():
         say(f"  {name}: {' or '.join(map(format_parameter, values))}")
     for why in _why_undecided(found):
-        say(f"  proved equal: {why}")
+        say(f"  {'' if identified else 'some '}candidates with these values are equal: {why}")
     for left, right in found.unknown:
         say(f"  open: {left.reference} | {right.reference}")
     if found.would_decide:

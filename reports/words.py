@@ -285,18 +285,27 @@ def rounded_line(rounded: Rounded | None) -> BitLine | None:
 # -- two evaluations
 
 
-def difference_text(difference: Divergence | None, words: tuple[str, str] = ("the first", "the second")) -> str:
-    """Where two evaluations diverge, on one line; `words` name the two sides."""
+def difference_text(difference: Divergence | None) -> str:
+    """Where two evaluations diverge, on one line."""
+    return _divergence_text(difference, "{left} | {right}", "only the first has {only}", "only the second has {only}")
+
+
+def change_text(difference: Divergence | None) -> str:
+    """Where a change of a model first changes its evaluation, on one line."""
+    return _divergence_text(difference, "{left} becomes {right}", "{only} is gone", "{only} is new")
+
+
+def _divergence_text(difference: Divergence | None, both: str, first: str, second: str) -> str:
     if difference is None:
         return "none: every signal that counts is the same"
-    sides = [difference.left, difference.right]
-    if None in sides:
-        here = words[0] if difference.right is None else words[1]
-        fact = difference.left or difference.right
-        assert fact is not None
-        return f"{difference.stage}: only {here} has {fact.name} ({value_text(fact)})"
-    texts = [value_text(fact) for fact in sides if fact is not None]
-    return f"{difference.stage}: {difference.signal}: {texts[0]} | {texts[1]}"
+    left, right = difference.left, difference.right
+    if left is not None and right is not None:
+        said = f"{difference.signal}: {both.format(left=value_text(left), right=value_text(right))}"
+    else:
+        only = left or right
+        assert only is not None
+        said = (first if right is None else second).format(only=f"{only.name} ({value_text(only)})")
+    return f"{difference.stage}: {said}"
 
 
 def value_text(fact: Fact) -> str:
