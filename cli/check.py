@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.command import Command
-from cli.options import JSON, print_json, say
+from cli.options import JSON, print_json, progress, say
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -59,20 +59,24 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
 
     findings = []
     for found in check_folder(folder, ask if engines else None, timeout):
-        if found.kind != "fine" or found.says not in MEANING.values():
-            say(f"{found.place}: {found.says}")
+        progress(f"{found.place}: {found.says}")
         findings.append(found)
+    progress("")
     counts = Counter(found.kind for found in findings)
     verdict = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
     said = Counter(found.says for found in findings if found.kind == "fine")
     files, proofs = counted(said[MEANING["smt2"]], "file"), counted(said[MEANING["drat"]], "proof")
     rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
-    believed = BELIEVED.format(engines="the engines named above" if counts["word"] else "no engine")
     say({
         "fault": f"rejected by the checker: {counted(counts['fault'], 'fault')}",
         "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",
-        "checked": f"checked: {files} as written, {proofs} verified{rests}\n{believed}",
+        "checked": f"checked: {files} as written, {proofs} verified{rests}",
     }[verdict])  # fmt: skip
+    for found in findings:
+        if found.kind != "fine" or found.says not in MEANING.values():
+            say(f"  {found.place}: {found.says}")
+    if verdict == "checked":
+        say(BELIEVED.format(engines="the engines named above" if counts["word"] else "no engine"))
     if as_json:
         rows = [{"place": found.place, "says": found.says, "kind": found.kind} for found in findings]
         print_json({"schema": 1, "folder": str(folder), "verdict": verdict, "findings": rows})

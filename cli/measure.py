@@ -70,10 +70,18 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
 
 
 def _show(document: dict[str, Any], report: Any, name: str) -> None:
+    """Print the verdict, what it is for each model, and the first mismatches, whose neighbours go into the document."""
     from cli.explain import neighbour_json, say_why
     from cli.show import show_mismatch
     from queries.compare.observed import explained_by
 
+    if document["compared"]:
+        without = document["rows"] - document["compared"]
+        rest = f", {without} without d" if without else ""
+        say(f"{counted(document['rows'], 'row')}, {counted(document['mismatches'], 'mismatch')}{rest}")
+    for counts in document["models"]:
+        rest = f"{counted(counts['mismatches'], 'mismatch')}, {counts['unobserved']} without d"
+        say(f"  {counts['model']}: {counted(counts['rows'], 'row')}, {rest}")
     changes = []
     for index, row in enumerate(report.mismatches[:SHOWN]):
         show_mismatch(row, name)
@@ -85,9 +93,3 @@ def _show(document: dict[str, Any], report: Any, name: str) -> None:
     if len(changes) > 1:
         common = [change for change in changes[0] if all(change in other for other in changes)]
         say(f"  one change that gives all {len(changes)} results drawn above: {', '.join(common) or 'none'}")
-    for counts in document["models"]:
-        rest = f"{counted(counts['mismatches'], 'mismatch')}, {counts['unobserved']} without d"
-        say(f"  {counts['model']}: {counted(counts['rows'], 'row')}, {rest}")
-    without = document["rows"] - document["compared"]
-    rest = f", {without} without d" if without else ""
-    say(f"{counted(document['rows'], 'row')}, {counted(document['mismatches'], 'mismatch')}{rest}")

@@ -364,7 +364,10 @@ def test_exit_codes(copied: Path) -> None:
         done = CliRunner().invoke(main, ["check", *arguments])
         return done.exit_code, done.output
 
-    assert run(str(copied))[0] == 0
+    code, text = run(str(copied))
+    assert code == 0
+    assert text.startswith("checked: ")
+    assert text.splitlines()[-1].startswith("believed: ")
     assert run(str(copied.parent / "nothing"))[0] == 2
     without_proof(copied, "bitwuzla 0.9: unsat in 0.1 s")
     code, text = run(str(copied))
@@ -377,6 +380,7 @@ def test_exit_codes(copied: Path) -> None:
     rewritten(copied)
     code, text = run(str(copied), "--no-engines", "--json")
     assert code == 1
+    assert text.startswith("rejected by the checker: ")
     assert "tree.json, theorem 3" in text
 
 
