@@ -23,7 +23,9 @@ from queries.solvers import store
 from reports import documents
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 
-#: group -> modules without their test_; what is in none runs with `make test-fast`
+#: group -> modules without their test_; what is in none runs with `make test-fast`. "oracle": results bit for bit
+#: against the oracle and other carriers, on many inputs; "all_inputs": rules against every input of small formats;
+#: "records": the tables of recorded answers and of choices, row by row
 GROUPS = {
     "solvers": (
         "admitted", "bitblast", "bounds", "build", "certificate", "check", "claim_stages", "compare", "contradictions",
@@ -39,6 +41,10 @@ GROUPS = {
     "compilers": (
         "algorithms", "compiled", "cpu_devices", "cpu_units", "own_formats", "plans", "simulate", "witnesses",
     ),
+    "oracle": ("algebra", "carriers", "mma_sim", "nodes", "oracle", "oracle_formats", "rdna", "reductions"),
+    "all_inputs": ("lossless", "odd_units", "rows", "table9"),
+    "records": ("plan_choices", "recordings"),
+    "curves": ("drawings", "studies"),
     "pages": ("claims_page", "documentation", "extending", "notebook", "page_commands"),
     "programs": ("current_folder", "devices", "lean", "run", "serve", "store_files"),
 }  # fmt: skip
