@@ -195,6 +195,9 @@ def test_steps_of_which_it_is_not_known_prove_nothing(monkeypatch: pytest.Monkey
     volta = "volta/mma/m8n8k4.f32.f16.f16.f32"
     sides = with_units("sum(mma, c)", f"{volta}@carry_bits=4"), with_units("sum(mma, c)", volta)
     assert asked._Prover(*sides, None, Options(), confirm=False)._for_all() is None
+    backwards = "sum(lanes(mma, r, 2, 2, fold(2, 1), unroll=8, order=backwards), c)"  # too deep, written out
+    deep = [unit_of_plan(with_units(backwards, unit), 128) for unit in (AMPERE16, AMPERE8)]
+    assert asked._alike("", 0, deep[0], deep[1]) is None
 
 
 def test_steps_are_proved_by_solvers() -> None:

@@ -639,10 +639,12 @@ def _alike(what: str, multiples: int, one: Unit, other: Unit, zero: bool = False
     if one.length > WHOLE:
         return None
     form = merged_after_zero if zero else merged
-    left, right = form(one), form(other)
-    if left is not None and right is not None and normal(left) == normal(right):
-        return Ground(f"{what} one normal form, without roundings that lose nothing", multiples)
-    return None
+    try:
+        left, right = form(one), form(other)
+        alike = left is not None and right is not None and normal(left) == normal(right)
+    except RecursionError:  # loops written out are too many steps within one another: the rule says nothing
+        alike = False
+    return Ground(f"{what} one normal form, without roundings that lose nothing", multiples) if alike else None
 
 
 def _ordered(stage: Several) -> Several:
