@@ -19,8 +19,9 @@ from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes import Node, Round
+from smtmodel.nodes import Element, Node, Product, Round
 from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import rebuilt, replaced, written_out
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
@@ -84,6 +85,21 @@ def test_small_formats(first: int) -> None:
             roundings = [len([x for x in walk(side) if isinstance(x, Round)]) for side in (unit.result, result)]
             changed += roundings[0] > roundings[1]
     assert changed > 4
+
+
+def test_a_thousand_steps_within_one_another_are_written_out() -> None:
+    """More than Python's calls may be within one another."""
+    text = (
+        "plan: p\nformats: {a: f16, b: f16, c: f32, d: f32}\nunits:\n  fma: ieee/fma/f32.f16.f16.f32\nroundings: {}\n"
+        "steps:\n  d: sum(fma, c)\n"
+    )
+    node = whole = written_out(unit_of_plan(parse_plan(text, "p.yaml", parse_reference), 1000).result)
+    assert replaced(whole, lambda _: None) is whole
+    assert rebuilt(whole, lambda _, new: new, {}) is whole
+    steps = 0
+    while isinstance(node, Round):
+        node, steps = next(one for one in node.term.operands if not isinstance(one, Product)), steps + 1
+    assert (node, steps) == (Element("c"), 1000)
 
 
 @pytest.mark.parametrize(("ab", "unit"), [

@@ -22,7 +22,7 @@ from typing import TypeGuard
 from queries.plans.grids import Grids, has_positive_sums, least_of, terms_of
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
-from smtmodel.nodes.rewriting import with_operands, written_out
+from smtmodel.nodes.rewriting import rebuilt, written_out
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
@@ -64,10 +64,12 @@ class _Merger:
 
     def form(self, node: Node) -> Node:
         """The node with all sums of sums within it flattened."""
-        if node not in self.found:
-            other = self._with_zero(with_operands(node, (self.form(operand) for operand in node.operands)))
-            self.found[node] = self._summed(other.rounding, terms_of(other)) if self._keeps_zeros(other) else other
-        return self.found[node]
+        return rebuilt(node, self._flattened, self.found)
+
+    def _flattened(self, _: Node, node: Node) -> Node:
+        """A node over flattened operands."""
+        other = self._with_zero(node)
+        return self._summed(other.rounding, terms_of(other)) if self._keeps_zeros(other) else other
 
     def _with_zero(self, node: Node) -> Node:
         """The node with +0 among its terms, if its rounding makes zero sums +0 and no other sum zero."""

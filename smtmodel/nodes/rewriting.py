@@ -28,26 +28,38 @@ def with_operands(node: Node, operands: Iterable[Node]) -> Node:
             changes[name] = next(given)
         elif isinstance(value, tuple) and value and isinstance(value[0], Node):
             changes[name] = tuple(next(given) for _ in value)
-    return replace(node, **changes)  # type: ignore[type-var]
+    made: Node = replace(node, **changes)  # type: ignore[type-var]
+    hash(made)  # while those of its operands are known: from the top it would go through all that is within
+    return made
 
 
 def replaced(node: Node, leaf: Leaf, found: dict[Node, Node] | None = None) -> Node:
     """The expression with every node for which `leaf` gives another replaced by that one, from the top down. `found`
     keeps what became of each node."""
     found = {} if found is None else found
-    if node not in found:
-        other = leaf(node)
-        if other is None:
-            other = with_operands(node, (replaced(operand, leaf, found) for operand in node.operands))
-        found[node] = other
-    return found[node]
+    return _from_below(node, found, leaf, with_operands)
 
 
 def rebuilt(node: Node, change: Callable[[Node, Node], Node], found: dict[Node, Node]) -> Node:
     """The expression rebuilt from below: `change` is given each node and the same over its rebuilt operands. `found`
     keeps what became of each node."""
-    if node not in found:
-        found[node] = change(node, with_operands(node, (rebuilt(one, change, found) for one in node.operands)))
+    return _from_below(node, found, lambda _: None, lambda old, new: change(old, with_operands(old, new)))
+
+
+def _from_below(node: Node, found: dict[Node, Node], leaf: Leaf, form: Callable[[Node, Iterable[Node]], Node]) -> Node:
+    """What becomes of a node: what `leaf` gives, or made by `form` of what becomes of its operands. Without recursion:
+    hundreds of steps may be within one another."""
+    waiting = [(node, False)]
+    while waiting:
+        part, below = waiting.pop()
+        if part in found:
+            continue
+        if below:
+            found[part] = form(part, [found[operand] for operand in part.operands])
+        elif (other := leaf(part)) is not None:
+            found[part] = other
+        else:
+            waiting += [(part, True), *((operand, False) for operand in reversed(part.operands))]
     return found[node]
 
 
@@ -79,8 +91,8 @@ def written_out(node: Node) -> Node:
             return None
         value = replaced(part.start, leaf)
         for place in part.places:
-            value = with_running(at_place(part.body, part.level, place), part.level, value)
-            value = replaced(value, leaf)
+            body = replaced(at_place(part.body, part.level, place), leaf)
+            value = with_running(body, part.level, value)
         return value
 
     return replaced(node, leaf)
