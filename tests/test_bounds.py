@@ -78,6 +78,7 @@ UNITS = {
     "down": (f"r(fused({BOTH}, c, F=0, rounding=down))", "down", ""),
     "up": (f"r(fused({BOTH}, c, F=1, rounding=up))", "up", ""),
     "sticky": (f"r(fused({BOTH}, c, F=1, sticky=true))", "to_odd", ""),
+    "just room": (f"r(fused({BOTH}, c, F=1, carry=2, rounding=up))", "toward_zero", ""),
     "floor": (f"r(fused({BOTH}, c, F=2, zeros=1))", "toward_zero", ""),
     "least": (f"r(fused({BOTH}, c, F=2, least=2))", "nearest_away", ""),
     "reach": (f"r(fused({BOTH}, c, F=3, reach=[none, none, 1]))", "nearest_even", ""),
@@ -308,6 +309,15 @@ def test_a_broken_rule_is_caught_by_all_inputs(sabotage: Any, monkeypatch: pytes
     name, where, what, broken = sabotage
     model = Model(name, small(*UNITS[name]).unit)
     monkeypatch.setattr(where, what, broken)
+    assert worst(model, error_of(bound_of(model.unit)))[0] > 0
+
+
+def test_a_sum_without_room_has_no_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two products of at most 1.5^2 and an addend of at most 1.5, in halves rounded up: 6.5."""
+    model = small(UNITS["just room"][0].replace("carry=2", "carry=1"), "toward_zero")
+    with pytest.raises(RuleError, match="may wrap"):
+        bound_of(model.unit)
+    monkeypatch.setattr(enclosures._Aligned, "most", lambda self, mode: self.facts.head / 2)
     assert worst(model, error_of(bound_of(model.unit)))[0] > 0
 
 

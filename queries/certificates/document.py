@@ -95,7 +95,7 @@ class Document:
         fraction = max(int(self.formats[fmt]["fraction"]) for fmt in formats)
         weight = add(size, most(low, high), tiny)
         least = min(map(self.emin, formats))
-        return Facts(low, high, size, weight, least, Fraction(2), fraction, grid, fraction + 1, formats)
+        return Facts(low, high, size, weight, least, 2 - two(-fraction), fraction, grid, fraction + 1, formats)
 
 
 def operands_of(node: Mapping[str, Any]) -> list[int]:

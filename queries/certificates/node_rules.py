@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import count
 from typing import Any
 
 from queries.certificates.document import LOSSES, Document, conclude, need_lemmas
@@ -89,7 +90,8 @@ def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     if what["normalised"]:
         need(all(one.formats is not None for one in every), "a factor is not a number of a format")
         digits = None if facts.digits is None else facts.digits + 1
-        facts = replace(facts, weight=facts.value, least=facts.grid, head=Fraction(2), digits=digits)
+        head = 2 - (Fraction(0) if digits is None else two(-digits))
+        facts = replace(facts, weight=facts.value, least=facts.grid, head=head, digits=digits)
     conclude(goal, facts)
 
 
@@ -138,10 +140,16 @@ class Term:
     def lemma(self, mode: str) -> dict[str, Any] | None:
         """The lemma about the datapath's alignment of the term; None if none is needed."""
         digits, head = self.facts.digits, self.facts.head
-        if digits is None or head is None or head not in map(two, range(1 + int(head).bit_length())):
+        if None in (digits, head, self.facts.bits) or digits is None or head is None:
             return None
-        width = digits + int(head).bit_length() - 1
-        return {"width": width, "fraction": digits, "bits": self.bits, "mode": mode}
+        above = next(places for places in count() if head < two(places))
+        return {"width": digits + above, "fraction": digits, "bits": self.bits, "mode": mode}
+
+    def aligned(self, mode: str) -> Fraction:
+        """The most that it is in units of 2^m once it is aligned, if its head is known: its head rounded to the bits
+        that are kept, as no smaller number becomes a larger one."""
+        units, rest = divmod(self.facts.head or Fraction(0), two(-self.bits))
+        return (units + (mode != "toward_zero" and rest > 0)) * two(-self.bits)
 
 
 def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
@@ -157,12 +165,10 @@ def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     if not terms:
         return conclude(goal, tree.numbers(frozenset(), {}, {}, {}))
     some = [term.facts for term in terms]
-    heads = [term.facts.head for term in terms if term.facts.head is not None]
-    known = len(heads) == len(terms)
-    away = sum(two(-term.bits) for term in terms)  # a term that is rounded away from zero gains a unit
+    known = all(term.facts.head is not None for term in terms)
+    room = sum(term.aligned(mode) for term in terms)
     if what["carry_bits"] is not None:
-        room = sum(heads) + (0 if mode == "toward_zero" else away)
-        need(known and room <= two(1 + what["carry_bits"]), "the sum may wrap")
+        need(known and room < two(1 + what["carry_bits"]), "the sum may wrap")
     need(all(facts.weight is not None for facts in some), "the exponent of a term is not known")
     m = _largest([facts.weight for facts in some if facts.weight is not None])
     bounds = [bound for bound in (what["zeros"], what["least"], *what["floors"]) if bound is not None
@@ -181,7 +187,7 @@ def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     conclude(goal, Facts(
         add(*(f.low for f in some), sides[0]), add(*(f.high for f in some), sides[1]), add(*(f.size for f in some)),
         add(m, plain(max(map(two, bounds), default=0))), min(leasts) if len(leasts) == len(some) else None,
-        sum(heads) + away + two(-finest) if known else None, finest + sticky, None if sticky else grid_of(some),
+        room + two(-finest) if known else None, finest + sticky, None if sticky else grid_of(some),
     ))  # fmt: skip
     return None
 
@@ -250,7 +256,8 @@ def cut(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     if least is not None and (y.grid is None or y.grid < least - fraction):
         fixed = two(least - fraction)
     low, high = (add(times(y.value, relative * part), plain(fixed * part)) for part in LOSSES[what["mode"]])
-    found = Facts(add(y.low, low), add(y.high, high), y.size, None, least, Fraction(2), fraction, y.grid, what["bits"])
+    head = 2 - two(-fraction)
+    found = Facts(add(y.low, low), add(y.high, high), y.size, None, least, head, fraction, y.grid, what["bits"])
     conclude(goal, found if least is None else replace(found, weight=add(found.value, plain(two(least)))))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import ceil, floor
 
 from queries.proof.forms import ERROR, EXACT, NOUGHT, SIZE, Form, larger, largest, magnitude, number, power, total
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
@@ -46,7 +47,7 @@ Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables tha
 @dataclass(frozen=True)
 class Facts:
     """-low <= v - x <= high, and |x| <= size. If v counts as nonzero in an alignment, its exponent e there satisfies
-    2^e <= weight, least <= e and |v| < head * 2^e, and v is a multiple of 2^(e - digits). v is a multiple of 2^grid,
+    2^e <= weight, least <= e and |v| <= head * 2^e, and v is a multiple of 2^(e - digits). v is a multiple of 2^grid,
     and has at most `bits` significant bits. `formats`: v is a number of one of these. None: not known."""
 
     low: Form
@@ -139,8 +140,8 @@ def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], p
 def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid: int | None = None,
             flushed: bool = False) -> Facts:  # fmt: skip
     """The facts about a number v of one of these formats: its exponent e is that of its magnitude, but at least emin;
-    with f fraction bits v is a multiple of 2^(e - f). If v is not zero, |v| >= 2^grid, so that 2^e <= |v| + 2^emin -
-    2^grid, also if v is subnormal. `flushed`: v is not subnormal."""
+    with f fraction bits v is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e. If v is not zero, |v| >= 2^grid, so
+    that 2^e <= |v| + 2^emin - 2^grid, also if v is subnormal. `flushed`: v is not subnormal."""
     if not formats:
         return Facts(low, high, size, NOUGHT, None, Fraction(2), 0, None, 0, formats)
     own = min(fmt.emin - fmt.fraction for fmt in formats)
@@ -148,7 +149,8 @@ def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid:
     top = max(fmt.emin for fmt in formats)
     tiny = NOUGHT if flushed or grid >= top else number(power(top) - power(grid))
     least, fraction = min(fmt.emin for fmt in formats), max(fmt.fraction for fmt in formats)
-    found = Facts(low, high, size, NOUGHT, least, Fraction(2), fraction, grid, fraction + 1, formats)
+    head = 2 - power(-fraction)
+    found = Facts(low, high, size, NOUGHT, least, head, fraction, grid, fraction + 1, formats)
     return replace(found, weight=found.value + tiny)
 
 
@@ -159,7 +161,7 @@ def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid:
 def element(unit: Unit | PlanAt, node: Element, places: Places = ()) -> Made:
     """An input is exact, v = x. Its exponent e is that of its magnitude, but at least emin (which counts for subnormal
     numbers, where these are kept): 2^e <= max(|x|, 2^emin), and emin <= e. A number with f fraction bits is a multiple
-    of 2^(e - f), and below 2 * 2^e."""
+    of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
     if places != bound_places(node, dict(places)):
         raise RuleError("element: it has other loop variables")
     fmt = _format(unit, node)
@@ -252,7 +254,9 @@ def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
     if node.normalised:
         if any(goal.facts.formats is None for goal in goals):
             raise RuleError("product: a factor is not a number of a format")
-        found = replace(found, weight=found.value, least=found.grid, head=Fraction(2), digits=_sum(found.digits, 1))
+        digits = _sum(found.digits, 1)
+        head = Fraction(2) if digits is None else 2 - power(-digits)
+        found = replace(found, weight=found.value, least=found.grid, head=head, digits=digits)
     return _made(node, places, found, goals, premises)
 
 
@@ -313,11 +317,11 @@ class _Aligned:
 
     def lemma(self, mode: Mode) -> AlignmentLoses | None:
         """The lemma about its alignment, for a significand of `digits` bits below its exponent and as many above as its
-        head needs; None if one of them is not known, or the head is not a power of two from 1 on."""
+        head needs; None for a sum, and if one of them is not known."""
         digits, head = self.facts.digits, self.facts.head
-        if digits is None or head is None or head.denominator > 1 or head.numerator & (head.numerator - 1):
+        if digits is None or head is None or self.facts.bits is None:
             return None
-        return AlignmentLoses(digits + head.numerator.bit_length() - 1, digits, self.bits, mode)
+        return AlignmentLoses(digits + int(head).bit_length(), digits, self.bits, mode)
 
     def loss(self, mode: Mode, side: int) -> Fraction:
         """The most that it falls (`side` 0) or rises (1) by alignment, in units of 2^m. Raises RuleError."""
@@ -327,6 +331,13 @@ class _Aligned:
         if self.facts.head is None or self.reach < 0:
             raise RuleError("fused: nothing is known of the size of a term that vanishes")
         return max(kept, self.facts.head * power(-self.reach - 1))
+
+    def most(self, mode: Mode) -> Fraction | None:
+        """The most that it is once aligned, in units of 2^m; None: not known."""
+        if self.facts.head is None:
+            return None
+        units = self.facts.head * power(self.bits)
+        return (floor(units) if mode == "toward_zero" else ceil(units)) * power(-self.bits)
 
     @property
     def whole(self) -> bool:
@@ -369,21 +380,21 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
     """A fused sum, aligned at 2^m. A term of which F bits are kept loses at most 2^(m - F), half of that to nearest;
     rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F). A term
     whose exponent is m is one if it has at most F digits below its exponent; so if all terms have at most F digits, one
-    of them loses nothing. A term beyond its reach r has e <= m - r - 1 and loses |v| < head * 2^(m - r - 1). A sticky
+    of them loses nothing. A term beyond its reach r has e <= m - r - 1 and loses |v| <= head * 2^(m - r - 1). A sticky
     bit adds at most half a unit 2^(m - F), for the largest F.
 
     m is the largest exponent of a term, 2^m <= the largest weight; or a lower bound of m (`zeros`, `least`, `floors`),
-    which changes nothing if no term's exponent lies below it. A sum that wraps must have room for the heads of all its
-    terms: |v| < (sum of heads) * 2^m <= 2^(1 + carry bits) * 2^m."""
+    which changes nothing if no term's exponent lies below it. Aligned, |v| is at most the multiple of 2^(m - F) next
+    above head * 2^m, or below it toward zero, as rounding is monotonic. A sum that wraps must have room for all of
+    these: less than 2^(1 + carry bits) * 2^m."""
     goals = _joined("fused", node, places, _every_term(node.items, places), premises)
     terms, mode = _aligned(node, places, goals), node.rounding
     if not terms:
         return _made(node, places, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT), goals, premises)
     every = [term.facts for term in terms]
     finest = max(node.fraction_bits) if isinstance(node.fraction_bits, tuple) else node.fraction_bits
-    heads = [term.facts.head + power(-term.bits) for term in terms if term.facts.head is not None]
-    if node.carry_bits is not None and (len(heads) < len(terms) or sum(heads) - len(heads) * power(-finest)
-                                        * (mode == "toward_zero") > power(1 + node.carry_bits)):  # fmt: skip
+    heads = [head for term in terms if (head := term.most(mode)) is not None]
+    if node.carry_bits is not None and (len(heads) < len(terms) or sum(heads) >= power(1 + node.carry_bits)):
         raise RuleError(f"fused: a sum of {len(terms)} terms may wrap in {node.carry_bits} carry bits")
     weights = [f.weight for f in every if f.weight is not None]
     if len(weights) < len(every):
@@ -415,14 +426,14 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
 def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     """A sum of multiples of 2^g, where g is the largest e_t - F_t of a term that is not zero, or of a floor in place of
     e_t: 2^g <= the largest weight_t * 2^-F_t + the largest 2^(floor - F). A term loses at most one unit 2^g, half of
-    that to nearest; rounding down it only falls, rounding up it only rises; one that lies beyond its reach r, |v| <
+    that to nearest; rounding down it only falls, rounding up it only rises; one that lies beyond its reach r, |v| <=
     head * 2^(g - r - 1), is lost. If there is a frame, a term of which a magnitude of m units is kept, of the sign
     opposite to the frame's, counts m + 1 units in its direction, and so does a zero (m = 0): truncated, |v| is in [m, m
     + 1) units, and m + 1 differs from it by at most one unit. Without a frame, and without floors, a term with e - F =
     g loses nothing if it has at most F digits below its exponent; so if that is true of all terms, one of them loses
     nothing.
 
-    |v| < head_t * 2^(g + F_t) of each term, and at most two units more."""
+    |v| <= head_t * 2^(g + F_t) of each term, and at most two units more."""
     goals = _joined("grid", node, places, _every_term(node.items, places), premises)
     every = [goal.facts for goal in goals]
     if all(facts.is_zero for facts in every):
@@ -484,7 +495,8 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
     fine = node.least is None or (y.grid is not None and y.grid >= node.least - fraction)
     fixed = Fraction(0) if fine or node.least is None else power(node.least - fraction)
     low, high = (y.value * (relative * loss) + number(fixed * loss) for loss in LOSSES[node.mode])
-    found = Facts(y.low + low, y.high + high, y.size, None, node.least, Fraction(2), fraction, y.grid, node.bits)
+    head = 2 - power(-fraction)
+    found = Facts(y.low + low, y.high + high, y.size, None, node.least, head, fraction, y.grid, node.bits)
     if node.least is not None:
         found = replace(found, weight=found.value + number(power(node.least)))
     return with_lemmas(_made(node, places, found, goals, premises), lemmas, [cut_loses(node.bits, node.mode)])
