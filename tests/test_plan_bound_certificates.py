@@ -29,8 +29,9 @@ from queries.plans.bound import bound_of_plan
 from queries.plans.certify import plan_texts, read_plan
 from queries.proof.enclosures import Enclosed, weakened
 from queries.proof.induction import Chained
+from queries.proof.kernel import RuleError
 from queries.proof.settling import Settled
-from queries.proof.steps import PlanAt
+from queries.proof.steps import PlanAt, recorded
 from queries.proof.sums import growth_of
 from queries.proof.written_plan import WrittenPlan, units_of
 from queries.properties.asked import plain
@@ -425,8 +426,11 @@ BACKWARDS = "sum(lanes(fma, r, 2, 2, fold(2, 1), unroll=8, order=backwards), c)"
 @pytest.mark.parametrize("step", ["sum(split(2, halve(8, fma, r), r), c)", "sum(split(2, split([16], mma, r), r), c)",
                                   "sum(whole(8, mma, tail=fma), c)", BACKWARDS])  # fmt: skip
 def test_what_is_not_one_step_repeated_has_no_formula(step: str) -> None:
+    plan = plan_of(step)
     with pytest.raises(FaultError, match="is not one step repeated"):
-        steps_at(plan_of(step), None)
+        steps_at(plan, None)
+    with pytest.raises(RuleError, match="is not one step repeated"):
+        recorded(plan, plan.sums[0].stage, None)
 
 
 def test_of_halves_every_part_that_is_not_halved_is_looked_at() -> None:

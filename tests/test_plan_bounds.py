@@ -108,7 +108,7 @@ HALVES = [
     "sum(halve(5, promote(2, fma, r), r, grain=2), c)", "h(sum(h(halve(8, promote(4, fma, z), r)), c))",
     "r(sum(halve(4, mma, h), +0))", "sum(halve(4, fma, f), c)",
     AXPBY.replace("sum(mma, +0)", "sum(halve(8, mma, r, grain=8), +0)"),
-    "sum(halve(16, mma, z, grain=3, first=smaller), c)", "sum(halve(8, fma, r, grain=4, first=smaller), +0)",
+    "sum(halve(16, mma, z, grain=3, first=smaller), c)", "sum(halve(6, fma, r, grain=4, first=smaller), +0)",
 ]  # fmt: skip
 
 
