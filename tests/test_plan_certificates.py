@@ -132,6 +132,8 @@ DIFFER = [
     ("sum(halve(8, ones, r, grain=4), c)", "sum(halve(8, ones, r, grain=4, first=smaller), c)", None, 4),
     (LANES.format("ones", ""), LANES.format("ones", ", order=backwards"), None, 8),
     (LANES.format("pairs", ", order=backwards"), LANES.format("four", ", order=backwards"), None, 8),
+    (LANES.format("chain(four, tail=fma)", ", order=backwards"),
+     LANES.format("chain(four, tail=flush)", ", order=backwards"), None, 32),
     ("sum(two, c)", "sum(late, c)", None, 2), ("sum(two, c)", "sum(short, c)", None, 2),
     ("r(exact(sum(ones, +0), c))", "z(exact(sum(ones, +0), c))", None, 4),
     ("r(exact(sum(ones, +0), c))", "sum(ones, c)", None, 4), ("z(exact(sum(ones, +0), c))", "sum(ones, c)", 4, 0),

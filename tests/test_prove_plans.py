@@ -391,6 +391,12 @@ def test_an_unrolled_loop_leaves_more_over_than_its_lanes() -> None:
         assert plans_fault({"length": None, "multiples": multiples}, left, right, []) != ""
 
 
+def test_an_unrolled_turn_backwards_gives_its_bodies_single_products() -> None:
+    """They are equal for whole tiles, of which none is taken."""
+    step = "sum(lanes({}, r, 2, fold(2, 1), unroll=8, order=backwards, tail=fma), c)"
+    assert prove(plan_of(step.format("mma")), plan_of(step.format("chain(mma, tail=fma)"))).verdict == "different"
+
+
 def test_where_products_begin_to_be_halved_is_tried() -> None:
     """Up to four products, which are the multiples of one that are tried else, both sum in order."""
     proof = prove(plan_of("sum(halve(8, fma, r), +0)"), plan_of("sum(halve(4, fma, r), +0)"))
