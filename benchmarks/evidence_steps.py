@@ -240,7 +240,7 @@ def _against_model(job: Job, name: str, vectors: Sequence[Vector]) -> dict[str, 
     seen = {}
     for vector, d, predicted in zip(vectors, results, expected, strict=True):
         assert d is not None
-        extra = {"predictions": {model.reference: to_hex(predicted, model.d)}}
+        extra = {**vector.extra, "predictions": {model.reference: to_hex(predicted, model.d)}}
         rows.append(answered_row(replace(vector, extra=extra), d, provenance(device.name), device.description))
         seen[str(vector.id)] = {"device": to_hex(d, model.d), "model": to_hex(predicted, model.d)}
     (job.folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

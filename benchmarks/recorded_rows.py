@@ -31,7 +31,7 @@ from smtmodel.reference import normalised_name, parse_reference
 from smtmodel.vectors import Vector, parse_row
 
 ROOT = Path(__file__).parents[1]
-ROWS = ROOT / "tests" / "data" / "recorded.jsonl.gz"
+ROWS = tuple(ROOT / "tests" / "data" / f"{name}.jsonl.gz" for name in ("recorded", "h200"))
 TABLE = ROOT / "smtmodel" / "recorded.json"
 DECISIONS = ROOT / "smtmodel" / "decided.json"
 BUDGET = Options(timeout=20.0)
@@ -43,21 +43,22 @@ NODES = {
 }  # fmt: skip
 
 
-def recorded_rows(path: Path = ROWS) -> dict[str, dict[str, list[dict[str, Any]]]]:
+def recorded_rows() -> dict[str, dict[str, list[dict[str, Any]]]]:
     """instruction -> GPU -> rows, both in alphabetical order."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for row in map(json.loads, lines):
-            found[normalised_name(row["arch"], row["unit"], row["instruction"]), row["gpu"]].append(row)
+    for path in ROWS:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                found[normalised_name(row["arch"], row["unit"], row["instruction"]), row["gpu"]].append(row)
     table: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for (reference, gpu), rows in sorted(found.items()):
         table.setdefault(reference, {})[gpu] = rows
     return table
 
 
-def counted(path: Path = ROWS) -> dict[str, dict[str, int]]:
+def counted() -> dict[str, dict[str, int]]:
     """instruction -> GPU -> number of rows."""
-    return {name: {gpu: len(rows) for gpu, rows in gpus.items()} for name, gpus in recorded_rows(path).items()}
+    return {name: {gpu: len(rows) for gpu, rows in gpus.items()} for name, gpus in recorded_rows().items()}
 
 
 def decided(reference: str, gpus: Mapping[str, Sequence[dict[str, Any]]]) -> dict[str, Decided]:

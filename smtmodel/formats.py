@@ -80,6 +80,12 @@ class Format:
         )
         return self.name == other.name or (same and 0 == self.padding <= other.padding)
 
+    def is_within(self, other: Format) -> bool:
+        """Whether a conversion to the other format changes nothing but the number of fraction bits: neither a number
+        nor its exponent, and subnormals stay subnormal."""
+        keys = ("exponent", "bias", "specials", "signed", "subnormals")
+        return all(getattr(self, key) == getattr(other, key) for key in keys) and self.fraction <= other.fraction
+
     @cached_property
     def has_nan(self) -> bool:
         return self.specials not in ("none", "unused")

@@ -21,7 +21,8 @@ XIE = Source("Xie et al. 2026, Tables 3 to 5", (FLOORS,))
 NEWER = Source(MMA_SIM)  # instructions that the paper does not have
 VALPEY = Source(f"Valpey et al. 2025 (HMMA.884 on Turing) and {MMA_SIM}", (FLOORS,))
 EMULATED = Source(
-    "recorded results of H100, H200 and B200", note="an emulation on the f16 unit, no evidence about an FP8 unit"
+    "recorded results of H100, H200 and B200; factors converted to f16: an H200's answers, 2026-11-26",
+    note="an emulation on the f16 unit, no evidence about an FP8 unit",
 )
 FMA = Source("Xie et al. 2026, Table 3, Algorithm 4")
 
@@ -176,7 +177,7 @@ def _truncated(unit: Unit, length: int, output: str) -> Call:
         "nan": nvidia_nan(FORMATS[result]),
     }
     if unit.emulated:
-        return "emulated-fp8", {**values, "block_order": "interleaved_pairs"}
+        return "emulated-fp8", {**values, "block_order": "interleaved_pairs", "input_format": "f16"}
     if unit.scale_format is None:
         return "t-fdpa", values
     values |= {"scale_format": unit.scale_format, "scale_block": unit.scale_block}

@@ -93,6 +93,9 @@ PARAMETERS: dict[str, Parameter] = {
     "output_rounding": Parameter("rounding of the result", ROUNDINGS),
     "flush_inputs": Parameter("subnormal inputs are read as +0", boolean=True),
     "input_zeros": Parameter("sign of zero inputs", ("signed", "positive")),
+    "input_format": Parameter(
+        "format to which the factors are converted before they are multiplied", ("own",), formats=""
+    ),
     "flush_outputs": Parameter("subnormal results become zero", boolean=True),
     "zero_sign": Parameter("sign of an exact zero sum, or (always_positive) of every zero result", ZERO_SIGNS),
     "overflow": Parameter("result beyond the largest finite number", OVERFLOWS),

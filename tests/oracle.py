@@ -242,6 +242,7 @@ class Model:
     output_rounding: str = "toward_zero"
     flush_inputs: bool = False
     input_zeros: Literal["signed", "positive"] = "signed"
+    input_format: str = "own"
     flush_outputs: bool = False
     zero_sign: Literal["positive", "ieee", "always_positive"] = "positive"
     overflow: str = "infinity"
@@ -275,11 +276,15 @@ class Model:
         return {}
 
     def operand(self, name: str, bits: int) -> Decoded:
-        """Decode an input; flushed subnormals become +0 (Algorithm 2, lines 1-3), and -0 where zeros have no sign."""
+        """Decode an input; flushed subnormals become +0 (Algorithm 2, lines 1-3), and -0 where zeros have no sign. A
+        factor may be converted to another format first."""
         x = decode(self.formats[name], bits)
         flushed = self.flush_inputs and 0 < x.significand < 1
         unsigned = self.input_zeros == "positive" and x.significand == 0
-        return ZERO if x.kind == "finite" and (flushed or unsigned) else x
+        x = ZERO if x.kind == "finite" and (flushed or unsigned) else x
+        if self.input_format == "own" or name == "c" or x.kind != "finite":
+            return x
+        return decode(self.input_format, encode(self.input_format, x.sign, abs(x.value), "nearest_even", "ieee"))
 
     def result(self, bits: int) -> Decoded:
         return decode(self.formats["d"], bits)

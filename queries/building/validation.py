@@ -17,6 +17,7 @@ from queries.building.naming import SAME_FORM, name_of, of_known_form
 from queries.building.outcome import Built
 from queries.building.search import FIRST, MANY, POOL, Search
 from queries.building.stages import KINDS, LONG
+from queries.compare.neighbours import in_wider_format
 from queries.covering.cover import Change, Cover, Covering
 from queries.search.distinguish import Options
 from queries.search.samples import Table
@@ -134,6 +135,8 @@ class Validation:
                     yield Change(str(number), Model(BUILT, self.search.sketch.unit(choices, kept)))
                 except ParameterError:
                     continue
+        if kept is None and (converted := in_wider_format(found.unit)):
+            yield Change("input_format", Model(BUILT, converted[1]))
 
     def _agrees(self, cover: Cover, ranks: NDArray[np.int64], kept: Kept, found: Candidate) -> bool:
         """Whether the device answers covering vectors as the unit does; where not, they are kept as questions: of the

@@ -15,10 +15,12 @@ from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.explaining import RUNNING
 from smtmodel.facts import Fact, Facts, evaluate_one, facts_of
-from smtmodel.nodes import Node, Product, Repeat, Round
+from smtmodel.formats import FORMATS
+from smtmodel.nodes import Element, Node, Product, Repeat, Round
 from smtmodel.nodes.node import Variant, walk
 from smtmodel.nodes.regrouping import regrouped
 from smtmodel.nodes.rewriting import rebuilt
+from smtmodel.nodes.round import Rounding
 from smtmodel.operands import Operands, layout_of, padded
 from smtmodel.parameters import format_parameter
 from smtmodel.reference import one_change_away
@@ -43,6 +45,7 @@ STAGES = {
 }
 #: of a term, whose number is a signal too
 PARTS = (Part.SIGN, Part.EXPONENT, Part.IS_ZERO, Part.IS_NAN, Part.IS_INFINITE)
+WIDE = FORMATS["f16"]  # in which units multiply narrower factors
 READ = ("operand", "index")  # which input an element is
 #: kinds of nodes, those first of which a parameter is most often wrong
 FIRST = ("fused", "grid", "cut", "product", "gate", "round", "exact", "element", "scale", "repeat", "each", "acc",
@@ -218,6 +221,29 @@ def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
             node: "products" for node in walk(result) if isinstance(node, Repeat)
         }  # where c is added to them
         yield change, replace(unit, result=result, titles={**unit.titles, **sums})
+    if converted := in_wider_format(unit):
+        yield converted
+
+
+def in_wider_format(unit: Unit) -> tuple[Variant, Unit] | None:
+    """Factors of 8 bits or fewer converted to f16 before they are multiplied, as on a unit for f16 (FP8 through `mma`
+    on Hopper), where this changes their exponents; or no longer converted."""
+    sides = (("a", unit.a), ("b", unit.b))
+    narrow = {side for side, given in sides if given.width <= 8 and not given.is_within(WIDE)}
+
+    def factor(node: Node) -> bool:
+        return isinstance(node, Element) and node.operand in narrow
+
+    converted = {node for node in walk(unit.result) if isinstance(node, Round) and factor(node.term)}
+
+    def rewrite(old: Node, new: Node) -> Node:
+        if converted:
+            return new.term if old in converted and isinstance(new, Round) else new
+        return Round(new, Rounding(WIDE)) if factor(old) else new
+
+    changed = _rebuilt(unit, rewrite) if narrow else None
+    names = (WIDE.name, "own") if converted else ("own", WIDE.name)
+    return None if changed is None else (Variant("input_format", *names), changed)
 
 
 def _parameters(node: Node) -> object:
@@ -242,10 +268,15 @@ def _varied(node: Node, change: Variant) -> Node | None:
 
 
 def _with(unit: Unit, change: Variant, nodes: frozenset[Node]) -> Unit | None:
-    """The unit with some nodes changed, which keep their names; None where that cannot be."""
+    """The unit with some nodes changed; None where that cannot be."""
+    return _rebuilt(unit, lambda old, new: new.varied(change) if old in nodes else new)
+
+
+def _rebuilt(unit: Unit, rewrite: Callable[[Node, Node], Node]) -> Unit | None:
+    """The unit with an expression rewritten from below, whose nodes keep their names; None where that cannot be."""
     found: dict[Node, Node] = {}
     try:
-        result = rebuilt(unit.result, lambda old, new: new.varied(change) if old in nodes else new, found)
+        result = rebuilt(unit.result, rewrite, found)
         names = {name: found[node] for name, node in unit.names.items()}
         signals, titles = ({found.get(node, node): text for node, text in table.items()}
                            for table in (unit.signals, unit.titles))  # fmt: skip

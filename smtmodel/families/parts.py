@@ -74,14 +74,20 @@ class Steps(Part):
 
 @dataclass(frozen=True)
 class Inputs(Part):
-    """How the elements of a, b and c are read."""
+    """How the elements of a, b and c are read, and in which format the factors are multiplied: `own`, or another one,
+    to which they are converted before (subnormals become normal where it has smaller exponents)."""
 
     flush_inputs: bool = False
     input_zeros: Literal["signed", "positive"] = "signed"
+    input_format: str = "own"
 
     def element(self, operand: Operand, index: Index | None = None) -> Element:
         subnormals: Literal["positive_zero", "keep"] = "positive_zero" if self.flush_inputs else "keep"
         return Element(operand, index, subnormals, self.input_zeros == "positive")
+
+    def factor(self, operand: Operand, index: Index) -> Node:
+        element = self.element(operand, index)
+        return element if self.input_format == "own" else Round(element, Rounding(format_named(self.input_format)))
 
 
 @dataclass(frozen=True)

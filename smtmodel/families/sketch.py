@@ -8,8 +8,9 @@ from functools import lru_cache, partial
 
 from smtmodel.families.parts import Blocks, Inputs, Products, Scales, Steps
 from smtmodel.formats import Format
-from smtmodel.nodes import ExactSum, Index, Node, Repeat, Round, Running, Scale
+from smtmodel.nodes import Element, ExactSum, Index, Node, Repeat, Round, Running, Scale
 from smtmodel.nodes.chains import OUTER, spread
+from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
@@ -34,7 +35,23 @@ class Expression:
         return last.rounding
 
     def unit(self, a: Format, b: Format, c: Format, reference: str = "") -> Unit:
-        return Unit(a, b, c, reference=reference, **vars(self))
+        """For factors of these formats. A conversion that changes nothing is left out."""
+        found: dict[Node, Node] = {}
+        result = rebuilt(self.result, lambda _, new: _converted(new, {"a": a, "b": b}), found)
+        if result == self.result:
+            return Unit(a, b, c, reference=reference, **vars(self))
+        signals, titles = (
+            {found.get(node, node): text for node, text in table.items()} for table in (self.signals, self.titles)
+        )
+        changed = {"result": result, "signals": signals, "titles": titles}
+        return Unit(a, b, c, reference=reference, **(vars(self) | changed))
+
+
+def _converted(node: Node, formats: Mapping[str, Format]) -> Node:
+    """An element for its conversion to a format that it is within; other nodes as they are."""
+    if not isinstance(node, Round) or not isinstance(node.term, Element) or node.term.operand not in formats:
+        return node
+    return node.term if formats[node.term.operand].is_within(node.rounding.format) else node
 
 
 @dataclass(frozen=True)
@@ -118,7 +135,7 @@ class Sketch:
 
 @lru_cache(maxsize=4096)  # candidates of one family have their products in common
 def _product(inputs: Inputs, products: Products, index: Index) -> Node:
-    return products.of(inputs.element("a", index), inputs.element("b", index))
+    return products.of(inputs.factor("a", index), inputs.factor("b", index))
 
 
 @lru_cache(maxsize=4096)
