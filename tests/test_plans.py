@@ -112,7 +112,8 @@ def operands(plan: Plan, rows: int, columns: int, k: int, seed: int = 0) -> list
         numbers = np.ldexp(rng.standard_normal(shape), rng.integers(-6, 7, shape)) * (rng.random(shape) < 0.9)
         found = from_numbers(numbers, fmt, "nearest_even").astype(np.uint64)
         odd = np.array([fmt.infinity, fmt.nan, fmt.sign_bit, fmt.largest, 1 << fmt.padding], dtype=np.uint64)
-        return np.where(rng.random(shape) < 0.02 / shape[0], rng.choice(odd, shape), found)
+        found = np.where(rng.random(shape) < 0.02 / shape[0], rng.choice(odd, shape), found)
+        return found | rng.integers(1 << fmt.padding, size=shape, dtype=np.uint64) if fmt.padding else found
 
     return [side(plan.a, (rows, k)), side(plan.b, (k, columns)), side(plan.c, (rows, columns))]
 
@@ -149,6 +150,14 @@ def test_a_sum_starts_from_the_zero_that_is_written() -> None:
         if compiler() is not None:
             assert Tape(plan, 1).play(a[None], b[None], c[None]).tolist() == [[[expected]]]
         assert parse_plan(plan_text(plan), "tested", parse_reference).sums == plan.sums
+
+
+def test_bits_that_the_format_of_c_ignores_are_not_read() -> None:
+    plan = plan_of("sum(fma, c)", **{"c: f32": "c: tf32"})
+    check(plan, 9)
+    a, b, c = operands(plan, 3, 4, 9)
+    if compiler() is not None:
+        assert np.array_equal(Tape(plan, 9).play(a[None], b[None], c[None])[0], simulate(a, b, c, plan))
 
 
 @pytest.mark.parametrize("step", ENDS)

@@ -105,8 +105,8 @@ class Results(Engine[F]):
         return self.elementwise(_round(replaced(node, leaf)), given)
 
     def in_format(self, value: F, fmt: Format) -> F:
-        """The same numbers in a format that holds them; of one width, their patterns are the same as well."""
-        if value.format.width == fmt.width:
+        """The same numbers in a format that holds them. Bits that a format ignores are zeros in every value."""
+        if fmt.takes(value.format):
             return value
         return self.elementwise(Round(Given(0, value.format), Rounding(fmt)), [value])
 
@@ -127,7 +127,7 @@ class Strip(Results[Patterns]):
     """Some rows of D."""
 
     def __init__(self, job: Job, rows: slice, c: Patterns) -> None:
-        self.job, self.rows, self.c = job, rows, c
+        self.job, self.rows, self.c = job, rows, Patterns(kept(c.matrix, c.format), c.format)
 
     def result(self) -> Matrix:
         return self.value(self.job.plan.result, self.job.a.shape[1]).matrix
@@ -175,6 +175,11 @@ class Strip(Results[Patterns]):
             at = [k // model.scale_block + n for k in first for n in range(model.scales)]
             scales = [left[self.rows, at], right[at]]
         return Patterns(self.job.tilers[model](a, b, c.matrix, *scales), model.d)
+
+
+def kept(matrix: Matrix, fmt: Format) -> Matrix:
+    """Patterns with zeros for the low bits that the format ignores."""
+    return matrix >> matrix.dtype.type(fmt.padding) << matrix.dtype.type(fmt.padding) if fmt.padding else matrix
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ from smtmodel.formats import Format
 from smtmodel.libraries import loaded
 from smtmodel.nodes import Index, Round
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans.matrices import Results
+from smtmodel.plans.matrices import Results, kept
 from smtmodel.plans.plan import Plan
 from smtmodel.plans.span import Span
 from smtmodel.tiles import Elementwise, Given, Matrix, kind_of
@@ -178,7 +178,7 @@ class Tape(Results[Noted]):
         out, size = _word(plan.d), c.size
         sums = np.empty((self._count, size), dtype=np.uint64)
         sums[1] = 0
-        sums[0].view(_word(plan.c))[:size] = c.ravel()
+        sums[0].view(_word(plan.c))[:size] = kept(c, plan.c).ravel()
         for number, fmt in self._negative.items():
             sums[number].view(_word(fmt))[:size] = fmt.sign_bit
         steps, places = np.frombuffer(self._steps, dtype=np.int64), np.frombuffer(self._places, dtype=np.int32)
