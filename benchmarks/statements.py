@@ -41,8 +41,9 @@ from queries.proof.records import Proof
 from queries.proof.settling import Settled
 from queries.properties import forms, monotonic, proving
 from queries.properties.bound import bound_of, chain_of, error_of
-from queries.properties.bound_samples import covered
+from queries.properties.bound_samples import Near, covered
 from queries.properties.statements import problems_of
+from queries.properties.wraps import wrapped
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from queries.search.witness import Witness
@@ -794,7 +795,8 @@ def _bounded(statement: Statement, options: Options) -> tuple[Statement, str, li
     try:
         theorem = bound_theorem(statement, Settled(options, confirmed=False))
     except RuleError:
-        return statement, "unknown", []
+        near = wrapped(statement.models[0], statement.count)
+        return (statement, "unknown", []) if near is None else (statement, "different", _not_beyond(statement, near))
     except FaultError as fault:
         return statement, "fault", [str(fault)]
     claimed, trouble = statement.claimed, []
@@ -806,6 +808,24 @@ def _bounded(statement: Statement, options: Options) -> tuple[Statement, str, li
         if count := beyond(statement, form)[0]:
             trouble.append(f"the {name}bound is exceeded on {count} inputs")
     return statement, said, [*trouble, *_oracle(statement)]
+
+
+def _not_beyond(statement: Statement, near: Near) -> list[str]:
+    """What is wrong with an input on which a result is said to be further off than all magnitudes together."""
+    (model,) = statement.models
+    k, rows = model.length, [near.row[start : start + 2 * model.length + 1]
+                             for start in range(0, len(near.row), 2 * model.length + 1)]  # fmt: skip
+    found = _unlike_oracle(model, rows, near.results)
+    exact, size = values_of(model.c)[rows[0][-1]], abs(values_of(model.c)[rows[0][-1]])
+    for step, row in enumerate(rows):
+        values = {name: [values_of(getattr(model, name))[x] for x in side]
+                  for name, side in (("a", row[:k]), ("b", row[k : 2 * k]))}  # fmt: skip
+        unit = replace(model.unit, result=_kept(model.unit.result)) if step else model.unit
+        exact = exact_values(unit, values | {"c": [exact]})
+        size = exact_values(unit, {name: list(map(abs, side)) for name, side in values.items()} | {"c": [size]})
+        found += [] if not step or row[-1] == near.results[step - 1] else ["an addend is not the result before it"]
+    error = abs(numbers(model, np.array(near.results[-1:], dtype=np.uint64))[0] - exact)
+    return [*found, *([] if error > size else [f"an error of {error} is not above {size}"])]
 
 
 def bound_theorem(statement: Statement, settle: Any = lambda goal: None) -> Theorem:
@@ -868,7 +888,7 @@ def report(found: Sequence[Result], seconds: float, blindly: bool) -> str:
         f"{len(found)} statements in {seconds:.0f} s{', the provers without examples' if blindly else ''}: "
         f"{sum(one.wrong for one in found)} wrong, {unknown} unknown ({100 * unknown / max(1, len(found)):.1f} "
         f"percent), {len(judged_)} answered by a verdict. A claimed part of an error bound that is not proved is "
-        "`open`: no prover says that a bound is false."
+        "`open`: no prover says that a bound is false, but where a sum wraps and none holds."
     )
     rows = ["| statements about | number | true | false | proved | refuted | open | unknown | wrong | s | longest, s |",
             "|---|---|---|---|---|---|---|---|---|---|---|"]  # fmt: skip

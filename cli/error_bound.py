@@ -50,7 +50,7 @@ def prove_bound(
     if as_json:
         print_json(document)
     check_attached(failure)
-    return {"holds": 0, "unknown": 3}[result.verdict]
+    return {"holds": 0, "refuted": 1, "unknown": 3}[result.verdict]
 
 
 def _prove_of_plan(
@@ -117,13 +117,29 @@ def _numeric(window: dict[str, Any]) -> str:
     return f"for inputs below {below} in magnitude (exponents of at most {top}): |d - exact| <= {bound}"
 
 
-def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
+def _show_near(result: BoundResult, document: dict[str, Any]) -> None:
+    """The operands of an input that is not long."""
     from cli.show import show_operands
-    from queries.properties.bound_report import conditions_of
     from smtmodel.operands import layout_of
 
+    if result.near is not None and "vector" in document["nearest"] and result.length <= SHOWN:
+        show_operands(result.model, layout_of(result.model).split(result.near.row))
+    else:
+        say("    (its operands: --json)")
+
+
+def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
+    from queries.properties.bound_report import conditions_of
+    from smtmodel.display import exact_value
+
     if result.shown is None:
-        say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {result.reason}")
+        if result.near is None:
+            say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {result.reason}")
+            return
+        near, d = document["nearest"], exact_value(result.near.results[-1], result.model.d)
+        say(f"{ERROR_BOUND}: refuted: a sum wraps, and no bound holds: d is {float(d):.6g} where the exact result is "
+            f"{float(result.near.exact):.6g} and all magnitudes add up to {near['bound']:.6g}")  # fmt: skip
+        _show_near(result, document)
         return
     for theorem in result.shown.walk() if explain else ():
         word = f" ({theorem.word})" if theorem.word else ""
@@ -136,10 +152,7 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
     else:
         near = document["nearest"]
         say(f"  nearest input: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
-        if "vector" in near and result.length <= SHOWN:
-            show_operands(result.model, layout_of(result.model).split(result.near.row))
-        else:
-            say("    (its operands: --json)")
+        _show_near(result, document)
     if "chain" in document:
         say(f"  each instruction: {document['chain']['step']}")
         say("    where E is the error before it, and A is |c| and the magnitudes of all products before it")

@@ -35,18 +35,19 @@ class Nearest:
 class Bound(Verdicts):
     """A bound of |d - exact|, where `exact` is the same sum without rounding.
 
-    `unit`: the reference of the unit or the plan. `verdict`: holds, or unknown (`reason` says why no rule gives a
-    bound). `formula`: the bound in the magnitudes of the inputs, for `length` products; of a plan without a length both
-    are None. `every`: the formula for every length that a chain or a plan takes without a tail, None where there is
-    none. `where`: the conditions under which both hold. `largest`: what the formula is at most where no input's
-    exponent is above `exponent`, rounded up. `nearest`: an input that comes near the bound. `lemmas`: the statements
-    about the datapath that the bound rests on, each with the solvers that proved it. `seconds`: of the clock.
+    `unit`: the reference of the unit or the plan. `verdict`: holds, refuted (a sum wraps on the input `nearest`, whose
+    `bound` is the sum of all magnitudes), or unknown; `reason` says why no rule gives a bound. `formula`: the bound in
+    the magnitudes of the inputs, for `length` products; of a plan without a length both are None. `every`: the formula
+    for every length that a chain or a plan takes without a tail, None where there is none. `where`: the conditions
+    under which both hold. `largest`: what the formula is at most where no input's exponent is above `exponent`, rounded
+    up. `nearest`: an input that comes near the bound. `lemmas`: the statements about the datapath that the bound rests
+    on, each with the solvers that proved it. `seconds`: of the clock.
     `document`: everything that `mmaprobe prove --property error-bound --json` says, each coefficient of a unit's bound
     as a fraction. `proved`: what `at` evaluates.
     """
 
     unit: str
-    verdict: Literal["holds", "unknown"]
+    verdict: Literal["holds", "refuted", "unknown"]
     length: int | None
     formula: str | None
     every: str | None
@@ -122,7 +123,7 @@ def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options
     formula = document.get("formula")
     return Bound(
         model.reference,
-        "unknown" if formula is None else "holds",
+        found.verdict,
         found.length,
         formula,
         document["chain"]["any"] if "chain" in document else None,

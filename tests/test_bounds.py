@@ -26,6 +26,7 @@ from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.settling import Settled
 from queries.properties.bound import _Composer, bound_of, chain_of, error_of
 from queries.properties.bound_samples import covered, measured, nearest, nearest_of_chain
+from queries.properties.wraps import wrapped
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
 from queries.solvers.contract import Answer
@@ -43,6 +44,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit
+from tests.node_oracle import evaluate
 from tests.node_units import random_unit, vectors
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
@@ -586,7 +588,11 @@ def test_the_command_prints_a_formula_and_numbers(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_bounded_is_unknown_and_bad_input_is_an_error(tmp_path: Path) -> None:
-    unknown = bound("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=1", "--json")
+    product_ = "product(a[{0}], b[{0}], normalised=true)"  # at most 1.5, which no rule says
+    step = f"r(fused({product_.format(0)}, {product_.format(1)}, F=1, carry=1, rounding=up))"
+    path = tmp_path / "unit.yaml"
+    path.write_text(SMALL.format(d=step, rounding="nearest_even", inputs="", result="q"))
+    unknown = bound(str(path), "--json")
     assert unknown.exit_code == 3
     assert json.loads(unknown.stdout)["verdict"] == "unknown"
     assert "may wrap" in unknown.stderr
@@ -595,6 +601,29 @@ def test_what_cannot_be_bounded_is_unknown_and_bad_input_is_an_error(tmp_path: P
         assert bound(*args).exit_code == 2
     words = ["prove", "--property", "sign-symmetric", HOPPER, "--length", "16"]
     assert CliRunner().invoke(main, words).exit_code == 2
+
+
+def test_where_a_sum_wraps_no_bound_holds() -> None:
+    for more, steps in ((), 1), (("--length", "12"), 2):
+        shown = bound("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=1", "--json", *more)
+        assert shown.exit_code == 1
+        document = json.loads(shown.stdout)
+        assert document["verdict"] == "refuted"
+        near, exact, size, model = document["nearest"], Fraction(0), Fraction(0), parse_reference(document["model"])
+        rows = near.get("vectors") or [near["vector"]]
+        assert len(rows) == steps
+        for at, row in enumerate(rows):
+            a, b, (c, d) = ([int(x, 16) for x in side] for side in (row["a"], row["b"], (row["c"], row["d"])))
+            assert evaluate(model.unit, a, b, c) == d
+            values = [exact_value(x, model.a) * exact_value(y, model.b) for x, y in zip(a, b, strict=True)]
+            values += [] if at else [exact_value(c, model.c)]
+            exact, size = exact + sum(values), size + sum(map(abs, values))
+        assert abs(exact_value(d, model.d) - exact) == Fraction(near["error"]) > size == Fraction(near["bound"])
+    assert "d is -15.7971 where the exact result is 16.2029" in shown.stderr
+    model = small(UNITS["just room"][0], "toward_zero")
+    assert wrapped(model, 1) is None
+    less = small(UNITS["just room"][0].replace("carry=2", "carry=1"), "toward_zero")
+    assert wrapped(less, 1) is not None
 
 
 def test_an_evaluation_beyond_the_bound_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -395,6 +395,8 @@ def test_an_unrolled_turn_backwards_gives_its_bodies_single_products() -> None:
     """They are equal for whole tiles, of which none is taken."""
     step = "sum(lanes({}, r, 2, fold(2, 1), unroll=8, order=backwards, tail=fma), c)"
     assert prove(plan_of(step.format("mma")), plan_of(step.format("chain(mma, tail=fma)"))).verdict == "different"
+    forwards = plan_of(step.replace(", order=backwards", "").format("fma"))
+    assert prove(plan_of(step.format("fma")), forwards).verdict == "different"
 
 
 def test_where_products_begin_to_be_halved_is_tried() -> None:
@@ -403,6 +405,8 @@ def test_where_products_begin_to_be_halved_is_tried() -> None:
     assert proof.verdict == "different"
     assert proof.length is not None
     assert proof.length > 4
+    halves = "sum(halve(8, fma, r, grain=4{}), c)"
+    assert prove(plan_of(halves.format("")), plan_of(halves.format(", first=smaller"))).verdict == "different"
 
 
 @pytest.mark.parametrize(("stage", "order", "multiples"), [

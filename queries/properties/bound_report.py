@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from hypotheses.schema import ExponentRange, Inputs
 from queries.proof.enclosures import weakened
@@ -19,6 +19,7 @@ from queries.proof.rounding_losses import LEMMAS
 from queries.proof.wording import form_text, up_float
 from queries.properties.bound import Settle, bound_of, chain_of, error_of
 from queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
+from queries.properties.wraps import wrapped
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.nodes import Element, Node, Product
@@ -37,7 +38,8 @@ class BoundResult:
     """The bound of a model, or of a chain of its instructions. `length`: the number of products; `theorem`: the bound
     as proved; `shown`: the bound as shown, with fewer terms if it is long; `chain`: what one instruction of a chain
     does to the error; `any`: the bound of a chain of any length; `number`: the value of the bound for the `window`;
-    `near`: of the inputs `tried`, the one whose error is nearest to its bound; `reason`: why there is no bound."""
+    `near`: of the inputs `tried`, the one whose error is nearest to its bound, or where no bound holds one on which a
+    sum wraps (`wrapped`); `reason`: why there is no bound."""
 
     model: Model
     length: int
@@ -54,8 +56,10 @@ class BoundResult:
     premises: list[str] = field(default_factory=list)
 
     @property
-    def verdict(self) -> str:
-        return "unknown" if self.theorem is None else "holds"
+    def verdict(self) -> Literal["holds", "refuted", "unknown"]:
+        if self.theorem is None:
+            return "unknown" if self.near is None else "refuted"
+        return "holds"
 
 
 def find_bound(
@@ -78,7 +82,8 @@ def find_bound(
             result.any = closed(result.chain)
             result.theorem = result.shown = carried(result.chain, count)
     except RuleError as error:
-        result.reason, result.seconds = str(error), time.monotonic() - start
+        result.reason, result.near = str(error), wrapped(model, count)
+        result.seconds = time.monotonic() - start
         return result
     assert result.theorem is not None
     bound = error_of(result.theorem)
@@ -139,6 +144,8 @@ def document_of(result: BoundResult) -> dict[str, Any]:
         "verdict": result.verdict, "premises": result.premises, "reason": result.reason or None,
         "seconds": result.seconds,
     }  # fmt: skip
+    if result.verdict == "refuted":
+        out["nearest"] = None if result.near is None else near_json(model, result.near)
     if result.theorem is None or result.shown is None or result.number is None:
         return out
     out["formula"] = formula_of(result.shown)

@@ -237,8 +237,8 @@ class ErrorBound(Document):
     """the model"""
     length: int
     """products in all"""
-    verdict: Literal["holds", "unknown"]
-    """holds: proved"""
+    verdict: Literal["holds", "refuted", "unknown"]
+    """holds: proved; refuted: a sum wraps, and no bound holds"""
     premises: list[str]
     """what is assumed of the inputs"""
     reason: str | None
@@ -246,7 +246,7 @@ class ErrorBound(Document):
     seconds: float
     """how long it took, in seconds"""
     formula: str = ABSENT
-    """the bound as a formula; this field and those below are there where a bound was proved"""
+    """the bound as a formula; this field and those below, but for `nearest`, are there where a bound was proved"""
     terms: list[ErrorTerm] = ABSENT
     """the formula's terms, for programs"""
     window: NumericBound = ABSENT
@@ -260,7 +260,9 @@ class ErrorBound(Document):
     tried: int = ABSENT
     """inputs that the bound was checked against"""
     nearest: Nearest | None = ABSENT
-    """of the inputs tried, the one with the largest ratio of error to bound; null where none was tried"""
+    """of the inputs tried, the one with the largest ratio of error to bound; null where none was tried; of a verdict
+    refuted an input on which a sum wraps, `bound` being the sum of all magnitudes: of a chain its first instructions,
+    the others being like the last one"""
     certificates: list[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT

@@ -1,0 +1,112 @@
+"""Units of which no error bound holds because a sum wraps: an input on which the result is further from the exact one
+than all magnitudes together, as a result of 0 would not be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from queries.properties.bound_samples import (
+    ROWS,
+    SEED,
+    Near,
+    _chained,
+    _Inputs,
+    _numbers_of,
+    _value,
+    covered,
+    dominated,
+)
+from queries.search.samples import Table, sample_rows
+from smtmodel.dot import Model
+from smtmodel.nodes import FusedSum, Literal, Node
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import rebuilt, replaced
+from smtmodel.operands import Layout, layout_of
+from smtmodel.unit import Unit
+
+SMALL = 15  # bits of the operands up to which all inputs are tried
+LOOKED_AT = 64  # inputs on which a sum wraps, at most
+STEPS = 8  # instructions of a chain until its result no longer changes
+
+
+def wrapped(model: Model, count: int) -> Near | None:
+    """A finite input on which nothing overflows, a sum wraps, and |d - exact| is larger than the sum of the magnitudes
+    of all terms, which is the `bound` of what is given; of those looked at the one with the largest ratio. For a chain
+    of `count` instructions a row for each: all products but those of the first one are zeros. None if there is no such
+    input among those tried."""
+    if not any(isinstance(node, FusedSum) and node.carry_bits is not None for node in walk(model.unit.result)):
+        return None
+    layout, roomy = layout_of(model), Model(model.reference, _with_room(model))
+    table = _every_row(layout)
+    if table is None:
+        table = np.concatenate([dominated(layout), sample_rows(layout, ROWS, SEED)])
+    (results, fine), (others, _) = covered(model, table), covered(roomy, table)
+    rows = table[fine & (results != others)]
+    found = [near for row in rows[:: -(-len(rows) // LOOKED_AT) or 1] for near in _chains(model, layout, row, count)]
+    return max(found, key=lambda near: near.ratio, default=None)
+
+
+def _with_room(model: Model) -> Unit:
+    """The unit whose sums do not wrap."""
+
+    def change(_: Node, new: Node) -> Node:
+        return replace(new, carry_bits=None) if isinstance(new, FusedSum) else new
+
+    return replace(model.unit, result=rebuilt(model.unit.result, change, {}), names={}, signals={}, titles={})
+
+
+def _every_row(layout: Layout) -> Table | None:
+    """All inputs; None if there are too many."""
+    widths = [fmt.width for fmt in layout.formats]
+    if sum(widths) > SMALL:
+        return None
+    axes = np.meshgrid(*(np.arange(1 << width, dtype=np.uint64) for width in widths), indexing="ij")
+    return np.stack([axis.ravel() for axis in axes], axis=1)
+
+
+def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Near]:
+    """The chain that begins with an input and has zeros for all other products, as far as its results change, if its
+    error is larger than all magnitudes."""
+    k = model.length
+    steps = np.zeros((min(count, STEPS), len(row)), dtype=np.uint64)
+    steps[0], steps[1:, 2 * k + 1 :] = row, [fmt.one for fmt in layout.formats[2 * k + 1 :]]
+    results: list[int] = []
+    for step in steps:
+        step[2 * k] = results[-1] if results else row[2 * k]
+        found, fine = covered(model, step[None])
+        if not fine[0]:
+            return
+        results.append(int(found[0]))
+        if len(results) > 1 and results[-1] == results[-2]:
+            break
+    else:
+        if count > len(steps):
+            return
+    steps = steps[: len(results)]
+    given, d = _chained(model, layout, steps), _value(model.d, results[-1])
+    if given is None or d is None:
+        return
+    error, size = abs(d - given[1]), _size(model, layout, steps)
+    if error > size:
+        yield Near(tuple(map(int, steps.flat)), tuple(results), given[1], error, size)
+
+
+def _size(model: Model, layout: Layout, steps: Table) -> Fraction:
+    """The sum of the magnitudes of all terms: of c, of every product, and of numbers that are written down."""
+
+    def positive(node: Node) -> Node | None:
+        return replace(node, pattern=node.pattern & ~node.format.sign_bit) if isinstance(node, Literal) else None
+
+    unit, size = replace(model.unit, result=replaced(model.unit.result, positive), names={}), Fraction(0)
+    for number, row in enumerate(steps):
+        own = _numbers_of(layout, row)
+        assert own is not None
+        own = {place: (abs(value), fmt) for place, (value, fmt) in own.items()}
+        if number:
+            own["c", 0] = size, model.c
+        size = _Inputs(unit, own, chained=number > 0).exact(unit.result, {}, {})
+    return size
