@@ -26,7 +26,7 @@ from queries.properties.forms import by_rewriting
 from queries.search.admitted import admitted_rows
 from queries.search.distinguish import Options, SolverFaultError, free_sets
 from queries.search.problem import Problem, evaluate_on, symbolic_operands
-from queries.search.samples import Table, sample_rows, tie_rows
+from queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, any_of
@@ -157,6 +157,7 @@ class Covering:
         layout, fmt = self.layout, self.model.d
         yield sample_rows(layout, self.count, SEED)
         yield tie_rows(layout, fmt, self.count // 2, SEED)
+        yield subnormal_rows(layout, self.count // 2, SEED)
         for number, inputs in enumerate((Inputs(), Inputs(finite=True), Inputs(normal=True, finite=True))):
             yield admitted_rows(layout, inputs, self.count // 2, SEED + number)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from queries.search.exercises import EXERCISES, exercises
 from queries.search.problem import Problem, symbolic_operands
-from queries.search.samples import sample_rows, tie_rows
+from queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from queries.search.witness import Replay, Row, Witness, confirmed, costs_of, replay, shrink
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
 from queries.solvers.engines import AUTO
@@ -211,6 +211,7 @@ class Search:
         """A witness among many shaped inputs."""
         layout, models = self.problem.layout, (self.problem.left, self.problem.right)
         tables = [sample_rows(layout, SAMPLES), *(tie_rows(layout, fmt, SAMPLES) for fmt in {m.d for m in models})]
+        tables.append(subnormal_rows(layout, SAMPLES))
         rows = np.concatenate(tables)
         found = np.flatnonzero(replay(self.problem, rows).differs)
         if not len(found):

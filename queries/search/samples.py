@@ -24,6 +24,7 @@ RAISED = "_raised"  # ends the name of an operand that takes another's place in 
 SEARCHED = 12  # fraction bits up to which all significands are tried
 TINY = 0.6  # of the rows with ties, those about the smallest results
 KEPT = 600_000  # patterns of a table, at most, that is kept for the next question
+NARROW = 8  # bits of factors that other units multiply in wider formats
 FAR = 40  # places below the largest term that still matter to some unit
 
 
@@ -72,6 +73,39 @@ def tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table
     for place in range(2 * layout.length + 1, base):
         columns[place][:] = layout.formats[place].one  # scale factors of one
     return with_raised(layout, np.stack(columns, axis=1), rng)
+
+
+def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
+    """Rows of a product of a subnormal factor, small for its exponent, and of a large one, and of one or two products
+    at any distance below: what a unit truncates there shows with which exponent the first one counts. None for
+    factors of more than 8 bits."""
+    n, base = layout.length, 2 * layout.length + 1 + 2 * layout.scales
+    formats = layout.formats[0], layout.formats[n]
+    sides = [side for side, fmt in enumerate(formats) if fmt.width <= NARROW and fmt.subnormals and fmt.fraction > 1]
+    if not sides:
+        return np.zeros((0, len(layout.names)), dtype=np.uint64)
+    rng, rows = np.random.default_rng(seed), np.arange(count)
+    table = np.zeros((count, base), dtype=np.uint64)
+    places = rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)[:, : min(n, 3)]
+    small = rng.choice(sides, count)
+    signs, top = rng.integers(0, 2, (2, len(places[0]), count)), np.zeros(count, dtype=np.int64)
+    for side, fmt in enumerate(formats):
+        tiny = rng.integers(1, 1 << max(fmt.fraction - 1, 1), count, dtype=np.uint64)
+        exponent = fmt.emax - rng.integers(0, 4, count)
+        large = pattern_of(fmt, signs[side, 0], exponent + fmt.bias, _bits(rng, count, fmt.fraction))
+        table[rows, side * n + places[:, 0]] = np.where(small == side, signed(fmt, signs[side, 0], tiny), large)
+        top += np.where(small == side, fmt.emin, exponent)
+    for k in range(1, places.shape[1]):
+        exponent = top - rng.integers(1, FAR, count)
+        left = np.clip(exponent // 2 + rng.integers(-3, 4, count), formats[0].emin, formats[0].emax)
+        for side, (fmt, own) in enumerate(zip(formats, (left, exponent - left), strict=True)):
+            filled = pattern_of(fmt, signs[side, k], own + fmt.bias, _bits(rng, count, fmt.fraction))
+            table[rows, side * n + places[:, k]] = np.where(
+                rng.random(count) < (0.0, 1.0, 0.5)[k], filled, np.uint64(0)
+            )
+    for place in range(2 * n + 1, base):
+        table[:, place] = layout.formats[place].one  # scale factors of one
+    return with_raised(layout, table, rng)
 
 
 def with_raised(layout: Layout, table: Table, rng: np.random.Generator) -> Table:
