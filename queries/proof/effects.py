@@ -7,11 +7,10 @@ width: of the bits below, rounding depends only on whether all are zero.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from queries.proof.ranges import Range, Symbol, is_multiple
-from queries.proof.rounding_losses import SPARE
+from queries.proof.rounding_losses import SPARE, OfMagnitudes
 from smtmodel.algebra import Bit, Bits, constant, truth
 from smtmodel.alignment import align, reaches
 from smtmodel.decode import Exponent, Term, unpack
@@ -197,28 +196,7 @@ class NumberIsKept:
 
 
 @dataclass(frozen=True)
-class _OfMagnitudes(ABC):
-    """A lemma about signed magnitudes of `width` bits in units of 2^low to 2^high (`span`)."""
-
-    @property
-    @abstractmethod
-    def span(self) -> tuple[int, int, int]:
-        """The width in bits, and the least and the largest exponent of the last bit."""
-
-    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
-        width, low, high = self.span
-        return symbol("sign", 1), symbol("magnitude", width), symbol("place", (high - low).bit_length())
-
-    def given(self, given: tuple[Bits, ...]) -> tuple[Bit, Bits, Exponent, Bit]:
-        """Sign, magnitude and unit, and whether the unit is in its range."""
-        sign, magnitude, place = given
-        _, low, high = self.span
-        within = place.ule(constant(place.carrier, high - low, place.width))
-        return sign.bit(0), magnitude, Exponent(place, low, high), within
-
-
-@dataclass(frozen=True)
-class RoundsAlike(_OfMagnitudes):
+class RoundsAlike(OfMagnitudes):
     """A magnitude has one pattern, rounded for either of two targets of one format. `fitting`: about magnitudes of at
     most 2^p units, where p is the format's precision and a unit is at least the smallest subnormal number; else about
     any."""
@@ -248,7 +226,7 @@ class RoundsAlike(_OfMagnitudes):
 
 
 @dataclass(frozen=True)
-class RoundingKeepsUnit(_OfMagnitudes):
+class RoundingKeepsUnit(OfMagnitudes):
     """A nonzero multiple of 2^unit, rounded for a target, is a multiple of 2^unit, an infinity or NaN; and not zero if
     `nonzero`."""
 

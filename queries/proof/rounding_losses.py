@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,41 +16,49 @@ SPARE = 3  # a magnitude that is rounded has so many bits more than the result
 
 
 @dataclass(frozen=True)
-class _OfMagnitudes:
+class OfMagnitudes(ABC):
+    """A lemma about signed magnitudes of some bits in units of a range of powers of two (`span`)."""
+
+    @property
+    @abstractmethod
+    def span(self) -> tuple[int, int, int]:
+        """The width in bits, and the least and the largest exponent of the last bit."""
+
+    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
+        width, low, high = self.span
+        return symbol("sign", 1), symbol("magnitude", width), symbol("place", (high - low).bit_length())
+
+    def given(self, given: tuple[Bits, ...]) -> tuple[Bit, Bits, Exponent, Bit]:
+        """Sign, magnitude and unit, and whether the unit is in its range."""
+        sign, magnitude, place = given
+        _, low, high = self.span
+        within = place.ule(constant(place.carrier, high - low, place.width))
+        return sign.bit(0), magnitude, Exponent(place, low, high), within
+
+
+@dataclass(frozen=True)
+class _OfRounding(OfMagnitudes):
     """A lemma about a magnitude y of f + 4 bits, at any place from below the smallest number of a format with f
-    fraction bits up to its largest number."""
+    fraction bits (its last bit two places below that of the smallest subnormal number) up to its largest number."""
 
     format: Format
 
     @property
-    def width(self) -> int:
-        return self.format.precision + SPARE
-
-    @property
-    def low(self) -> int:
-        """The least exponent of y's last bit: two below that of the smallest subnormal number."""
-        return self.format.emin - self.format.fraction - 2
-
-    @property
-    def places(self) -> int:
-        """Bits of that exponent, counted from `low`, up to the largest number."""
-        return max(1, self.format.emax - self.width + 1 - self.low).bit_length()
-
-    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
-        return symbol("sign", 1), symbol("magnitude", self.width), symbol("place", self.places)
+    def span(self) -> tuple[int, int, int]:
+        width, low = self.format.precision + SPARE, self.format.emin - self.format.fraction - 2
+        return width, low, low + (1 << max(1, self.format.emax - width + 1 - low).bit_length()) - 1
 
     def _rounded(self, given: tuple[Bits, ...], mode: Mode) -> tuple[Bit, Bits, Bits, Bits, Bit]:
         """Whether the result is NaN, infinite or the largest number, as where it overflows; the result, the magnitude
         and one unit of the result's last place, all in the same unit; and whether that last place is finer than the
         magnitude's."""
-        sign, magnitude, place = given
-        fmt, carrier = self.format, magnitude.carrier
-        unit = Exponent(place, self.low, self.low + (1 << self.places) - 1)
-        value = unpack(round_and_pack(sign.bit(0), magnitude, unit, Target(fmt, mode)), fmt)
+        sign, magnitude, unit, _ = self.given(given)
+        fmt, carrier, place = self.format, magnitude.carrier, unit.bits
+        value = unpack(round_and_pack(sign, magnitude, unit, Target(fmt, mode)), fmt)
         room = max(value.term.exponent.bits.width, place.width) + 3
-        offset = value.term.exponent.low - fmt.fraction - self.low
+        offset = value.term.exponent.low - fmt.fraction - unit.low
         amount = value.term.exponent.bits.zext(room) + constant(carrier, offset, room) - place.zext(room)
-        width = self.width + 2 * fmt.precision + 6
+        width = magnitude.width + 2 * fmt.precision + 6
         digits, exact = value.term.significand.zext(width), magnitude.zext(width)
         finer = amount.msb()
         result, exact = select(finer, digits, digits.shl(amount)), select(finer, exact.shl(-amount), exact)
@@ -61,7 +70,7 @@ class _OfMagnitudes:
 
 
 @dataclass(frozen=True)
-class RoundingLoses(_OfMagnitudes):
+class RoundingLoses(_OfRounding):
     """A magnitude y of f + 4 bits, at any place from below the smallest number of a format with f fraction bits up to
     its largest number, whose rounding is finite and below the largest number: it loses at most 2^-f |y|, or 2^(emin -
     f) if |y| < 2^emin, half of that to nearest; rounded down it does not rise, rounded up it does not fall.
@@ -75,11 +84,11 @@ class RoundingLoses(_OfMagnitudes):
         return f"rounding to {self.format.name}, {self.mode}, loses less than one unit of the last place"
 
     def claim(self, given: tuple[Bits, ...]) -> Bit:
-        sign, magnitude, place = given
-        fmt, carrier = self.format, magnitude.carrier
+        sign, _, place = given
+        fmt, carrier = self.format, place.carrier
         overflows, result, exact, _, finer = self._rounded(given, self.mode)
         room, width = place.width + 3, exact.width
-        least = constant(carrier, fmt.emin - fmt.fraction - self.low, room) - place.zext(room)
+        least = constant(carrier, fmt.emin - fmt.fraction - self.span[1], room) - place.zext(room)
         fixed = select(least.msb() | finer, constant(carrier, 0, width), constant(carrier, 1, width).shl(least))
 
         def whole(off: Bits) -> Bit:
@@ -92,7 +101,7 @@ class RoundingLoses(_OfMagnitudes):
 
 
 @dataclass(frozen=True)
-class TruncationKeeps(_OfMagnitudes):
+class TruncationKeeps(_OfRounding):
     """A magnitude y as in `RoundingLoses`, rounded toward zero to a number d below the largest: |d| <= y < |d| +
     ulp(d), where ulp(d) is 2^(max(e, emin) - f) for d's exponent e."""
 
