@@ -1,6 +1,6 @@
 """The plans of libraries on this processor, mapped by `identify --gemm`: a page.
 
-    python -m benchmarks.library_plans [--seconds 600] [-o docs/library-plans.md] [NAME...]
+    python -m benchmarks.library_plans [--seconds 600] [-o benchmarks/library_maps.md] [NAME...]
 
 A library that is not installed is left out; its part of the page stays as it is, and so does what the page begins
 with. Each is asked by examples/ with random matrices; 200 new shapes, of which nothing was learned, say how much of the
@@ -26,7 +26,7 @@ from typing import Any
 from smtmodel.files import write_whole
 from smtmodel.wording import counted
 
-PAGE = Path("docs/library-plans.md")
+PAGE = Path("benchmarks/library_maps.md")
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600, help="for one library")
     parser.add_argument("-o", "--output", type=Path, default=PAGE)
     given = parser.parse_args()
-    before = given.output.read_text(encoding="utf-8") if given.output.exists() else "# Libraries on one processor\n"
+    before = (
+        given.output.read_text(encoding="utf-8") if given.output.exists() else "# Maps of libraries on one processor\n"
+    )
     head, *texts = before.split("\n## ")
     parts = {text.split("\n", 1)[0]: f"## {text.rstrip()}\n" for text in texts}
     for library in LIBRARIES:

@@ -168,22 +168,19 @@ def record(choice: Choice, timeout: float) -> dict[str, Any]:
 
 HEAD = """# Which choices of a matrix product change bits
 
-Written by `python -m benchmarks.plan_choices`, with the stages of [plans](plans.md); all inputs count, also subnormals,
-infinities and NaNs. "neutral": proved that bits never change, with the rule of the proof and the K for which it holds.
-"differs": an input with few nonzero products (place: a * b, in hexadecimal), its number of products, and both results,
-which were replayed. The plans were not compared with the libraries themselves.
+Each row compares two [plans](plans.md) that differ in one choice, on all inputs: subnormals, infinities and NaNs count.
+The plans follow what libraries publish; they were not compared with the libraries themselves.
+
+- "neutral": the choice changes no bit, for the K given. The proof follows: by induction over the steps of K, or in
+  equal parts. A step "has one normal form" if rewriting turns the step of either plan into the same expression
+  ([prove](prove.md)).
+- "differs": an input with K products on which the plans differ, evaluated again: its products, without those of two
+  zeros +0 (place: a * b, in hexadecimal), c, and both results.
+
+`python -m benchmarks.plan_choices` writes this page. Every answer took at most {slowest:.1f} s.
 
 | question | asked in | one plan | the other | answer |
 |---|---|---|---|---|
-"""
-
-TIMES = """
-## Pairs that people argue about
-
-Those of the questions above that a thread asks, or that a kernel makes a switch of; with the seconds until the answer.
-
-| question | asked in | answer | seconds |
-|---|---|---|---|
 """
 
 
@@ -200,11 +197,8 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
         lines.append(f"| {choice.question} | {choice.source} | {sides[0]} | {sides[1]} | {_answer(row, choice)} |\n")
     used = sorted({(name, unit) for units in FORMATS.values() for name, unit in units.items()})
     names = "".join(f"- `{name}`: {unit}\n" for name, unit in used)
-    argued = "".join(
-        f"| {row['question']} | {choices[row['question']].source} | {row['verdict']} | {row['seconds']:.1f} |\n"
-        for row in rows if choices[row["question"]].argued
-    )  # fmt: skip
-    return f"{HEAD}{''.join(lines)}{TIMES}{argued}\n## Units\n\n{names}\n{section(Asked(None))}"
+    head = HEAD.format(slowest=max(row["seconds"] for row in rows))
+    return f"{head}{''.join(lines)}\n## Units\n\n{names}\n{section(Asked(None))}"
 
 
 def _answer(row: dict[str, Any], choice: Choice) -> str:
@@ -215,6 +209,8 @@ def _answer(row: dict[str, Any], choice: Choice) -> str:
         by = f" ({', '.join(row['engines'])})" if row["engines"] else ""
         return f"neutral for {what}: {'; '.join(line.strip() for line in row['rules'])}{by}"
     terms = [f"{place}: {a} * {b}" for place, a, b in row["products"]] or ["no product but zeros"]
+    if len(terms) == row["length"] > 2 and len({(a, b) for _, a, b in row["products"]}) == 1:
+        terms = [f"all: {row['products'][0][1]} * {row['products'][0][2]}"]
     fmt = choice.plans[0].d
     values = [number_text(int(result, 16), fmt) for result in row["results"]]
     shown = [f"{result} ({value})" for result, value in zip(row["results"], values, strict=True)]

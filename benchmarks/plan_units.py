@@ -56,18 +56,20 @@ class Choice:
 
 CHAIN, FOUR = "sum(u, +0)", "sum(split(4, u, r), +0)"
 CHOICES = (
-    Choice("tiles", "K in tiles of one instruction, or of two", "sum(u, c)", "sum(turns({2}, u), c)"),
+    Choice("tiles", "tiles of K of one instruction, or of two", "sum(u, c)", "sum(turns({2}, u), c)"),
     Choice("split", "one run of K, or two", CHAIN, "sum(split(2, u, r), +0)"),
-    Choice("pairs", "four runs of K, added in order, or in pairs", FOUR, "sum(split(4, u, r, order=pairwise), +0)"),
-    Choice("backwards", "the same, from the last run", FOUR, "sum(split(4, u, r, order=backwards), +0)"),
-    Choice("interleaved", "two accumulators that take an instruction in turn", CHAIN,
+    Choice("pairs", "four runs of K: their sums added in order, or in pairs", FOUR,
+           "sum(split(4, u, r, order=pairwise), +0)"),
+    Choice("backwards", "four runs of K: their sums added in order, or from the last to the first", FOUR,
+           "sum(split(4, u, r, order=backwards), +0)"),
+    Choice("interleaved", "one accumulator, or two that take instructions in turn", CHAIN,
            "sum(interleave(2, u, r, grain={1}), +0)"),
-    Choice("promoted", "no promotion, or every two instructions", CHAIN, "sum(promote({2}, u, r), +0)"),
-    Choice("later", "promotion every two instructions, or every four", "sum(promote({2}, u, r), +0)",
+    Choice("promoted", "no promotion, or one every two instructions", CHAIN, "sum(promote({2}, u, r), +0)"),
+    Choice("later", "a promotion every two instructions, or every four", "sum(promote({2}, u, r), +0)",
            "sum(promote({4}, u, r), +0)"),
-    Choice("c last", "begun with c, or with +0 and c added", "sum(u, c)", "r(exact(sum(u, +0), c))"),
-    Choice("odd tail", "one product more than an instruction takes: filled up with zeros, or an FMA", "sum(u, c)",
-           "sum(chain(u, tail=fma), c)", 1),
+    Choice("c last", "the sum begins with c, or with +0 and c is added last", "sum(u, c)", "r(exact(sum(u, +0), c))"),
+    Choice("odd tail", "one product more than an instruction takes: zeros fill a second instruction, or an FMA adds it",
+           "sum(u, c)", "sum(chain(u, tail=fma), c)", 1),
 )  # fmt: skip
 
 
@@ -229,24 +231,28 @@ def _formats(group: Sequence[Model]) -> str:
 
 HEAD = """## Every unit
 
-A row for each arithmetic of a unit whose results can be its next addends: {rows} for {units}, of {groups} arithmetics.
-Units of one row, among them those of other sizes of M, N and K, give the same bits for every K that all of them take
-whole, in each of its formats; those of two rows with the same formats do not, or it is unknown. So `mma`, `wgmma` and
-`tcgen05` are neutral where they are in one row. M and N occur in no plan. Units with scale factors are left out.
+One arithmetic is shared by the units that give the same bits for every K that all of them take whole. Here are the
+{units} whose result can be the next addend and that take no scale factors. They have {groups} arithmetics; those
+that differ in the formats of a and b alone share one of {rows}. Units in one row can replace each other, as `mma`,
+`wgmma` and `tcgen05` often do; two rows with the same formats differ, or it is unknown. M and N occur in no plan.
 
-"= 32": the same bits for every K that is a multiple of 32, "= at 33" for this K; "32": an input of K = 32 on which both
-differ, which may not be the shortest; "-": there is no such choice{missing}. Of a row with several formats each of at
-least 8 bits was asked: "32 / 64" means that the inputs found are not equally long. Products of narrower formats (e3m2,
-e2m3, e2m1) with these or one another were not asked: few of their sums are not exact.
-[plan_units.jsonl](../benchmarks/plan_units.jsonl) has all {answers} with their rules or vectors, {unknown}.
+The columns are choices; `u` is the unit, `{{2}}` the length of two of its instructions, `r` rounds to the format of c:
+
+{columns}
+A cell "= 32" says: neutral, the same bits for every K that is a multiple of 32; "= at 33": the same bits for K = 33;
+"32": an input with K = 32 on which the two plans differ (there may be a shorter one); "-": there is no such
+choice{missing}. In a row with several formats, each of at least 8 bits was asked; "32 / 64" are the K of the inputs
+found for different formats. Products of e3m2, e2m3 and e2m1 with these formats, or one another, were not asked: few of
+their sums are inexact.
+
+[plan_units.jsonl](../benchmarks/plan_units.jsonl) has all {answers} with their rules or inputs, {unknown}.
 {open}
 """
 
 
 #: what is said before the questions that are unknown
-OPEN = """Three ways gave no answer to the questions that are unknown: samples of all products and of few, which do not
-differ; the rules of rewriting; and solvers, about all products, about a few, and about those left over alone, from any
-sum that tiles make."""
+OPEN = """These are unknown: samples, of all products and of few, found no difference, and neither rewriting nor solvers
+found a proof (asked about all products, about a few, and about the last ones alone after any sum of the others)."""
 
 
 def section(ask: Asked) -> str:
@@ -257,16 +263,16 @@ def section(ask: Asked) -> str:
     cells = {(group[0], choice): _cell(ask, group[0], choice) for row in asked for group in row for choice in CHOICES}
     counts = Counter(row["verdict"] for row in ask.rows.values())
     unknown = [row["asked"] for row in ask.rows.values() if row["verdict"] == "unknown"]
-    pairs = [f"- unknown: {one}{' and ' if '/' in other else ', '}{other}\n" for one, other in unknown]
+    pairs = [f"- {one}{' and ' if '/' in other else ', '}{other}\n" for one, other in unknown]
     text = HEAD.format(
+        columns="".join(f"- {choice.name}: {choice.words}: `{choice.left}`, `{choice.right}`\n" for choice in CHOICES),
         open=f"\n{OPEN}\n\n{''.join(pairs)}" if pairs else "",
         rows=counted(len(rows), "row"), units=counted(sum(map(len, groups)), "unit"), groups=len(groups),
         answers=counted(len(ask.rows), "answer"), unknown=f"{counts['unknown'] or 'none'} of them unknown",
-        missing="; empty: it was not asked yet" if "" in cells.values() else "",
+        missing="; nothing: not asked yet" if "" in cells.values() else "",
     )  # fmt: skip
-    text += "".join(f"- {choice.name}: {choice.words}: `{choice.left}`, `{choice.right}`\n" for choice in CHOICES)
     names = " | ".join(choice.name for choice in CHOICES)
-    text += f"\n| units | formats | {names} |\n|---|---|{'---|' * len(CHOICES)}\n"
+    text += f"| units | formats | {names} |\n|---|---|{'---|' * len(CHOICES)}\n"
     for row, some in zip(rows, asked, strict=True):
         found = (" / ".join(dict.fromkeys(cells[group[0], choice] for group in some)) for choice in CHOICES)
         models = [model for group in row for model in group]

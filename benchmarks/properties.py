@@ -31,18 +31,20 @@ COLUMNS = {
 }
 INTRODUCTION = """# Order, sign symmetry and monotonicity of every instruction
 
-Written by `python -m benchmarks.properties`. For every arithmetic of the instruction table, on all inputs (infinities
-and NaNs too; a NaN is neither larger nor smaller):
+Four properties of every arithmetic of the instruction table, on all inputs (infinities and NaNs too; a NaN is neither
+larger nor smaller):
 
-- **order of products**: the result has the same bits whatever the order of the products of a step (or scale group);
+- **order of products**: the result has the same bits in whatever order the products of a step (or scale group) stand;
 - **sign**: negating every a and c negates the result (+0 and -0 count as one);
 - **monotonic in c**, **in a product**: the result does not fall when c, or the value of one product, rises.
 
-"holds": proved; "holds\\*": proved, but a second engine has not confirmed all lemmas. Otherwise the cell has an input
-for which it does not hold (at most three products with nonzero factors, and c, in hexadecimal) and its result, then the
-changed input and its result. benchmarks/properties.jsonl has the complete vectors, with scales and places, and the
-engines; `mmaprobe prove` with `--property` asks again. "unknown": mostly sums of many steps or of several parts, whose
-proof takes longer than the time given.
+"holds" is proved; "holds\\*" is proved, but a second engine has not confirmed all lemmas; "unknown" is neither proved
+nor refuted in the time given. Any other cell is a counterexample: an input `a*b + ... + c` in hexadecimal with its
+result, then the changed input with its result. At most three products are shown, none with a factor of zero; "..."
+stands for more.
+
+`python -m benchmarks.properties` writes this page, and benchmarks/properties.jsonl with the complete vectors, with
+scales and places, and the engines. `mmaprobe prove --property` asks about one instruction ([prove](prove.md)).
 """
 
 

@@ -134,6 +134,16 @@ def test_one_word_for_one_thing_in_the_help() -> None:
     assert not {(place, word) for place, text in help_texts() for word in unused(text)}
 
 
+@pytest.mark.parametrize(
+    "package", ["cli", "hypotheses", "mmaprobe", "queries", "reports", "runner", "smtmodel", "studies"]
+)
+def test_numbers_are_named_in_the_sources(package: str) -> None:
+    """A docstring that says "so many" leaves the reader to look for the number."""
+    for path in sorted((PAGE.parents[1] / package).rglob("*.py")):
+        found = re.search(r"\bso many (?!(?:that|as)\b)", path.read_text(encoding="utf-8"))
+        assert found is None, f"{path}: name the parameter that says how many"
+
+
 def test_a_word_that_is_not_used_is_found() -> None:
     assert unused("Two denormals are told apart by their mantissa") == {
         r"mantissas?", r"denormals?|denormalised", r"(tell(s|ing)?|told) [^.:|]{0,80}apart",

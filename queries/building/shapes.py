@@ -223,8 +223,8 @@ class Shapes:
         return signs
 
     def _range(self, terms: int, bits: int | None = None) -> tuple[int, int]:
-        """The exponents that so many terms have far from the ends of every range; where there is room, so large that no
-        sum of them but zero lies below the smallest normal result."""
+        """The exponents for `terms` terms far from the ends of every range; where there is room, so large that no sum
+        of them but zero lies below the smallest normal result."""
         asked = self.asked
         low = max(self.products[0], asked.d.emin, self.addends[0])
         high = min(self.products[1], min(asked.d.emax, self.addends[1]) - terms.bit_length() - 3)
@@ -274,7 +274,7 @@ class Shapes:
 
     def _tied(self, count: int, terms: int, numbers: int, places: Lanes | None, bits: int | None) -> Table:
         """A number of the result's format, half a unit of its last place, and about half a unit of a longer format's
-        below it. Of two terms the second one is a product of so many bits."""
+        below it. Of two terms the second one is a product of `bits` bits."""
         asked, own, rows = self.asked, self.asked.d.precision, np.arange(count)
         low, high = self._range(terms, bits)
         inner = self.random.choice([kept for kept in PRECISIONS if kept > own] or [own + 2], count)

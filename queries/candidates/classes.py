@@ -65,7 +65,7 @@ def partition_sets(
 
     The first models without a class are compared with all others without one, at the same time as far as the pool goes;
     then comes the next round. The outcome does not depend on which pair is answered first: results are taken in order.
-    The terms of a set are built when its turn comes: so many sets at a time that every thread of the pool has pairs.
+    The terms of a set are built when its turn comes, of enough sets at a time for every thread of the pool.
     """
     return _Partitioning(sets, options, confirm, deadline, interrupt).run()
 

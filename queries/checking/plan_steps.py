@@ -101,9 +101,9 @@ def _covered(stage: Stage) -> Covered:
 
 
 def steps_of(steps: Steps, plan: Plan, stage: Stage, length: int | None) -> int:
-    """What a stage makes of so many products, each taken once; without a length, of any number that is covered: what is
-    taken any number of times is compared, for `TIMES`, with what the stage makes of so many. Raises FaultError, and
-    ParameterError for products that do not fit."""
+    """What a stage makes of `length` products, each taken once; without a length, of any number that is covered: what
+    is taken any number of times is compared with what the stage makes of each number of turns in `TIMES`. Raises
+    FaultError, and ParameterError for products that do not fit."""
     runner, about, begin = _Runner(steps, plan), _covered(stage), steps.made("begin")
     count = about.before + about.period if length is None else length
     whole = _endless(stage, True) if length is None else stage

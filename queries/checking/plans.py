@@ -179,7 +179,7 @@ class _Compared:
         return count
 
     def _written(self, count: int, sides: Sequence[Node], addend: Format) -> tuple[Numbers, list[int]]:
-        """What both sides make of so many products and an addend, written out."""
+        """The results of both sides for `count` products and an addend, written out."""
         numbers = Numbers()
         engines = [_Written(numbers, plan, count, addend) for plan in self.plans]
         return numbers, [engine.of(side) for side, engine in zip(sides, engines, strict=True)]
@@ -198,7 +198,7 @@ class _Compared:
         return Lossless(numbers, {name: format_data(fmt) for name, fmt in given.items()}, zero)
 
     def _alike(self, count: int, sides: Sequence[Node], addend: Format) -> bool:
-        """Whether both sides make the same of so many products and an addend: written out, also without roundings that
+        """Whether both sides give the same for `count` products and an addend: written out, also without roundings that
         lose nothing, or by a part."""
         numbers, results = self._written(count, sides, addend)
         if results[0] == results[1]:

@@ -65,7 +65,7 @@ def overflows(reduction: Reduction, numbers: int) -> bool:
 
 
 def never(reduction: Reduction, numbers: int) -> Theorem | None:
-    """That no sum of so many numbers, or of fewer, overflows; None where that has no proof here."""
+    """That no sum of up to `numbers` numbers overflows; None where that has no proof here."""
     try:
         sums = [bound(reduction, count) for count in largest_counts(reduction, numbers).values()]
         return never_overflows(reduction, numbers, sums)
@@ -74,7 +74,7 @@ def never(reduction: Reduction, numbers: int) -> Theorem | None:
 
 
 def bound(reduction: Reduction, numbers: int) -> Theorem:
-    """A bound of every sum of so many numbers. Raises RuleError where there is none."""
+    """A bound of every sum of `numbers` numbers. Raises RuleError where there is none."""
     return reduction.evaluate(_Proved(), below_one(numbers))
 
 

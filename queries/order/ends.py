@@ -57,7 +57,7 @@ class Ends:
 
 
 def sentences(weights: Mapping[Leaf, Power], length: int) -> list[str]:
-    """What is subtracted, and what is multiplied, in words, a line for each fact; of a sum of so many products."""
+    """What is subtracted, and what is multiplied, in words, a line for each fact; of a sum of `length` products."""
     negative = frozenset(leaf for leaf, (sign, _) in weights.items() if sign < 0)
     lines = [f"it subtracts {named(negative, length)}"] if negative else []
     for shift in sorted({shift for _, shift in weights.values()} - {0}):
@@ -67,7 +67,7 @@ def sentences(weights: Mapping[Leaf, Power], length: int) -> list[str]:
 
 
 def named(places: frozenset[int | str], length: int) -> str:
-    """Terms of a sum of so many products, in words."""
+    """Terms of a sum of `length` products, in words."""
     products = sorted(place for place in places if isinstance(place, int))
     every = "every product" if len(products) == length else f"the products at {compact(products)}"
     return " and ".join([*([every] if products else []), *(["c"] if "c" in places else [])])

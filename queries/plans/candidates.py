@@ -333,7 +333,7 @@ def named(plan: Plan) -> Plan:
 
 
 def _orders(ways: int) -> tuple[Order, ...]:
-    """In which orders so many sums may be added, of those that give other results."""
+    """The orders of adding `ways` sums that give different results."""
     return ORDERS if ways > 2 else ORDERS[:1]
 
 

@@ -56,7 +56,7 @@ class Feature:
     is a multiple of `step`. block: how many rows or columns are computed together with its own, if M or N is cut into
     blocks of `step`, what is left into blocks of the largest power of two below `step`, and so on down to 1; with
     `turn`, M or N is cut into panels before, of three times `turn`, then of twice and once as many, and each panel into
-    blocks (OpenBLAS, driver/level3/level3.c); if `turn` is negative, so many rows or columns are a block of their own
+    blocks (OpenBLAS, driver/level3/level3.c); if `turn` is negative, -`turn` rows or columns are a block of their own
     before all others (OpenBLAS, sgemm_kernel_8x4_haswell_2.c). place: the number of its row or column, from 0 on,
     modulo `step` if that is not 0."""
 

@@ -58,7 +58,9 @@ def products_of(a: Format, b: Format, subnormals: bool) -> tuple[Values, ...]:
     """Magnitudes among which are those of all finite nonzero products of numbers of two formats (`subnormals`: as in
     `numbers_of`). Raises RuleError if there are too many."""
     if a.fraction + b.fraction > (LARGEST.bit_length() - 1 if subnormals else 22):
-        raise RuleError("rises: products of numbers with so many bits are not compared one by one")
+        raise RuleError(
+            f"rises: products of numbers with {a.fraction} and {b.fraction} fraction bits are too many to compare"
+        )
     found = []
     for x in numbers_of(a, subnormals):
         for y in numbers_of(b, subnormals):

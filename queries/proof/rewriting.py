@@ -40,7 +40,7 @@ from smtmodel.rounding import Mode, Overflow, Target
 from smtmodel.unit import Unit
 
 Settle = Callable[[Lemma], Theorem | None]
-SHORT = 3  # loops of at most so many steps are often written out
+SHORT = 3  # loops of at most this number of steps are often written out
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from smtmodel.decode import Exponent, unpack
 from smtmodel.formats import Format
 from smtmodel.rounding import Mode, Target, round_and_pack
 
-SPARE = 3  # a magnitude that is rounded has so many bits more than the result
+SPARE = 3  # bits that a magnitude has before rounding beyond those of the result
 
 
 @dataclass(frozen=True)

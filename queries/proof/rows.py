@@ -215,7 +215,7 @@ def in_sequence(row: Theorem) -> Made:
 
 @dataclass(frozen=True)
 class NeverOverflows:
-    """The sum of so many numbers from 0 to below 1, or of fewer, is a finite number."""
+    """The sum of up to `numbers` numbers from 0 to below 1 is finite."""
 
     reduction: Reduction
     numbers: int

@@ -13,7 +13,7 @@ SHORT = 1 << 9  # numerators that are printed as they are
 DIGITS = 10**4
 GROWTH, COUNT = "growth", "count"  # the names of G(n) and of K among magnitudes
 SIGNLESS = {ERROR: "E", SIZE: "A", COUNT: "K"}  # magnitudes that are not those of a number with a sign
-GROUPS = 3  # up to so many coefficients of like atoms are printed separately; of more, the largest
+GROUPS = 3  # up to this number of coefficients of like atoms are printed separately; of more, the largest
 
 
 def up_text(value: Fraction) -> str:
@@ -33,7 +33,7 @@ def up_text(value: Fraction) -> str:
 
 
 def up_decimal(value: Fraction | float, digits: int) -> str:
-    """A nonnegative number in decimals, rounded up to so many digits: what is at most the number is at most this."""
+    """A nonnegative number in decimals, rounded up to `digits` digits: what is at most the number is at most this."""
     exact, context = Fraction(value), Context(prec=digits, rounding=ROUND_CEILING)
     found = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
     return f"{float(found):.{digits}g}"

@@ -166,8 +166,8 @@ def signed(fmt: Format, sign: Lanes, fields: Table) -> Table:
 
 
 def _largest_below_two(left: int, right: int) -> tuple[np.uint64, np.uint64]:
-    """The fractions, of so many bits, of two significands in [1, 2) whose product is the largest below 2: what fills
-    a normalised product up."""
+    """The fractions, of `left` and `right` bits, of two significands in [1, 2) whose product is the largest below 2: it
+    fills a normalised product up."""
     if left > SEARCHED:
         return np.uint64((1 << left) - 1), np.uint64(0)
     x = np.arange(1 << left, 2 << left, dtype=np.uint64)

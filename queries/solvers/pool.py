@@ -89,8 +89,8 @@ class Pool:
         return time.monotonic() - self._building.waited
 
     def sharing(self, solver: str) -> int:
-        """How many times as long a question may take that is asked at the same time as others: each question has up
-        to so many engines, and one core."""
+        """By what factor more time a question may take when others are asked at the same time: the number of engines
+        of a question, which share one core."""
         return min(len(racing.engines_of(solver)), self.width)
 
     @contextmanager

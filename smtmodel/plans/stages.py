@@ -536,8 +536,8 @@ class Lanes(Around):
     say; lane 0 begins with the start, the others with +0. What is left in the end goes through `tail`, from the sum;
     without one the last lanes that take products take it in a turn that is short. With `head` (not 0) a short turn
     comes first: of the products that fill no turn of the first lanes, as many as `head` divides. With `unroll` (not 0)
-    the first lanes take a multiple of so many products, with `order` backwards each so many from the last turn to the
-    first one; what is left goes to later steps or the tail."""
+    the first lanes take a multiple of `unroll` products, with `order` backwards each `unroll` of them from the last
+    turn to the first one; what is left goes to later steps or the tail."""
 
     body: Stage
     rounding: Rounding
