@@ -44,7 +44,7 @@ result, then the changed input with its result. At most three products are shown
 stands for more.
 
 `python -m benchmarks.properties` writes this page, and benchmarks/properties.jsonl with the complete vectors, with
-scales and places, and the engines. `mmaprobe prove --property` asks about one instruction ([prove](prove.md)).
+scales and places, and the engines. `mmaprobe prove` with `--property` asks about one ([prove](prove.md)).
 """
 
 
