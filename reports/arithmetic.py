@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Each,
@@ -141,6 +142,8 @@ def _kind(term: Node) -> str:
             return "product"
         case Gate():
             return f"product ({term.sentence().removeprefix('the product, but ')})"
+        case Cancelling():
+            return f"{_kind(term.term)} (zero where it cancels)"
         case Scale():
             return f"scaled {_kind(term.term)}"
         case Element():

@@ -17,7 +17,22 @@ from smtmodel.errors import ParameterError
 from smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Special, Step
 from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Element, ExactSum, FusedSum, Gate, GridSum, Node, Product, Round, Scale, Sum
+from smtmodel.nodes import (
+    Cancelling,
+    Constant,
+    Cut,
+    Element,
+    ExactSum,
+    FusedSum,
+    Gate,
+    GridSum,
+    Node,
+    Product,
+    Round,
+    Scale,
+    Segment,
+    Sum,
+)
 from smtmodel.nodes.node import walk
 from smtmodel.operands import Operands, layout_of, padded
 from smtmodel.trace import Name, Part, Stage, Visit
@@ -174,6 +189,10 @@ class _Explainer:
                 self._product(visit)
             case Gate():
                 self._gated(visit)
+            case Cancelling() if node.term in self.sums:
+                self.sums[node] = self.sums[node.term]
+            case Segment():
+                self.names[key] = f"{visit.place} bits {node.first} to {node.end - 1}"
             case Scale():
                 self._scale(visit, node)
             case Sum() if visit.prefix in self.entered:
@@ -341,7 +360,7 @@ class _Explainer:
                 return [*self._causes_below(node), *self._causes_of_scales(node, item)]
             case Sum() if visit.prefix in self.entered:
                 return list(self._causes_of_terms(visit.prefix))
-            case ExactSum() | Cut() | Gate():
+            case ExactSum() | Cut() | Gate() | Cancelling() | Segment():
                 return self._causes_below(node)
         return [Cause("", "nan" if item.is_nan else "infinite")]
 

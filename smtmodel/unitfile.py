@@ -10,6 +10,8 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
     fused(x, ..., F=25, zeros=-133)       the fused sum; also rounding, sticky, carry, least, floors, reach
     grid(x, ..., F=[24, 26])              the sum on one grid; also rounding, frame, floors, reach
     cut(x, 31, down)                      normalised and cut to 31 bits
+    cancelling(x)                         the sum, but a zero for another alignment where its terms cancel
+    segment(a[k], 0, 5)                   the first five bits of a significand, with the exponent of all; also positive
     round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
     scale(x, scale_a[i], scale_b[i])      times its scale factors
     repeat(k in range(0, 32, 2), start, body)
@@ -29,6 +31,7 @@ import yaml
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, Format, format_named, is_spelling, own_format
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Each,
@@ -45,6 +48,7 @@ from smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    Segment,
 )
 from smtmodel.nodes.element import FACTORS, OPERANDS, SUBNORMALS
 from smtmodel.nodes.node import walk
@@ -69,6 +73,8 @@ WRITTEN = {
     "fused": "fused(TERM, ..., F=BITS)",
     "grid": "grid(TERM, ..., F=[BITS, ...])",
     "cut": "cut(TERM, BITS, MODE)",
+    "cancelling": "cancelling(SUM)",
+    "segment": "segment(INPUT, FIRST, END)",
     "round": "round(TERM, FORMAT, MODE)",
     "scale": "scale(TERM, SCALE_A, SCALE_B)",
     "repeat": "repeat(k in range(...), START, BODY)",
@@ -388,6 +394,21 @@ class ExpressionReader:
             return replace(product, body=Gate(product.body, constant.negative))
         return Gate(product, constant.negative)
 
+    def _call_cancelling(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ())
+        (term,) = self._arguments(tree, 1)
+        return Cancelling(self._node(term, scope))
+
+    def _call_segment(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ("positive",))
+        term, first, end = self._arguments(tree, 3)
+        read = self._item(term, scope)
+        places = read if isinstance(read, Each) else None
+        element = read if places is None else places.body
+        positive = "positive" in options and self._truth(options["positive"])
+        found = Segment(element, self._number(first), self._number(end), positive)
+        return found if places is None else replace(places, body=found)
+
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)
         self._only(tree, options, ())
@@ -678,6 +699,11 @@ class _Writer:
                 return f"product({', '.join([left, right, *changed])})" if changed else f"{left} * {right}"
             case Gate():
                 return f"gate({self._node(node.term)}, {'-' if node.minus_zero else '+'}0)"
+            case Cancelling():
+                return f"cancelling({self._node(node.term)})"
+            case Segment():
+                words = [self._node(node.term), str(node.first), str(node.end), *_changed(node, ("positive",))]
+                return f"segment({', '.join(words)})"
             case ExactSum():
                 return f"exact({', '.join(map(self._node, node.items))})"
             case FusedSum():

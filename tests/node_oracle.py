@@ -9,6 +9,7 @@ from functools import cache
 from gmpy2 import mpq
 
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Each,
@@ -23,6 +24,7 @@ from smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    Segment,
 )
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
@@ -286,6 +288,11 @@ class Evaluation:
             return self.product(node, loops)
         if isinstance(node, Gate):
             return self.gate(node, loops)
+        if isinstance(node, Segment):
+            return self.segment(node, loops)
+        if isinstance(node, Cancelling):
+            total = self.value(node.term, loops)
+            return replace(total, is_zero=total.is_zero or (total.kind == "finite" and not total.exact))
         if isinstance(node, Scale):
             return times([self.value(x, loops) for x in (node.term, node.left, node.right)])
         if isinstance(node, ExactSum):
@@ -319,6 +326,18 @@ class Evaluation:
         if any(x.kind == "finite" and not x.exact for x in factors):
             return Value("finite", mpq(0), is_zero=True, signs=frozenset({node.minus_zero}))
         return self.value(node.term, loops)
+
+    def segment(self, node: Segment, loops: Loops) -> Value:
+        """Some bits of an input, read from its exponent down; what is not finite is in the first segment alone."""
+        x = self.value(node.term, loops)
+        if x.kind != "finite":
+            return Value("finite", mpq(0), is_zero=True) if node.first else replace(x, bits=None)
+        size = abs(x.exact) / power(x.exponent + 1)  # below 1: the bit `i` is worth 2^-(i + 1)
+        kept = units(size, -node.end, "toward_zero") - units(size, -node.first, "toward_zero")
+        if not kept:
+            signs = frozenset({x.negative and not node.positive})
+            return replace(x, exact=mpq(0), is_zero=True, signs=signs, bits=None)
+        return replace(x, exact=(-1 if x.negative else 1) * kept * power(x.exponent + 1), bits=None)
 
     def repeat(self, node: Repeat, loops: Loops) -> Value:
         so_far = self.value(node.start, loops)

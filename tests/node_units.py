@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format, format_named
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Each,
@@ -26,6 +27,7 @@ from smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    Segment,
 )
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
@@ -69,7 +71,7 @@ class Maker:
     scale: Format | None
     shared: list[Node] = field(default_factory=list)
     levels: int = 0
-    gates: float = 0.0  # the share of products that are left out where a factor is zero
+    gates: float = 0.0  # the share of products that are gated, of factors that are segments, and of cancelling sums
 
     def rounding(self, fmt: Format | None = None) -> Rounding:
         rng = self.rng
@@ -109,7 +111,11 @@ class Maker:
         return self.scaled(node) if self.scale and rng.random() < 0.7 else node
 
     def gated(self, product: Product) -> Node:
-        if not self.gates or self.rng.random() >= self.gates:
+        rng = self.rng
+        if self.gates and isinstance(product.left, Element) and rng.random() < self.gates:
+            first = rng.choice((0, 0, 1, 2))
+            product = replace(product, left=Segment(product.left, first, first + rng.randint(1, 3), rng.random() < 0.5))
+        if not self.gates or rng.random() >= self.gates:
             return product
         return Gate(product, self.rng.random() < 0.5)
 
@@ -170,6 +176,8 @@ class Maker:
         rng = self.rng
         kind = rng.random()
         node: Node = ExactSum(items) if kind < 0.4 else self.grid(items) if kind < 0.5 else self.fused(items)
+        if self.gates and rng.random() < self.gates:
+            return Cancelling(node)
         if rng.random() < 0.2:
             choose: Any = rng.choice
             node = Cut(node, rng.randint(2, 8), choose(MODES), rng.choice((None, None, -9, -2)))

@@ -175,11 +175,14 @@ def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.
     "{d: 'r(exact(c, gate(a[0] * b[0], -0), gate(a[1] * b[1], +0)))'}",
     "{d: 'r(fused(gate(a[0:2] * b[0:2], -0), c, F=6, zeros=-9))'}",
     "{d: 'repeat(i in range(2), c, r(exact(acc, gate(a[i] * b[i], -0))))'}",
+    "{d: 'r(exact(c, segment(a[0], 0, 2) * b[0], segment(a[1], 1, 3, positive=true) * b[1]))'}",
+    "{d: 'r(fused(each(k in range(2), segment(a[k], 1, 3) * b[k]), c, F=9))'}",
+    "{d: 'r(fused(cancelling(fused(a[0:2] * b[0:2], F=1)), c, F=10))'}",
 ])  # fmt: skip
 @pytest.mark.parametrize(("mode", "fmt"), [("nearest_even", "e5m2"), ("down", "e5m2"), ("down", "e4m3fnuz")])
-def test_gated_products(steps: str, mode: str, fmt: str) -> None:
-    """A product with a zero factor is one zero, whatever the other factor is, on arrays and as terms. A NaN that is
-    written as -0 is no zero."""
+def test_gates_segments_and_cancelling_sums(steps: str, mode: str, fmt: str) -> None:
+    """On arrays and as terms. A product with a zero factor is one zero, whatever the other factor is; a factor's bits
+    count with its exponent; a sum that cancels is a zero for another alignment. A NaN written as -0 is no zero."""
     text = (
         f"unit: gated\nformats: {{a: {fmt}, b: {fmt}, c: f16, d: f16}}\nlength: 2\n"
         f"roundings: {{r: 'round(f16, {mode})'}}\nsteps: {steps}\n"
@@ -189,11 +192,12 @@ def test_gated_products(steps: str, mode: str, fmt: str) -> None:
     rng = np.random.default_rng(3)
     some = np.array([0, 0x80, 0x3C, 0xBC, 0x7C, 0xFC, 0x7F, 1, 0x4B], dtype=np.uint64)
     sides = [rng.choice(some, (300, 2)) for _ in range(2)]
-    table = (*sides, rng.choice(np.array([0, 0x8000, 0x3C00, 0xFC00, 0x7E00, 1], dtype=np.uint64), 300))
+    table = (*sides, rng.choice(np.array([0, 0x8000, 0x3C00, 0xFC00, 0x7E00, 1, 2, 0x400], dtype=np.uint64), 300))
     wanted = oracle(unit, table)
     assert compare(unit, table, on_arrays(unit, table), wanted)
     assert compare(unit, table, as_terms(unit, table), wanted)
-    plain = parse_unit(re.sub(r"gate\((.*?), [+-]0\)", r"\1", text), "plain.yaml")
+    words = r"gate\((.*?), [+-]0\)|segment\((.*?),[^)]*\)|cancelling\((.*)\)(?=, c)"
+    plain = parse_unit(re.sub(words, r"\1\2\3", text), "plain.yaml")
     assert on_arrays(plain, table) != on_arrays(unit, table)
 
 

@@ -1,0 +1,81 @@
+"""Some bits of a significand, with the exponent of the whole number."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from smtmodel.algebra import constant, truth
+from smtmodel.decode import Unpacked
+from smtmodel.errors import ParameterError
+from smtmodel.nodes.element import Element
+from smtmodel.nodes.node import Context, Node, Number, Value, Variant, near, others
+
+
+@dataclass(frozen=True, eq=False)
+class Segment(Node):
+    """An input of whose significand only the bits from `first` up to, but without, `end` are read (0: the bit before
+    the binary point, clear in a subnormal number); it counts with the exponent of the whole number in an alignment. One
+    of which all these bits are clear is a zero, with the number's sign, or +0 if `positive`. The segment that starts at
+    0 keeps infinities and NaNs, which are +0 in the others."""
+
+    kind: ClassVar[str] = "segment"
+    source: ClassVar[str] = "multipliers that take their factors in phases, as Tenstorrent's math fidelity"
+    term: Node
+    first: int
+    end: int
+    positive: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.term, Element):
+            raise ParameterError("segment", "it takes an input: an element of a, b or c")
+        if not 0 <= self.first < self.end:
+            raise ParameterError("segment", f"{self.first} to {self.end} is no range of bits, counted from 0")
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.term,)
+
+    @property
+    def is_number(self) -> bool:
+        return True
+
+    def place(self, context: Context) -> str:
+        return self.term.place(context)
+
+    def key(self, context: Context) -> Hashable:
+        return self.kind, self.term.key(context), self.first, self.end, self.positive
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        return Number(context.formed(self.own, self._of, context.value(self.term).item))
+
+    def _of(self, item: Unpacked) -> Unpacked:
+        term, carrier = item.term, item.sign.carrier
+        width = term.significand.width
+        mask = sum(1 << (term.fraction - bit) for bit in range(self.first, self.end) if bit <= term.fraction)
+        kept, special = term.significand & constant(carrier, mask, width), item.is_infinite | item.is_nan
+        is_infinite, is_nan, sign = item.is_infinite, item.is_nan, item.sign
+        if self.first:
+            is_infinite = is_nan = truth(carrier, False)
+            kept, sign = kept & (~special).bits(1).sext(width), sign & ~special
+            is_zero = ~kept.any()
+        else:
+            is_zero = ~special & ~kept.any()
+        if self.positive:
+            sign = sign & ~is_zero
+        return Unpacked(replace(term, sign=sign, significand=kept), is_zero, is_infinite, is_nan)
+
+    def variants(self) -> Iterator[Variant]:
+        yield from others("end", self.end, near(self.end))
+        if self.first:
+            yield from others("first", self.first, near(self.first))
+        yield from others("positive", self.positive, (False, True))
+        yield Variant("segment", True, False)
+
+    def varied(self, variant: Variant) -> Node:
+        return self.term if variant.parameter == "segment" else super().varied(variant)
+
+    def sentence(self) -> str:
+        zero = ", +0 if they are clear" if self.positive else ""
+        return f"bits {self.first} to {self.end - 1} of {self.term.sentence()}, with its exponent{zero}"
