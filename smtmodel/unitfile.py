@@ -11,7 +11,7 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
     grid(x, ..., F=[24, 26])              the sum on one grid; also rounding, frame, floors, reach
     cut(x, 31, down)                      normalised and cut to 31 bits
     cancelling(x)                         the sum, but a zero for another alignment where its terms cancel
-    segment(a[k], 0, 5)                   the first five bits of a significand, with the exponent of all; also positive
+    segment(a[k], 0, 5)                   five bits of a significand, with its exponent; also positive, leading
     round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
     scale(x, scale_a[i], scale_b[i])      times its scale factors
     repeat(k in range(0, 32, 2), start, body)
@@ -400,13 +400,13 @@ class ExpressionReader:
         return Cancelling(self._node(term, scope))
 
     def _call_segment(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
-        self._only(tree, options, ("positive",))
+        self._only(tree, options, ("positive", "leading"))
         term, first, end = self._arguments(tree, 3)
         read = self._item(term, scope)
         places = read if isinstance(read, Each) else None
         element = read if places is None else places.body
-        positive = "positive" in options and self._truth(options["positive"])
-        found = Segment(element, self._number(first), self._number(end), positive)
+        given = {word: self._truth(tree) for word, tree in options.items()}
+        found = Segment(element, self._number(first), self._number(end), **given)
         return found if places is None else replace(places, body=found)
 
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
@@ -702,8 +702,8 @@ class _Writer:
             case Cancelling():
                 return f"cancelling({self._node(node.term)})"
             case Segment():
-                words = [self._node(node.term), str(node.first), str(node.end), *_changed(node, ("positive",))]
-                return f"segment({', '.join(words)})"
+                words = [str(node.first), str(node.end), *_changed(node, ("positive", "leading"))]
+                return f"segment({', '.join([self._node(node.term), *words])})"
             case ExactSum():
                 return f"exact({', '.join(map(self._node, node.items))})"
             case FusedSum():

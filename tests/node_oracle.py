@@ -333,7 +333,8 @@ class Evaluation:
         if x.kind != "finite":
             return Value("finite", mpq(0), is_zero=True) if node.first else replace(x, bits=None)
         size = abs(x.exact) / power(x.exponent + 1)  # below 1: the bit `i` is worth 2^-(i + 1)
-        kept = units(size, -node.end, "toward_zero") - units(size, -node.first, "toward_zero")
+        down = -1 - floor_log2(size) if node.leading and size else 0  # from where the leading one is
+        kept = units(size, -node.end - down, "toward_zero") - units(size, -node.first - down, "toward_zero")
         if not kept:
             signs = frozenset({x.negative and not node.positive})
             return replace(x, exact=mpq(0), is_zero=True, signs=signs, bits=None)

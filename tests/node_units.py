@@ -113,8 +113,8 @@ class Maker:
     def gated(self, product: Product) -> Node:
         rng = self.rng
         if self.gates and isinstance(product.left, Element) and rng.random() < self.gates:
-            first = rng.choice((0, 0, 1, 2))
-            product = replace(product, left=Segment(product.left, first, first + rng.randint(1, 3), rng.random() < 0.5))
+            first, odd = rng.choice((0, 0, 1, 2)), (rng.random() < 0.5, rng.random() < 0.3)
+            product = replace(product, left=Segment(product.left, first, first + rng.randint(1, 3), *odd))
         if not self.gates or rng.random() >= self.gates:
             return product
         return Gate(product, self.rng.random() < 0.5)

@@ -445,6 +445,8 @@ def test_leaves_that_show_a_step_meet_in_none_below() -> None:
 
 STEPS = Step(How("up")), Step(How("down", "f64")), Step(How("to_odd"))
 PARTS = Parts((Reading(5, "nearest_even"), None), (Reading(4, "toward_zero"), None), ((0, 1), (1, 0), (0, 0)))
+KEPT = replace(PARTS, a=(Reading(5, "toward_zero"), None), kept=True)
+ALIGNED_TWICE = Node("fused", (Node("fused", tuple(range(4))), Node("fused", tuple(range(4, 8))), "c"))
 STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("toward_zero", "bf16")))
 
 
@@ -456,6 +458,8 @@ STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("towar
         (LANES, Choices(steps=STEPS, parts=read_once(Reading(5, "toward_zero"), Reading(7, "nearest_even")))),
         *((LANES, Choices(steps=STEPS, start="zero", parts=replace(PARTS, passes=passes))) for passes in PASSES),
         (chain(["c", *range(8)]), Choices(parts=replace(PARTS, passes="whole"))),
+        *((LANES, Choices(steps=STEPS, parts=replace(KEPT, passes=passes))) for passes in PASSES),
+        (ALIGNED_TWICE, Choices(steps=(Step(fraction_bits=24), Step(fraction_bits=15, rounded=False, cancels=True)))),
         (chain(["c", *range(8)]), STORED),
         (Node("binary", (chain([*range(8)]), "c")), replace(STORED, steps=(Step(), Step()))),
         (chain(["c", *(k ^ 1 for k in range(8))]), STORED),

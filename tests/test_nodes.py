@@ -175,7 +175,7 @@ def test_rounds_that_change_nothing_are_left_out(step: str, monkeypatch: pytest.
     "{d: 'r(exact(c, gate(a[0] * b[0], -0), gate(a[1] * b[1], +0)))'}",
     "{d: 'r(fused(gate(a[0:2] * b[0:2], -0), c, F=6, zeros=-9))'}",
     "{d: 'repeat(i in range(2), c, r(exact(acc, gate(a[i] * b[i], -0))))'}",
-    "{d: 'r(exact(c, segment(a[0], 0, 2) * b[0], segment(a[1], 1, 3, positive=true) * b[1]))'}",
+    "{d: 'r(exact(c, segment(a[0], 0, 2) * b[0], segment(a[1], 1, 3, positive=true, leading=true) * b[1]))'}",
     "{d: 'r(fused(each(k in range(2), segment(a[k], 1, 3) * b[k]), c, F=9))'}",
     "{d: 'r(fused(cancelling(fused(a[0:2] * b[0:2], F=1)), c, F=10))'}",
 ])  # fmt: skip

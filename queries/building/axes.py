@@ -130,8 +130,8 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
             yield with_step(choices, role, Step(How(mode, name), precision + more))
 
     def unrounded(choices: Choices) -> Iterator[Choices]:
-        for align, bits in product(MODES if role else (), every_f):
-            yield with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False))
+        for align, bits, cancels in product(MODES if role else (), every_f, (False, True)):
+            yield with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False, cancels=cancels))
 
     def aligned(choices: Choices) -> Iterator[Choices]:
         for mode, bits in product(MODES, every_f):
@@ -411,8 +411,17 @@ def floors(choices: Choices, d: Format) -> Sequence[int | None]:
     return [*found, *range(-139, -126)] if d.emin > -100 else found
 
 
-def multiplying(choices: Choices, weights: Weights) -> Iterator[Choices]:
-    """What is multiplied by powers of two, and whether c is rounded then: only the ends of the range show it."""
+def at_ends(choices: Choices, weights: Weights) -> Iterator[Choices]:
+    """What only the ends of the range show: what is multiplied by powers of two, and whether c is rounded then; which
+    bits of subnormal numbers a segment takes, and the sign of one that is zero."""
+    for positive, leading in product((True, False), repeat=2) if choices.parts.kept else ():
+        parts = replace(choices.parts, positive=positive, leading=leading)
+        yield from _multiplying(replace(choices, parts=parts), weights)
+    if not choices.parts.kept:
+        yield from _multiplying(choices, weights)
+
+
+def _multiplying(choices: Choices, weights: Weights) -> Iterator[Choices]:
     if all(shift == 0 for _, shift in weights.values()):
         yield choices
         return
@@ -425,7 +434,7 @@ def tiny_tiers(asked: Signature, weights: Weights) -> list[Tier]:
     """How subnormal numbers are read and written, in tiers."""
 
     def alike(choices: Choices, reads: Sequence[tuple[Subnormals, Subnormals]]) -> Iterator[Choices]:
-        for tried, chosen, (kind, unbounded) in product(list(multiplying(choices, weights)), reads, TINIES):
+        for tried, chosen, (kind, unbounded) in product(list(at_ends(choices, weights)), reads, TINIES):
             yield read_as(all_tiny(tried, kind, unbounded, asked), chosen)
 
     def apart(choices: Choices) -> Iterator[Choices]:
@@ -510,7 +519,7 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
     limits = [asked.d.emax + 1, asked.d.emax + 2]
 
     def alike(choices: Choices) -> Iterator[Choices]:
-        for tried, overflow in product(list(multiplying(choices, weights)), OVERFLOW):
+        for tried, overflow in product(list(at_ends(choices, weights)), OVERFLOW):
             same = {place: replace(how, overflow=overflow) for place, how in tried.hows().items()}
             yield tried.with_hows(same)
 
@@ -549,7 +558,7 @@ def neighbours(choices: Choices, asked: Signature, weights: Weights) -> Iterator
     for place, own in choices.hows().items():
         for changed in _other_ends(own, asked):
             yield choices.with_hows({place: changed})
-    yield from multiplying(choices, weights)
+    yield from at_ends(choices, weights)
     yield replace(choices, positive_zeros=not choices.positive_zeros)
     for given in ZEROS:
         yield replace(choices, zeros=given)
@@ -601,6 +610,8 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
         yield replace(step, fraction_bits=other)
     for align in MODES:
         yield replace(step, align=align, sticky=False)
+    if not step.rounded:
+        yield replace(step, cancels=not step.cancels)
     if step.align == "toward_zero":
         yield replace(step, sticky=not step.sticky)
     if step.late is None and not step.groups:

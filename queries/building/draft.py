@@ -17,6 +17,7 @@ from queries.order.tree import Node as Sum
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Each,
@@ -98,7 +99,8 @@ class Step:
     products that are summed first. `rounded`: whether the sum is rounded to a format. `leaves`: the rounding of the
     result where it is an operand of a step of another role; None: no further rounding. `negated`: the terms are added
     with their signs changed, and the sign of the rounded sum is changed back; `how` is the rounding of the sum of the
-    terms themselves. Exact cancellation then gives -0 when rounding to nearest."""
+    terms themselves. Exact cancellation then gives -0 when rounding to nearest. `cancels`: a sum that is not rounded
+    counts as a zero in the next alignment where its terms cancel."""
 
     how: How = How()
     fraction_bits: int | None = None
@@ -111,6 +113,7 @@ class Step:
     rounded: bool = True
     leaves: How | None = None
     negated: bool = False
+    cancels: bool = False
 
 
 @dataclass(frozen=True)
@@ -505,7 +508,9 @@ class _Draft:
             total = self.fused(does, terms)
         else:
             total = terms[0] if len(terms) == 1 and not isinstance(terms[0], Each) else ExactSum(tuple(terms))
-        return self.made(total, does.how) if does.rounded else total
+        if does.rounded:
+            return self.made(total, does.how)
+        return Cancelling(total) if does.cancels and isinstance(total, FusedSum) else total
 
     def negated(self, does: Step, terms: Sequence[Node]) -> Node:
         """The sum of the terms with their signs changed, rounded in the mirrored mode, and its sign changed back."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from queries.building.weights import opposite
 from smtmodel.formats import Format
-from smtmodel.nodes import Cut, ExactSum, Node, Round
+from smtmodel.nodes import Cut, ExactSum, Node, Round, Segment
 from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode
 from smtmodel.signature import Signature
@@ -42,17 +42,23 @@ class Parts:
     """Products of parts. `a`, `b`: how the inputs are split. `pairs`: the parts that are multiplied, in the order in
     which these products are added. `passes`: "steps": each step is made once for every pair, and adds what it had
     before; "whole": the whole unit is, with its result before in place of c; "terms": all are terms of one sum. `rest`:
-    what is left of an infinity, a NaN, or a number whose first part is infinite: +0, or as IEEE 754 subtracts."""
+    what is left of an infinity, a NaN, or a number whose first part is infinite: +0, or as IEEE 754 subtracts. `kept`:
+    parts are segments of a significand, which count with the number's exponent; `positive` and `leading` are theirs.
+    """
 
     a: Split = WHOLE
     b: Split = WHOLE
     pairs: tuple[Pair, ...] = ((0, 0),)
     passes: Passes = "steps"
     rest: Rest = "+0"
+    kept: bool = False
+    positive: bool = True
+    leading: bool = False
 
     def __post_init__(self) -> None:
         assert self.pairs
         assert all(i < len(self.a) and j < len(self.b) for i, j in self.pairs)
+        assert not self.kept or all(part is None or part.mode == "toward_zero" for part in (*self.a, *self.b))
 
 
 UNSPLIT = Parts()
@@ -71,7 +77,12 @@ def read(number: Node, reading: Reading | None, fmt: Format) -> Node:
 
 
 def part_of(number: Node, split: Split, at: int, parts: Parts, fmt: Format) -> Node:
-    """One part of an input of a format."""
+    """One part of an input of a format. Raises ParameterError where segments are asked for of anything else."""
+    if parts.kept and split != WHOLE:
+        first = sum(reading.bits for reading in split[:at] if reading is not None)
+        own = split[at]
+        end = fmt.precision if own is None else first + own.bits
+        return Segment(number, first, end, parts.positive and first > 0, parts.leading)
     for reading in split[:at]:
         high = read(number, reading, fmt)
         number = _rest(number, high, fmt, parts, reading is not None and reading.mode != "toward_zero")
@@ -133,11 +144,13 @@ def drafts_of_parts(asked: Signature, several: bool) -> Iterator[Parts]:
     for a, b in splits(asked):
         if (max(len(a), len(b)) > 2) == several:
             sets: dict[frozenset[Pair], None] = {}
+            cut = all(part is None or part.mode == "toward_zero" for part in (*a, *b))
             for pairs in orders(a, b):
-                yield Parts(a, b, pairs, "steps")
-                yield Parts(a, b, pairs, "whole")
-                if frozenset(pairs) not in sets:
-                    yield Parts(a, b, pairs, "terms")
+                for kept in (False, True) if cut else (False,):
+                    yield Parts(a, b, pairs, "steps", kept=kept)
+                    yield Parts(a, b, pairs, "whole", kept=kept)
+                    if frozenset(pairs) not in sets:
+                        yield Parts(a, b, pairs, "terms", kept=kept)
                 sets[frozenset(pairs)] = None
 
 
@@ -152,20 +165,22 @@ def other_parts(parts: Parts) -> Iterator[Parts]:
             yield replace(parts, pairs=rest if len(rest) < len(parts.pairs) else (pair, *rest))
     for passes in PASSES if len(parts.pairs) > 1 else ():
         yield replace(parts, passes=passes)
-    for a in _other_splits(parts.a):
+    if {reading.mode for reading in (*parts.a, *parts.b) if reading is not None} == {"toward_zero"}:
+        yield replace(parts, kept=not parts.kept)
+    for a in _other_splits(parts.a, parts.kept):
         yield replace(parts, a=a)
-    for b in _other_splits(parts.b):
+    for b in _other_splits(parts.b, parts.kept):
         yield replace(parts, b=b)
 
 
-def _other_splits(split: Split) -> Iterator[Split]:
+def _other_splits(split: Split, kept: bool) -> Iterator[Split]:
     for at, reading in enumerate(split):
-        for other in _other_readings(reading):
+        for other in _other_readings(reading, READ_MODES[:1] if kept else READ_MODES):
             yield (*split[:at], other, *split[at + 1 :])
 
 
-def _other_readings(reading: Reading | None) -> Sequence[Reading]:
+def _other_readings(reading: Reading | None, modes: Sequence[Mode]) -> Sequence[Reading]:
     if reading is None:
         return ()
-    found = [replace(reading, mode=mode) for mode in READ_MODES]
+    found = [replace(reading, mode=mode) for mode in modes]
     return [*found, *(replace(reading, bits=bits) for bits in (reading.bits - 1, reading.bits + 1) if bits > 1)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from smtmodel.algebra import constant, truth
-from smtmodel.decode import Unpacked
+from smtmodel.decode import Unpacked, fit
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.element import Element
 from smtmodel.nodes.node import Context, Node, Number, Value, Variant, near, others
@@ -18,7 +18,8 @@ class Segment(Node):
     """An input of whose significand only the bits from `first` up to, but without, `end` are read (0: the bit before
     the binary point, clear in a subnormal number); it counts with the exponent of the whole number in an alignment. One
     of which all these bits are clear is a zero, with the number's sign, or +0 if `positive`. The segment that starts at
-    0 keeps infinities and NaNs, which are +0 in the others."""
+    0 keeps infinities and NaNs, which are +0 in the others. `leading`: the bits are counted from the leading one, of
+    subnormal numbers too."""
 
     kind: ClassVar[str] = "segment"
     source: ClassVar[str] = "multipliers that take their factors in phases, as Tenstorrent's math fidelity"
@@ -26,6 +27,7 @@ class Segment(Node):
     first: int
     end: int
     positive: bool = False
+    leading: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, Element):
@@ -45,7 +47,7 @@ class Segment(Node):
         return self.term.place(context)
 
     def key(self, context: Context) -> Hashable:
-        return self.kind, self.term.key(context), self.first, self.end, self.positive
+        return self.kind, self.term.key(context), self.first, self.end, self.positive, self.leading
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         return Number(context.formed(self.own, self._of, context.value(self.term).item))
@@ -54,7 +56,10 @@ class Segment(Node):
         term, carrier = item.term, item.sign.carrier
         width = term.significand.width
         mask = sum(1 << (term.fraction - bit) for bit in range(self.first, self.end) if bit <= term.fraction)
-        kept, special = term.significand & constant(carrier, mask, width), item.is_infinite | item.is_nan
+        read, special = constant(carrier, mask, width), item.is_infinite | item.is_nan
+        if self.leading:
+            read = read.lshr(fit(term.significand.leading_zeros(), width))
+        kept = term.significand & read
         is_infinite, is_nan, sign = item.is_infinite, item.is_nan, item.sign
         if self.first:
             is_infinite = is_nan = truth(carrier, False)
@@ -71,6 +76,7 @@ class Segment(Node):
         if self.first:
             yield from others("first", self.first, near(self.first))
         yield from others("positive", self.positive, (False, True))
+        yield from others("leading", self.leading, (False, True))
         yield Variant("segment", True, False)
 
     def varied(self, variant: Variant) -> Node:
@@ -78,4 +84,5 @@ class Segment(Node):
 
     def sentence(self) -> str:
         zero = ", +0 if they are clear" if self.positive else ""
-        return f"bits {self.first} to {self.end - 1} of {self.term.sentence()}, with its exponent{zero}"
+        start = " from the leading one on" if self.leading else ""
+        return f"bits {self.first} to {self.end - 1}{start} of {self.term.sentence()}, with its exponent{zero}"
