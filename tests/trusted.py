@@ -54,7 +54,8 @@ GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/prop
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit"),
     *_in("smtmodel/nodes",
-         "cut element exact fused gate grid index node normal product repeat rewriting round scale sums"),
+         "cancelling cut element exact fused gate grid index node normal product repeat rewriting round scale segment "
+         "sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "plan span stages"), *_in("smtmodel/families", "functions member parts sketch"),
