@@ -174,12 +174,13 @@ class Unit:
 def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
     """Every element that has an index, with the values of the loop variables around it: once for each combination of
     these, however often the steps around it are used."""
-    seen: set[tuple[Node, tuple[tuple[int, Places], ...]]] = set()
+    seen: set[tuple[int, tuple[tuple[int, Places], ...]]] = set()  # by identity, which a hash would cost more than
     waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
     while waiting:
         node, ranges = waiting.pop()
-        ranges = {level: places for level, places in ranges.items() if level in node.free}
-        key = node, tuple(sorted(ranges.items(), key=lambda item: item[0]))
+        if ranges:
+            ranges = {level: places for level, places in sorted(ranges.items()) if level in node.free}
+        key = id(node), tuple(ranges.items())
         if key in seen:
             continue
         seen.add(key)

@@ -196,8 +196,8 @@ def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
         return [
             decided,
             fused,
-            fused_roomier,
             unrounded,
+            fused_roomier,
             aligned,
             wrapped,
             fused_elsewhere,
@@ -333,14 +333,16 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
             for one, other in product(_readings(asked.a, mode), _readings(asked.b, mode)):
                 yield replace(choices, start=start, parts=read_once(one, other))
 
-    def in_parts(choices: Choices, several: bool = False) -> Iterator[Choices]:
-        for start, parts in product(dict.fromkeys((starts[0], starts[-1])), drafts_of_parts(asked, several)):
+    def in_parts(choices: Choices, several: bool, kept: bool = False) -> Iterator[Choices]:
+        for start, parts in product(dict.fromkeys((starts[0], starts[-1])), drafts_of_parts(asked, several, kept)):
             yield replace(choices, start=start, parts=parts)
 
     narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
     first = [known, *([swapped] if "binary" in kinds else [])]
     first += [in_some] if len(adding) > 1 else []
-    return [*first, normalised, other, shortened, *narrow, read_apart, in_parts, partial(in_parts, several=True)]
+    parts = [partial(in_parts, several=several) for several in (False, True)]
+    in_segments = partial(in_parts, several=False, kept=True)
+    return [*first, normalised, in_segments, other, shortened, *narrow, read_apart, *parts]
 
 
 def of_products(choices: Choices) -> list[How | None]:

@@ -139,19 +139,19 @@ def orders(a: Split, b: Split) -> Iterable[tuple[Pair, ...]]:
     return found
 
 
-def drafts_of_parts(asked: Signature, several: bool) -> Iterator[Parts]:
-    """Products of parts that are tried, of two parts or, with `several`, of three."""
+def drafts_of_parts(asked: Signature, several: bool, kept: bool) -> Iterator[Parts]:
+    """Products of parts that are tried, of two parts or, with `several`, of three. `kept`: the parts are segments."""
     for a, b in splits(asked):
-        if (max(len(a), len(b)) > 2) == several:
-            sets: dict[frozenset[Pair], None] = {}
-            cut = all(part is None or part.mode == "toward_zero" for part in (*a, *b))
-            for pairs in orders(a, b):
-                for kept in (False, True) if cut else (False,):
-                    yield Parts(a, b, pairs, "steps", kept=kept)
-                    yield Parts(a, b, pairs, "whole", kept=kept)
-                    if frozenset(pairs) not in sets:
-                        yield Parts(a, b, pairs, "terms", kept=kept)
-                sets[frozenset(pairs)] = None
+        modes = {part.mode for part in (*a, *b) if part is not None}
+        if (max(len(a), len(b)) > 2) != several or (kept and modes != {"toward_zero"}):
+            continue
+        sets: dict[frozenset[Pair], None] = {}
+        for pairs in orders(a, b):
+            yield Parts(a, b, pairs, "steps", kept=kept)
+            yield Parts(a, b, pairs, "whole", kept=kept)
+            if frozenset(pairs) not in sets:
+                yield Parts(a, b, pairs, "terms", kept=kept)
+            sets[frozenset(pairs)] = None
 
 
 def other_parts(parts: Parts) -> Iterator[Parts]:
