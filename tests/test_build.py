@@ -20,7 +20,7 @@ from benchmarks.blind.sixth import SIXTH
 from benchmarks.built import answers
 from cli.main import main
 from queries.building.answers import Answered
-from queries.building.axes import needless, ordinary_neighbours, product_tiers, step_tiers
+from queries.building.axes import needless, ordinary_neighbours, product_tiers
 from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
 from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step, Store
@@ -31,6 +31,7 @@ from queries.building.parts import PASSES, Parts, Reading, read_once
 from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.building.stages import KINDS, ordinary
+from queries.building.steps import StepAxes
 from queries.building.validation import Validation
 from queries.covering.cover import Cover
 from queries.order.guess import orders
@@ -277,11 +278,17 @@ def test_a_known_unit_takes_few_questions() -> None:
     assert found["questions"] < 60
 
 
+<<<<<<< HEAD
 def only_likely_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no unit is right, all tiers of every step are tried again, which takes the most time by far."""
     monkeypatch.setattr(
         "queries.building.stages.step_tiers", lambda kind, role, asked: step_tiers(kind, role, asked)[:2]
     )
+=======
+def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiers = StepAxes.tiers
+    monkeypatch.setattr(StepAxes, "tiers", lambda self: tiers(self)[:2])
+>>>>>>> e0a19bc (What is tried for the steps of a role is a class of small tiers and a table, in a file of its own)
     monkeypatch.setattr("queries.building.stages.product_tiers", lambda *given: product_tiers(*given)[:1])
 
 
@@ -485,7 +492,7 @@ def test_stores_of_an_inner_chain() -> None:
     """They are drafted, and told from one conversion at its end, through leaves of steps that are far apart."""
     asked, store = parse_signature("bf16,bf16,f32,f32", 24), Store(4, How("nearest_even", "bf16"))
     once = Choices(steps=(Step(), Step(leaves=store.how)))
-    assert any(found.store == store for tier in step_tiers("binary", 1, asked) for found in tier(once))
+    assert any(found.store == store for tier in StepAxes("binary", 1, asked).tiers() for found in tier(once))
     assert any(found.store == store for found in ordinary_neighbours(once, asked))
     places = placements(alike(Node("binary", (chain([*range(24)]), "c"))), 1, random.Random(1), 3)
     numbers = [[leaf for leaf in place if isinstance(leaf, int)] for place in places]
@@ -805,7 +812,7 @@ def test_longer_sums_above_a_step_are_tried_with_it() -> None:
     asked = parse_signature("f16,f16,f16,f16", 4)
     steps = (Step(How("toward_zero")), Step(), Step())
     long = Step(How("nearest_even", "f32"))
-    tried = {found for tier in step_tiers("exact", 1, asked) for found in tier(Choices(steps=steps))}
+    tried = {found for tier in StepAxes("exact", 1, asked).tiers() for found in tier(Choices(steps=steps))}
     both = Choices(steps=(long, long, Step()), convert=How("toward_zero"))
     assert {both, replace(both, steps=(Step(How("toward_zero", "f32")), long, Step()))} <= tried
     assert all(found.convert is None for found in tried if found.steps[1].how.format == "bf16")

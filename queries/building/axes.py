@@ -1,8 +1,8 @@
-"""What is tried for the steps of a tree: choices in tiers, what published units do first."""
+"""What is tried beside the steps of a tree: products, and the ends of the range, in tiers; and what lies beside."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
@@ -11,9 +11,7 @@ from queries.building.draft import (
     STARTS,
     SWAPPED,
     Choices,
-    Groups,
     How,
-    Late,
     Normalised,
     Scaled,
     Start,
@@ -22,30 +20,29 @@ from queries.building.draft import (
     Zeros,
 )
 from queries.building.parts import RESTS, Reading, drafts_of_parts, other_parts, read_once
+from queries.building.steps import (
+    INNER,
+    MODES,
+    ROOMY,
+    SHORT,
+    WIDE,
+    Tier,
+    format_of,
+    sizes,
+    unit_of,
+    with_step,
+)
 from queries.building.weights import ADDED, Weights
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes.element import Subnormals
 from smtmodel.nodes.round import Tiny, Zero
-from smtmodel.rounding import NEAREST, ROUNDINGS, Mode, Overflow
+from smtmodel.rounding import NEAREST, Mode, Overflow
 from smtmodel.signature import Signature
 
-Tier = Callable[[Choices], Iterable[Choices]]
-MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
-INNER = ("f32", "f64", "bf16", "f16", "e8m13", "tf32")  # formats of results within
-ROOMY = ("f32", "f64")  # of these, those in which sums are often kept
-SHORT = ("bf16", "f16")  # in which sums are stored on the way
-STORED = tuple(2**k for k in range(1, 12))  # steps between two such stores
-MOST_BITS = 40  # of a fused sum, where the result has no more
 READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
-GUARDS = range(1, 9)  # bits beyond those of a format that are kept of a sum which is not exact
-WIDE = "f64"  # the format of sums of more bits than the result has
-SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
-GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
 APART = 4  # roles whose products are rounded or not, each by itself
 FEWER = range(9)  # bits beyond a format's that a sum which seems exact might be cut to
-JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
-CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
 READS: tuple[tuple[Subnormals, Subnormals], ...] = (
     ("keep", "keep"), ("zero", "zero"), ("positive_zero", "positive_zero"), ("zero", "keep"), ("keep", "zero"),
@@ -59,229 +56,6 @@ GATED = ZEROS[1:]
 NORMALISED: tuple[Normalised, ...] = ("", "products", "all")
 SCALED: tuple[Scaled, ...] = ("terms", "sums")
 SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
-
-
-# -- the steps of one role
-
-
-def step_tiers(kind: str, role: int, asked: Signature) -> list[Tier]:
-    """How the steps of a role add and round; for the last step also how its result is converted."""
-    others = [name for name in INNER if FORMATS[name] != asked.d]
-    every_f = range(1, max(MOST_BITS, asked.d.precision + 8) + 1)
-
-    def own(choices: Choices) -> list[str]:
-        return list(dict.fromkeys(["", *(step.how.format for step in choices.steps[:role])]))
-
-    def decided(choices: Choices) -> Iterator[Choices]:
-        """The same as one of the steps above."""
-        for step in dict.fromkeys(choices.steps[:role]):
-            if kind != "fused" or step.fraction_bits is not None:
-                yield with_step(choices, role, step)
-
-    def rounded(choices: Choices) -> Iterator[Choices]:
-        for name, mode in product(own(choices), MODES):
-            yield with_step(choices, role, Step(How(mode, name)))
-
-    def guarded(choices: Choices) -> Iterator[Choices]:
-        """Some bits more than the format has are kept, and no sticky bit of what is below them."""
-        for more, mode in product(GUARDS, MODES[:2]):
-            yield with_step(choices, role, Step(How(mode, "", asked.d.precision + more, "toward_zero")))
-
-    def elsewhere(choices: Choices) -> Iterator[Choices]:
-        for name, mode in product(others, MODES):
-            for tried in converted(choices, role, Step(How(mode, name)), asked):
-                yield tried
-                yield from with_above(tried, role, asked)
-                if FORMATS[name].emin > asked.d.emin:  # what the steps below pass on may be tiny there
-                    yield from (with_below(tried, role, Step(How(below, name))) for below in MODES)
-
-    def shortened(choices: Choices) -> Iterator[Choices]:
-        for bits, mode in product(range(2, asked.d.precision), MODES):
-            yield with_step(choices, role, Step(How(mode, "", bits)))
-
-    def leaving(choices: Choices, modes: Sequence[Mode] = MODES) -> Iterator[Choices]:
-        """The result of such steps is converted before another step adds it."""
-        for name, mode, short in product(dict.fromkeys(("", *own(choices), *ROOMY)), modes, SHORT):
-            if role and FORMATS[short].precision < (FORMATS[name] if name else asked.d).precision:
-                for last in dict.fromkeys((mode, MODES[0])):
-                    yield with_step(choices, role, Step(How(mode, name), leaves=How(last, short)))
-
-    def leaving_nearest(choices: Choices) -> Iterator[Choices]:
-        yield from leaving(choices, MODES[:1])
-
-    def stored(choices: Choices) -> Iterator[Choices]:
-        """The running sum of the chain that ends here is converted now and then."""
-        for name, short, mode, size in product(ROOMY, SHORT, (MODES[0], "toward_zero"), sizes(asked)):
-            for tried in converted(choices, role, Step(How(MODES[0], name)), asked, MODES[:1]):
-                yield replace(tried, store=Store(size, How(mode, short)))
-
-    def lengthened(choices: Choices) -> Iterator[Choices]:
-        for bits, mode in product(range(asked.d.precision + 1, FORMATS[WIDE].precision), MODES):
-            yield from converted(choices, role, Step(How(mode, WIDE, bits)), asked, (mode, "nearest_even"))
-
-    def fused(choices: Choices) -> Iterator[Choices]:
-        for name, mode, bits in product(own(choices), MODES, every_f):
-            yield with_step(choices, role, Step(How(mode, name), bits))
-
-    def cut_short(choices: Choices) -> Iterator[Choices]:
-        """The smaller term is cut a few bits below the last place of the larger one, without a sticky bit."""
-        for name, mode, more in product(own(choices), MODES, (-1, 0, *GUARDS)):
-            precision = FORMATS[name].precision if name else asked.d.precision
-            yield with_step(choices, role, Step(How(mode, name), precision + more))
-
-    def unrounded(choices: Choices) -> Iterator[Choices]:
-        for align, bits, cancels in product(MODES if role else (), every_f, (False, True)):
-            yield with_step(choices, role, Step(fraction_bits=bits, align=align, rounded=False, cancels=cancels))
-
-    def aligned(choices: Choices) -> Iterator[Choices]:
-        for mode, bits in product(MODES, every_f):
-            yield with_step(choices, role, Step(How(mode), bits, sticky=True))
-            for align in MODES:
-                if align != "toward_zero":
-                    yield with_step(choices, role, Step(How(mode), bits, align))
-
-    def wrapped(choices: Choices) -> Iterator[Choices]:
-        for carry, mode, bits in product(range(5), MODES, every_f):
-            yield with_step(choices, role, Step(How(mode), bits, carry_bits=carry))
-
-    def fused_roomier(choices: Choices) -> Iterator[Choices]:
-        for name, mode, bits in product(others[:1], MODES[:3], every_f):
-            yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
-
-    def fused_elsewhere(choices: Choices) -> Iterator[Choices]:
-        for name, mode, bits in product(others, MODES, every_f):
-            yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
-
-    def aligned_elsewhere(choices: Choices) -> Iterator[Choices]:
-        for name, mode in product((name for name in others if name in ROOMY), MODES):
-            precision = FORMATS[name].precision
-            modes: tuple[Mode, ...] = (mode, "nearest_even")
-            for bits in range(precision - 4, precision + 9):
-                yield from converted(choices, role, Step(How(mode, name), bits, sticky=True), asked, modes)
-                for align in MODES:
-                    if align != "toward_zero":
-                        yield from converted(choices, role, Step(How(mode, name), bits, align), asked, modes)
-
-    def grouped(choices: Choices) -> Iterator[Choices]:
-        for groups, bits, align, mode in product(GROUPS, range(20, 34), MODES, MODES[:3]):
-            yield with_step(choices, role, Step(How(mode), bits, groups=groups, late=Late(bits, bits, align)))
-
-    def likely(choices: Choices) -> Iterator[Choices]:
-        for tried in (*decided(choices), *rounded(choices)):
-            for start in STARTS:
-                for how in (None, tried.steps[role].how):
-                    yield replace(tried, start=start, products=how)
-
-    def roomier(choices: Choices) -> Iterator[Choices]:
-        for mode, start in product(MODES, STARTS):
-            for tried in converted(choices, role, Step(How(mode, others[0])), asked, (mode, "nearest_even")):
-                yield replace(tried, start=start)
-
-    def likely_fused(choices: Choices) -> Iterator[Choices]:
-        for mode, bits in product(MODES[:3], range(asked.d.precision - 4, asked.d.precision + 9)):
-            yield with_step(choices, role, Step(How(mode), bits))
-
-    def roomier_fused(choices: Choices) -> Iterator[Choices]:
-        """Blocks added in a longer format, of which the last sum is converted."""
-        name = others[0]
-        precision = FORMATS[name].precision
-        for mode, bits in product(MODES[:3], range(precision - 4, precision + 9)):
-            yield from converted(choices, role, Step(How(mode, name), bits), asked, (mode, "nearest_even"))
-
-    if kind == "any":
-        few = [elsewhere, fused, aligned] if asked.length <= SMALL else []
-        short = [roomier_fused] if asked.d.precision < FORMATS[others[0]].precision else []
-        return [likely, likely_fused, *(few or [roomier]), *short]
-    if kind == "fused":
-        return [
-            decided,
-            fused,
-            unrounded,
-            fused_roomier,
-            aligned,
-            wrapped,
-            fused_elsewhere,
-            grouped,
-            aligned_elsewhere,
-        ]
-    short = [cut_short] if kind == "binary" else []
-    exact: list[Tier] = [decided, rounded, leaving_nearest, elsewhere, *short, leaving, guarded, shortened, stored]
-    return exact if kind == "exact" else [*exact, lengthened, fused, aligned, unrounded]
-
-
-def late_tiers(role: int) -> list[Tier]:
-    """How a term that is not a product joins a fused step: as one more term, or after the products are summed."""
-
-    def together(choices: Choices) -> Iterator[Choices]:
-        yield choices
-
-    def after(choices: Choices) -> Iterator[Choices]:
-        step = choices.steps[role]
-        bits = step.fraction_bits
-        if bits is None:
-            return
-        aligns = MODES if step.late is None else (step.late.align,)
-        for more, cut, align, far in product(JOINED, CUTS, aligns, (None, bits + 1)):
-            for addend in dict.fromkeys((bits, bits + more)):
-                yield with_step(choices, role, replace(step, late=Late(bits + more, addend, align, cut, far)))
-
-    return [together, after]
-
-
-def carry_tiers(roles: Sequence[int]) -> list[Tier]:
-    """Whether fused sums wrap, the same for all."""
-
-    def every(choices: Choices, carry: int | None) -> Choices:
-        for role in roles:
-            step = choices.steps[role]
-            if step.fraction_bits is not None and not step.sticky and step.late is None and not step.groups:
-                choices = with_step(choices, role, replace(step, carry_bits=carry))
-        return choices
-
-    return [lambda choices: [choices], lambda choices: [every(choices, carry) for carry in (None, *range(9))]]
-
-
-def converted(
-    choices: Choices, role: int, step: Step, asked: Signature, modes: Sequence[Mode] = MODES
-) -> Iterator[Choices]:
-    """The step itself; the last step of a unit with a conversion of its result where d has another format."""
-    if role:
-        yield with_step(choices, role, step)
-        return
-    fmt = FORMATS[step.how.format]
-    if fmt.width == asked.d.width:
-        yield replace(with_step(choices, role, step), convert=None)
-    exact = fmt.precision <= asked.d.precision and unit_of(fmt) >= unit_of(asked.d) and fmt.emax <= asked.d.emax
-    for mode in dict.fromkeys(modes if not exact else MODES[:1]):
-        yield replace(with_step(choices, role, step), convert=How(mode))
-
-
-def sizes(asked: Signature) -> list[int]:
-    """The steps between two stores of a running sum that are tried."""
-    return [size for size in STORED if size < asked.length]
-
-
-def with_step(choices: Choices, role: int, step: Step) -> Choices:
-    return replace(choices, steps=(*choices.steps[:role], step, *choices.steps[role + 1 :]))
-
-
-def with_below(choices: Choices, role: int, step: Step) -> Choices:
-    """The choices with the steps of all roles below this one replaced by one step."""
-    above = choices.steps[: role + 1]
-    return replace(choices, steps=(*above, *(step,) * (len(choices.steps) - len(above))))
-
-
-def with_above(choices: Choices, role: int, asked: Signature) -> Iterator[Choices]:
-    """The steps of all roles above round to the longer format of this one too, and the last result is converted: what
-    is rounded twice is seldom another number than what is rounded once."""
-    how, above = choices.steps[role].how, choices.steps[:role]
-    alike = all(step.how.format == "" and step.leaves is None and step.fraction_bits is None for step in above)
-    if not role or not alike or choices.convert is not None or format_of(how, asked).precision <= asked.d.precision:
-        return
-    last = above[0].how.mode
-    for same in (True, False):
-        raised = (replace(step, how=How(how.mode if same else step.how.mode, how.format)) for step in above)
-        yield replace(choices, steps=(*raised, *choices.steps[role:]), convert=How(last))
 
 
 # -- products
@@ -387,10 +161,6 @@ def of_ends(choices: Choices, like: Choices, asked: Signature) -> Choices:
     found = choices.with_hows({place: ended(how, ends.get(place, last)) for place, how in choices.hows().items()})
     floor = {step.zeros for step in like.steps if step.fraction_bits is not None}
     return with_floor(found, floor.pop()) if len(floor) == 1 else found
-
-
-def format_of(how: How, asked: Signature) -> Format:
-    return FORMATS[how.format] if how.format else asked.d
 
 
 def with_floor(choices: Choices, zeros: int | None) -> Choices:
@@ -697,8 +467,3 @@ def _least(choices: Choices, asked: Signature, shift: int, addend: int) -> int:
     if rounded is not None:
         least = max(least, unit_of(format_of(rounded, asked)))
     return min(least, unit_of(asked.c) + min(addend, 0)) if asked.addend else least
-
-
-def unit_of(fmt: Format) -> int:
-    """The exponent of a format's least number."""
-    return fmt.emin - fmt.fraction

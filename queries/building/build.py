@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.building.answers import BUILT, Answers
-from queries.building.axes import Tier, of_ends
+from queries.building.axes import of_ends
 from queries.building.candidates import Candidate, Sketch, choices_of
 from queries.building.clock import Clock
 from queries.building.draft import TooDeepError
@@ -31,6 +31,7 @@ from queries.building.roles import Part, alike, apart, uniform
 from queries.building.search import POOL, Search
 from queries.building.shapes import Shapes
 from queries.building.stages import KINDS, Stage, Stages, every, finite, nonzero, not_zero, ordinary
+from queries.building.steps import Tier
 from queries.building.validation import Validation
 from queries.building.weights import Weights
 from queries.order.probe import AskAll

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.building.axes import MODES
+from queries.building.steps import MODES
 from queries.compare.neighbours import neighbours
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError

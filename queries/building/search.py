@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.building.answers import Answers, Kept
-from queries.building.axes import MODES, Tier, all_tiny, format_of, needless, ordinary_neighbours
+from queries.building.axes import all_tiny, needless, ordinary_neighbours
 from queries.building.candidates import Candidate, choices_of
 from queries.building.draft import Choices, Store
 from queries.building.mending import in_mode
 from queries.building.stages import Counts, Pool, Stage, Stages, ordinary
+from queries.building.steps import MODES, Tier, format_of
 from queries.search.samples import Table
 from smtmodel.batch import Patterns
 from smtmodel.errors import ParameterError

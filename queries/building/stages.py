@@ -10,19 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.building.answers import Kept
-from queries.building.axes import (
-    Tier,
-    carry_tiers,
-    end_tiers,
-    late_tiers,
-    product_tiers,
-    step_tiers,
-    tiny_tiers,
-    zero_tiers,
-)
+from queries.building.axes import end_tiers, product_tiers, tiny_tiers, zero_tiers
 from queries.building.candidates import Sketch
 from queries.building.roles import adders_of, placements, words_of
 from queries.building.shapes import INNER, Kind, Shapes
+from queries.building.steps import StepAxes, Tier, carry_tiers, late_tiers
 from queries.order.tree import Leaf, leaves_of
 from queries.search.samples import Table
 from smtmodel.batch import Patterns
@@ -121,10 +113,12 @@ class Stages:
         count, found = self.sketch.count, []
         if len(self.sketch.parts) > 1:
             found = [
-                Stage("the order and the roundings", 0, step_tiers("any", 0, asked), self._pools("middle"), ordinary)
+                Stage(
+                    "the order and the roundings", 0, StepAxes("any", 0, asked).tiers(), self._pools("middle"), ordinary
+                )
             ]
         elif isinstance(self.sketch.parts[0].root, int | str):
-            found = [Stage("the rounding", 0, step_tiers("exact", 0, asked), self._pools("middle"), ordinary)]
+            found = [Stage("the rounding", 0, StepAxes("exact", 0, asked).tiers(), self._pools("middle"), ordinary)]
         else:
             for role in range(count):
                 found += self._of_role(role, kinds[0][role], 2 * len(found))
@@ -147,7 +141,7 @@ class Stages:
 
     def _of_role(self, role: int, kind: str, rank: int) -> list[Stage]:
         """How the steps of a role add, and for fused ones then how the rest joins their products."""
-        part, tiers = self.sketch.parts[0], step_tiers(kind, role, self.asked)
+        part, tiers = self.sketch.parts[0], StepAxes(kind, role, self.asked).tiers()
         places = placements(part, role, self.chance, PLACES)
         tiers = tiers[:LIKELY] if self.quick else tiers
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
