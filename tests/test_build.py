@@ -278,17 +278,10 @@ def test_a_known_unit_takes_few_questions() -> None:
     assert found["questions"] < 60
 
 
-<<<<<<< HEAD
 def only_likely_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no unit is right, all tiers of every step are tried again, which takes the most time by far."""
-    monkeypatch.setattr(
-        "queries.building.stages.step_tiers", lambda kind, role, asked: step_tiers(kind, role, asked)[:2]
-    )
-=======
-def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tiers = StepAxes.tiers
     monkeypatch.setattr(StepAxes, "tiers", lambda self: tiers(self)[:2])
->>>>>>> e0a19bc (What is tried for the steps of a role is a class of small tiers and a table, in a file of its own)
     monkeypatch.setattr("queries.building.stages.product_tiers", lambda *given: product_tiers(*given)[:1])
 
 
