@@ -96,9 +96,9 @@ class _Trees:
                 return self.running[node.level]
             case nodes.Element():
                 return "c" if node.operand == "c" else None
-            case nodes.Product():
-                return next((factor.index.at(self.places) for factor in node.operands
-                             if isinstance(factor, nodes.Element) and factor.index is not None), None)  # fmt: skip
+            case nodes.Product():  # whose factors may be read in parts, or converted
+                inputs = (part for factor in node.operands for part in walk(factor) if isinstance(part, nodes.Element))
+                return next((part.index.at(self.places) for part in inputs if part.index is not None), None)
             case nodes.Repeat():
                 return self._repeated(node)
             case nodes.Sum():
