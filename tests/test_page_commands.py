@@ -77,7 +77,20 @@ def _why_not(line: str) -> str | None:
     return next((why for pattern, why in NOT_RUN.items() if re.search(pattern, line)), None)
 
 
-RUN = {page: found for page in PAGES if (found := [one for one in _lines(page) if _why_not(one[1]) is None])}
+def _run() -> dict[Path, list[tuple[int, str]]]:
+    """The lines of each page that are run: each command once, on the first page that has it."""
+    seen: set[str] = set()
+    found: dict[Path, list[tuple[int, str]]] = {}
+    for page in PAGES:
+        for number, line in _lines(page):
+            command = line.partition(" #")[0].rstrip()
+            if command not in seen and _why_not(line) is None:
+                found.setdefault(page, []).append((number, line))
+            seen.add(command)
+    return found
+
+
+RUN = _run()
 
 
 @pytest.fixture(scope="module")
