@@ -29,6 +29,7 @@ Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
 BUILT = "built"  # the reference of what is drafted
 BATCH = 512  # vectors of validation at a time
 TOGETHER = 64  # units that are evaluated between two looks at the clock
+SHARED = 1 << 15  # results of units that are held against all answers at once: what they share is kept meanwhile
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,11 @@ class Answered:
     rank: int
     kept: Kept = None
     number: int = field(default_factory=count().__next__)
+
+
+def joined(asked: Sequence[Answered]) -> tuple[Table, Patterns]:
+    """The rows of some questions, and their answers."""
+    return np.concatenate([part.rows for part in asked]), np.concatenate([part.answers for part in asked])
 
 
 class Answers:
@@ -105,10 +111,16 @@ class Answers:
             found.append(self.same(evaluate_models(models, table)))
         return np.concatenate(found) if found else np.zeros((0, len(table)), dtype=np.uint64)
 
-    def differences(self, model: Model, asked: Sequence[Answered]) -> NDArray[np.bool_]:
-        """Where a model gives another answer than the device."""
-        found = [self.same(evaluate_models([model], part.rows)[0]) != self.same(part.answers) for part in asked]
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.bool_)
+    def differences(self, units: Sequence[Unit], asked: Sequence[Answered]) -> NDArray[np.bool_]:
+        """Where units give other answers than the device, shape (units, answers)."""
+        if not asked:
+            return np.zeros((len(units), 0), dtype=np.bool_)
+        rows, answers = joined(asked)
+        size = max(1, SHARED // len(rows))
+        models = [Model(BUILT, unit) for unit in units]
+        parts = [evaluate_models(models[start : start + size], rows) for start in range(0, len(models), size)]
+        found = np.concatenate(parts) if parts else np.zeros((0, len(rows)), dtype=np.uint64)
+        return np.asarray(self.same(found) != self.same(answers), dtype=np.bool_)
 
     def nan(self) -> int | None:
         """The pattern of NaNs, where all are alike."""
@@ -116,6 +128,7 @@ class Answers:
         seen = {int(d) for d in answers[nans(answers, self.asked.d)]}
         return seen.pop() if len(seen) == 1 else None
 
-    def wrong(self, unit: Unit) -> int:
-        """How many of the answers the unit does not give."""
-        return int(self.differences(Model(BUILT, unit), [*self.bank, *self.validated]).sum())
+    def wrong(self, units: Sequence[Unit]) -> list[int]:
+        """How many of the answers each unit does not give."""
+        found: list[int] = self.differences(units, [*self.bank, *self.validated]).sum(axis=1).tolist()
+        return found

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.building.answers import BUILT, Answers
+from queries.building.answers import BUILT, Answers, joined
 from queries.building.axes import of_ends
 from queries.building.candidates import Candidate, Sketch, choices_of
 from queries.building.clock import Clock
@@ -164,7 +164,8 @@ class Builder:
         """Whether there is a unit that agrees with all that was asked when the time ends before the rest of validation:
         it is the outcome, as an open one, with what else agrees."""
         result = self.result
-        right = [candidate for candidate in result.standing if not self.answers.wrong(candidate.unit)]
+        wrong = self.answers.wrong([candidate.unit for candidate in result.standing])
+        right = [candidate for candidate, count in zip(result.standing, wrong, strict=True) if not count]
         if not right:
             return False
         nan = self.answers.nan()
@@ -242,7 +243,7 @@ class Builder:
         chosen = [asked for asked in self.answers.bank if asked.kept is None] + self.answers.validated
         if not chosen or self.search.stages.long:
             return []
-        rows, answers = (np.concatenate([getattr(asked, name) for asked in chosen]) for name in ("rows", "answers"))
+        rows, answers = joined(chosen)
         near = [*list(self.search.noted)[-NOTED:], *(model.unit for model in self.known)]
         near = [of_result(unit, unit.result) for unit in near]
         if not near:
@@ -268,7 +269,7 @@ class Builder:
         near = [(unit, choices) for unit, choices in list(self.search.noted.items())[-NAMED:] if choices is not None]
         if not near:
             return []
-        wrong = [self.answers.wrong(unit) for unit, _ in near]
+        wrong = self.answers.wrong([unit for unit, _ in near])
         if min(wrong) > NEAR * sum(len(asked.rows) for asked in (*self.answers.bank, *self.answers.validated)):
             return []
         unit, base = near[int(np.argmin(wrong))]
@@ -283,12 +284,11 @@ class Builder:
     def _likely_first(self, unit: Unit) -> list[Stage]:
         """The stages in the order in which what a unit has wrong is likely to be theirs: the signs of zeros, infinities
         and NaNs, or tiny numbers; any step where one of two results that differ is a normal number."""
-        d, model = self.asked.d, Model(BUILT, unit)
+        d = self.asked.d
         *steps, tiny, zeros, ends = self.search.stages.all
         asked = [*self.answers.bank, *self.answers.validated]
-        wrong = self.answers.differences(model, asked)
-        given = np.concatenate([part.answers for part in asked])[wrong]
-        found = evaluate_models([model], np.concatenate([part.rows for part in asked])[wrong])[0]
+        [wrong], (rows, answers) = self.answers.differences([unit], asked), joined(asked)
+        given, found = answers[wrong], evaluate_models([Model(BUILT, unit)], rows[wrong])[0]
         if any((ordinary(x, d) & nonzero(x, d)).any() for x in (found, given)):
             return self.search.stages.all
         if not any(not_zero(x, d).any() for x in (found, given)):
@@ -316,15 +316,13 @@ class Builder:
         self.validation.known()
         if not self.search.noted:
             return
-        rows, answers = (
-            np.concatenate([getattr(asked, name) for asked in self.answers.bank]) for name in ("rows", "answers")
-        )
-        answers = self.answers.same(answers)
+        rows, answers = joined(self.answers.bank)
         near = list(self.search.noted)[-NAMED:]
-        right = [(self.answers.same(evaluate_models([Model(BUILT, unit)], rows)[0]) == answers).sum() for unit in near]
-        self.result.nearest = near[int(np.argmax(right))]
-        found = self.answers.same(evaluate_models([Model(BUILT, self.result.nearest)], rows)[0])
-        wrong = np.flatnonzero(found != answers)
+        differ = self.answers.differences(near, self.answers.bank)
+        best = int(differ.sum(axis=1).argmin())
+        self.result.nearest = near[best]
+        found = self.answers.same(evaluate_models([Model(BUILT, near[best])], rows)[0])
+        answers, wrong = self.answers.same(answers), np.flatnonzero(differ[best])
         wrong = wrong[np.argsort((rows[wrong] != 0).sum(axis=1), kind="stable")][:3]
         self.result.unexplained = [
             (self.answers.vector(rows[place]), int(answers[place]), int(found[place])) for place in wrong

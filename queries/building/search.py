@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.building.answers import Answers, Kept
+from queries.building.answers import Answers, Kept, joined
 from queries.building.axes import all_tiny, needless, ordinary_neighbours
 from queries.building.candidates import Candidate, choices_of
 from queries.building.draft import Choices, Store
@@ -235,7 +235,7 @@ class Search:
             ]
             if not some:
                 continue
-            answers, rows = np.concatenate([x.answers for x in some]), np.concatenate([x.rows for x in some])
+            rows, answers = joined(some)
             ranks = np.concatenate([np.full(len(x.rows), x.rank) for x in some])
             counts = np.flatnonzero(stage.counts(answers, self.asked.d))
             counts = counts[np.argsort(ranks[counts], kind="stable")[::-1]]  # the newest first: they tell most

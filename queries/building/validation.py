@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.building.answers import BUILT, Answered, Kept
+from queries.building.answers import BUILT, Answered, Kept, joined
 from queries.building.axes import neighbours
 from queries.building.candidates import Candidate
 from queries.building.mending import beside
@@ -50,7 +50,7 @@ class Validation:
         count = max(FIRST, share * LONG // self.asked.length) if self.stages.long else share
         kinds = zip(KINDS, self.stages.ranks, strict=True)
         new = [self.answers.checked(rows(kind, count), rank) for kind, rank in kinds]
-        wrong = np.array([self._wrong(candidate, new) for candidate in alive])
+        wrong = np.concatenate([self._wrong(candidate, new) for candidate in alive])
         right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
         if right:
             self._stand(right, "any of its conditions was asked about")
@@ -68,7 +68,7 @@ class Validation:
 
     def _wrong(self, candidate: Candidate, new: Sequence[Answered]) -> NDArray[np.bool_]:
         self.answers.in_time()
-        return self.answers.differences(candidate.model, new)
+        return self.answers.differences([candidate.unit], new)
 
     def _stand(self, alive: Sequence[Candidate], untried: str) -> None:
         """Candidates that are kept where the time ends. `untried`: before what it would end now."""
@@ -188,23 +188,18 @@ class Validation:
 
     def known(self) -> list[Model]:
         """The instructions and units that ship, of these formats and this length, that give every answer so far."""
-        found: list[Model] = []
-        wrong: list[tuple[int, Model]] = []
         nan = self.answers.nan()
-        for model in self.shipped:
-            if None not in (nan, model.nan) and nan != model.nan:
-                continue
-            count = int(self.answers.differences(model, [*self.answers.bank, *self.answers.validated]).sum())
-            wrong.append((count, model))
-            found += [model] if not count else []
-        self.result.near = None if found or not wrong else min(wrong, key=lambda pair: pair[0])[::-1]
+        models = [model for model in self.shipped if None in (nan, model.nan) or nan == model.nan]
+        wrong = self.answers.wrong([model.unit for model in models])
+        found = [model for model, count in zip(models, wrong, strict=True) if not count]
+        self.result.near = None if found or not models else min(zip(models, wrong, strict=True), key=lambda x: x[1])
         self.result.near_vector = None if self.result.near is None else self._smallest(self.result.near[0])
         return found
 
     def _smallest(self, model: Model) -> Vector | None:
         """The smallest input so far to which a model gives another answer than the device."""
         asked = [*self.answers.bank, *self.answers.validated]
-        rows = np.concatenate([part.rows for part in asked])[self.answers.differences(model, asked)]
+        rows = joined(asked)[0][self.answers.differences([model.unit], asked)[0]]
         if not len(rows):
             return None
         return self.answers.vector(rows[np.argmin((rows != 0).sum(axis=1))])
