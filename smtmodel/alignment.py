@@ -25,8 +25,8 @@ def distance(term: Term, maximum: Exponent) -> Bits:
 def within(term: Term, maximum: Exponent, reach: int) -> Bit:
     """Whether the exponent of a term lies at most `reach` places below a maximum."""
     width = maximum.bits.width
-    if reach >= 1 << width:
-        return truth(term.sign.carrier, True)
+    if reach < 0 or reach >= 1 << width:
+        return truth(term.sign.carrier, reach >= 0)
     return distance(term, maximum).ule(constant(term.sign.carrier, reach, width))
 
 

@@ -281,12 +281,20 @@ def test_operands_that_no_sum_can_take(formats: str, message: str) -> None:
         parse_unit(SCALED.format(formats=formats, factor="scale_b[0]"), "odd.yaml")
 
 
-@pytest.mark.parametrize("rounding", ["toward_zero", "nearest_even", "up"])
-def test_a_sum_far_below_its_exponent_is_aligned(rounding: str) -> None:
-    """An exact sum counts with the exponent 0, so that all of a small one lies below the last place that is kept."""
-    model = unit(
-        f"r(fused(exact({SUM}), exact(a[0] * b[0]), F=0, rounding={rounding}))", a="e2m1b9_ieee", c="e2m1b9_ieee"
-    )
+@pytest.mark.parametrize(
+    "term",
+    [
+        *(
+            f"fused(exact({SUM}), exact(a[0] * b[0]), F=0, rounding={mode})"
+            for mode in ("toward_zero", "nearest_even", "up")
+        ),
+        "grid(a[0] * b[0], c, F=[1, 1], reach=[none, -2])",
+    ],
+)
+def test_what_lies_far_below_an_exponent_is_aligned(term: str) -> None:
+    """An exact sum counts with the exponent 0, so that all of a small one lies below the last place that is kept. A
+    term of which no place is in reach vanishes."""
+    model = unit(f"r({term})", a="e2m1b9_ieee", c="e2m1b9_ieee")
     table = grid_of(columns_of(model, Inputs()))[::5]
     wanted = [node_oracle.evaluate(model.unit, row[:1], row[1:2], row[2]) for row in table.tolist()]
     assert all(exact in (own, node_oracle.ANY_NAN) for exact, own in zip(wanted, results(model, table), strict=True))
