@@ -36,7 +36,7 @@ from queries.building.validation import Validation
 from queries.covering.cover import Cover
 from queries.order.guess import orders
 from queries.order.structure import tree_of
-from queries.order.tree import Leaf, Node, binary_trees, joined, leaves_of, nodes_of, one_after_another
+from queries.order.tree import Leaf, Node, binary_trees, chain_of, joined, leaves_of, nodes_of, one_after_another
 from queries.search.distinguish import Options
 from runner.batches import BatchDevice
 from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
@@ -304,7 +304,7 @@ def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: 
     """What is decided at few leaves is validated as the whole unit."""
     for name in ("LONG", "WHOLE"):
         monkeypatch.setattr(f"queries.building.stages.{name}", 2)
-    asked, root = parse_signature("bf16,bf16,f32", 10), chain([*range(9, -1, -1)])
+    asked, root = parse_signature("bf16,bf16,f32", 10), chain_of([*range(9, -1, -1)])
     truth = Sketch([alike(root)], asked).unit(Choices(steps=(Step(How("up")),)), None)
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
@@ -353,21 +353,14 @@ def test_options_belong_to_one_way_or_the_other() -> None:
 # -- drafts
 
 
-def chain(leaves: list[Any]) -> Any:
-    total = leaves[0]
-    for leaf in leaves[1:]:
-        total = Node("binary", (total, leaf))
-    return total
-
-
 def drafted(root: Node | Leaf, choices: Choices, formats: str, length: int, kept: frozenset[Leaf] | None = None) -> Any:
     return Sketch([alike(root)], parse_signature(formats, length)).unit(choices, kept)
 
 
 def test_drafts_of_long_chains_are_loops() -> None:
-    unit = drafted(chain(["c", *range(600)]), Choices(), "f32,f32,f32,f32", 600)
+    unit = drafted(chain_of(["c", *range(600)]), Choices(), "f32,f32,f32,f32", 600)
     assert unit.result == parse_reference("ieee/fma/f32@length=600").unit.result
-    blocks = chain([chain(list(range(k, k + 8))) for k in range(0, 600, 8)])
+    blocks = chain_of([chain_of(list(range(k, k + 8))) for k in range(0, 600, 8)])
     root = Node("binary", (blocks, "c"))
     unit = drafted(root, Choices(start="zero", steps=(Step(),) * alike(root).count), "f32,f32,f32,f32", 600)
     rows = Shapes(parse_signature("f32,f32,f32,f32", 600)).middle(20)
@@ -406,7 +399,7 @@ def test_terms_of_sums_commute_and_nothing_else_does() -> None:
 
 # -- roles
 
-LANES = Node("binary", (Node("binary", (chain([0, 2, 4, 6]), chain([1, 3, 5, 7]))), "c"))
+LANES = Node("binary", (Node("binary", (chain_of([0, 2, 4, 6]), chain_of([1, 3, 5, 7]))), "c"))
 
 
 def test_steps_of_one_pattern_have_one_role() -> None:
@@ -457,12 +450,12 @@ STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("towar
         (LANES, Choices(steps=(*STEPS[:2], Step(How("to_odd"), leaves=How("down", "bf16"))))),
         (LANES, Choices(steps=STEPS, parts=read_once(Reading(5, "toward_zero"), Reading(7, "nearest_even")))),
         *((LANES, Choices(steps=STEPS, start="zero", parts=replace(PARTS, passes=passes))) for passes in PASSES),
-        (chain(["c", *range(8)]), Choices(parts=replace(PARTS, passes="whole"))),
+        (chain_of(["c", *range(8)]), Choices(parts=replace(PARTS, passes="whole"))),
         *((LANES, Choices(steps=STEPS, parts=replace(KEPT, passes=passes))) for passes in PASSES),
         (ALIGNED_TWICE, Choices(steps=(Step(fraction_bits=24), Step(fraction_bits=15, rounded=False, cancels=True)))),
-        (chain(["c", *range(8)]), STORED),
-        (Node("binary", (chain([*range(8)]), "c")), replace(STORED, steps=(Step(), Step()))),
-        (chain(["c", *(k ^ 1 for k in range(8))]), STORED),
+        (chain_of(["c", *range(8)]), STORED),
+        (Node("binary", (chain_of([*range(8)]), "c")), replace(STORED, steps=(Step(), Step()))),
+        (chain_of(["c", *(k ^ 1 for k in range(8))]), STORED),
     ],
 )
 def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, choices: Choices) -> None:
@@ -487,18 +480,18 @@ def test_stores_of_an_inner_chain() -> None:
     once = Choices(steps=(Step(), Step(leaves=store.how)))
     assert any(found.store == store for tier in StepAxes("binary", 1, asked).tiers() for found in tier(once))
     assert any(found.store == store for found in ordinary_neighbours(once, asked))
-    places = placements(alike(Node("binary", (chain([*range(24)]), "c"))), 1, random.Random(1), 3)
+    places = placements(alike(Node("binary", (chain_of([*range(24)]), "c"))), 1, random.Random(1), 3)
     numbers = [[leaf for leaf in place if isinstance(leaf, int)] for place in places]
     assert max(max(some) - min(some) for some in numbers) > 4
 
 
 def test_steps_that_come_again_after_a_few_are_a_loop() -> None:
     order: list[Leaf] = ["c", *(k ^ 1 for k in range(600))]
-    unit = drafted(chain(order), Choices(), "bf16,bf16,f32,f32", 600)
+    unit = drafted(chain_of(order), Choices(), "bf16,bf16,f32,f32", 600)
     assert isinstance(unit.result, Repeat)
     assert len(unit.result.places) == 300
-    few = drafted(chain(order[:13]), Choices(), "bf16,bf16,f32,f32", 12)
-    plain = drafted(chain(order[:13]), Choices(), "bf16,bf16,f32,f32", 12, frozenset(order[:13]))
+    few = drafted(chain_of(order[:13]), Choices(), "bf16,bf16,f32,f32", 12)
+    plain = drafted(chain_of(order[:13]), Choices(), "bf16,bf16,f32,f32", 12, frozenset(order[:13]))
     assert few != plain
     rows = Shapes(parse_signature("bf16,bf16,f32,f32", 12)).middle(50)
     one, other = evaluate_models([Model("x", few), Model("y", plain)], rows)
@@ -509,7 +502,7 @@ def test_steps_that_come_again_after_a_few_are_a_loop() -> None:
 def test_a_draft_with_loops_computes_as_the_one_without(start: Start) -> None:
     total: Node | Leaf = "c"
     for k in range(0, 12, 4):
-        total = Node("binary", (total, chain([*range(k, k + 4)])))
+        total = Node("binary", (total, chain_of([*range(k, k + 4)])))
     assert isinstance(total, Node)
     formats, choices = "bf16,bf16,bf16,bf16", Choices(steps=(Step(),) * alike(total).count, start=start)
     few = drafted(total, choices, formats, 12)
@@ -582,9 +575,9 @@ def test_chains_in_place_of_steps_without_loss() -> None:
         joined("binary", (joined("binary", halves), "c")),
     ]
     each = [Node("binary", (Node("binary", tuple(half.children[:2])), half.children[2])) for half in halves]
-    every = [chain(["c", *each]), chain([*each, "c"])]
+    every = [chain_of(["c", *each]), chain_of([*each, "c"])]
     assert found == [*last, *every]
-    assert one_after_another(chain([0, 1, "c"])) == one_after_another(0) == []
+    assert one_after_another(chain_of([0, 1, "c"])) == one_after_another(0) == []
 
 
 def test_orders_of_few_terms() -> None:
@@ -595,7 +588,7 @@ def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyP
     """Of more products than are looked at through all leaves: those that show a step tell it from what is beside it."""
     monkeypatch.setattr("queries.building.validation.POOL", 20)
     asked = parse_signature("f32,f32,f32", 12)
-    root = chain([*range(12)])
+    root = chain_of([*range(12)])
     unit = Sketch([alike(root)], asked).unit(Choices(start="zero"), None)
 
     def ask(vectors: Sequence[Vector]) -> list[int]:

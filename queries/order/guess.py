@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from queries.order.tree import Kind, Leaf, Node, binary_trees, joined
+from queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of, joined
 
 FEW = 5  # terms of which every order is tried
 SIZES = (2, 4, 8, 16, 32)  # products of a block, and lanes
@@ -28,7 +28,7 @@ def orders(length: int, addend: bool) -> list[Node | Leaf]:
 def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
     products: list[Node | Leaf] = [*range(length)]
     if addend:
-        yield _chain(["c", *products])
+        yield chain_of(["c", *products])
     for total in _sums(products):
         yield Node("binary", (total, "c")) if addend else total
     for size in (size for size in SIZES if size < length and length % size == 0):
@@ -41,11 +41,11 @@ def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
             yield Node("binary", (total, "c")) if addend else total
             parts: list[Node | Leaf] = [joined(kind, block) for block in blocks]
             if addend:
-                yield _chain(["c", *parts])
-            for way in (_chain, _pairs):
+                yield chain_of(["c", *parts])
+            for way in (chain_of, _pairs):
                 yield Node("binary", (way(parts), "c")) if addend else way(parts)
-        lanes: list[Node | Leaf] = [_chain([*range(lane, length, size)]) for lane in range(size)]
-        for way in (_chain, _pairs, _halves):
+        lanes: list[Node | Leaf] = [chain_of([*range(lane, length, size)]) for lane in range(size)]
+        for way in (chain_of, _pairs, _halves):
             total = way(lanes)
             yield Node("binary", (total, "c")) if addend else total
 
@@ -53,7 +53,7 @@ def _of_many(length: int, addend: bool) -> Iterator[Node | Leaf]:
 def _sums(products: Sequence[Node | Leaf]) -> Iterator[Node | Leaf]:
     kinds: tuple[Kind, ...] = ("fused", "exact")
     yield from (joined(kind, products) for kind in kinds)
-    yield _chain(products)
+    yield chain_of(products)
     yield _pairs(products)
 
 
@@ -62,13 +62,6 @@ def _blocks(start: Node | Leaf, blocks: Sequence[Sequence[int]], kind: Kind) -> 
     for block in blocks:
         start = joined(kind, (start, *block))
     return start
-
-
-def _chain(parts: Sequence[Node | Leaf]) -> Node | Leaf:
-    total = parts[0]
-    for part in parts[1:]:
-        total = Node("binary", (total, part))
-    return total
 
 
 def _pairs(parts: Sequence[Node | Leaf]) -> Node | Leaf:

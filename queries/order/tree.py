@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal
 
 import numpy as np
@@ -62,6 +63,11 @@ def joined(kind: Kind, children: Iterable[Node | Leaf]) -> Node | Leaf:
     if len(given) == 1:
         return given[0]
     return Node("binary" if len(given) == 2 else kind, given)
+
+
+def chain_of(parts: Sequence[Node | Leaf]) -> Node | Leaf:
+    """Terms added one after another."""
+    return reduce(lambda total, part: Node("binary", (total, part)), parts)
 
 
 def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
@@ -134,10 +140,7 @@ def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
             found[id(node)] = Node(node.kind, tuple(children))
             continue
         children.sort(key=lambda child: (child == "c") == late)
-        total, *rest = children
-        for child in rest:
-            total = Node("binary", (total, child))
-        found[id(node)] = total
+        found[id(node)] = chain_of(children)
     return found[id(root)] if isinstance(root, Node) else root
 
 
