@@ -311,7 +311,7 @@ def test_parts_that_are_of_neither_unit_are_refused(tmp_path: Path) -> None:
 
 def test_a_sum_that_may_wrap_has_no_bound() -> None:
     """The tree of a unit, said of one with fewer carry bits: 2 * 1.5^2 + 1.875 are above 2^2, and below 2^3."""
-    document = json.loads(json.dumps(Written(carrying(3).unit).stating([bound_of(carrying(3).unit, believed)], {})))
+    document = json.loads(json.dumps(Written(carrying(2).unit).stating([bound_of(carrying(2).unit, believed)], {})))
     assert "fused: the sum may wrap" not in {fault for _, fault in Tree(document).check()}
     next(node for node in document["nodes"] if node["kind"] == "fused")["carry_bits"] = 1
     assert "fused: the sum may wrap" in {fault for _, fault in Tree(document).check()}
