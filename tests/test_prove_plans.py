@@ -257,8 +257,18 @@ def test_differences_are_replayed(left: str, right: str, length: int | None) -> 
 
 
 def test_long_products_are_told_apart_by_matrices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where K is no multiple of a tile, so that no difference at a smaller one is moved there."""
     monkeypatch.setattr(asked, "LONG", 16)
-    test_differences_are_replayed("sum(interleave(2, fma, r), +0)", "sum(fma, +0)", 40)
+    monkeypatch.setattr(asked, "WHOLE", 0)
+    for name in ("_differ_in_zeros", "_found_by_solver"):
+        monkeypatch.setattr(asked._Prover, name, lambda self, length: False)
+    test_differences_are_replayed("sum(promote(8, mma, r), c)", "sum(promote(8, mma, z), c)", 44)
+
+
+def test_plans_that_samples_do_not_tell_apart_are_told_apart_by_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asked, "WHOLE", 0)
+    monkeypatch.setattr(asked._Prover, "_differ_on_samples", lambda self, length: False)
+    test_differences_are_replayed("sum(mma, c)", "sum(mma, +0)", 8)
 
 
 @pytest.mark.parametrize("length", [5, 300])
