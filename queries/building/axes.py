@@ -185,12 +185,15 @@ def floors(choices: Choices, d: Format) -> Sequence[int | None]:
 
 def at_ends(choices: Choices, weights: Weights) -> Iterator[Choices]:
     """What only the ends of the range show: what is multiplied by powers of two, and whether c is rounded then; which
-    bits of subnormal numbers a segment takes, and the sign of one that is zero."""
-    for positive, leading in product((True, False), repeat=2) if choices.parts.kept else ():
-        parts = replace(choices.parts, positive=positive, leading=leading)
-        yield from _multiplying(replace(choices, parts=parts), weights)
-    if not choices.parts.kept:
-        yield from _multiplying(choices, weights)
+    bits of subnormal numbers a segment takes."""
+    for leading in (True, False) if choices.parts.kept else (choices.parts.leading,):
+        yield from _multiplying(replace(choices, parts=replace(choices.parts, leading=leading)), weights)
+
+
+def with_signs(choices: Choices) -> Iterator[Choices]:
+    """The signs of segments that are zero."""
+    for positive in (True, False) if choices.parts.kept else (choices.parts.positive,):
+        yield replace(choices, parts=replace(choices.parts, positive=positive))
 
 
 def _multiplying(choices: Choices, weights: Weights) -> Iterator[Choices]:
@@ -247,8 +250,8 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
 
     def signs(choices: Choices) -> Iterator[Choices]:
         choices = replace(with_negated(choices, frozenset()), positive_zeros=False, zeros="")
-        for sign, start in product(SIGNS, begins):
-            tried = choices.with_hows({place: replace(how, zero=sign) for place, how in choices.hows().items()})
+        for given, sign, start in product(list(with_signs(choices)), SIGNS, begins):
+            tried = given.with_hows({place: replace(how, zero=sign) for place, how in given.hows().items()})
             yield tried if start is None else replace(tried, start=start)
 
     def last(choices: Choices) -> Iterator[Choices]:
@@ -331,6 +334,7 @@ def neighbours(choices: Choices, asked: Signature, weights: Weights) -> Iterator
         for changed in _other_ends(own, asked):
             yield choices.with_hows({place: changed})
     yield from at_ends(choices, weights)
+    yield from with_signs(choices)
     yield replace(choices, positive_zeros=not choices.positive_zeros)
     for given in ZEROS:
         yield replace(choices, zeros=given)
