@@ -1,8 +1,10 @@
 """Finds the plans of products that benchmarks/gpu_gemm recorded: a Markdown table of which kernels compute which plan.
 
-    python -m benchmarks.gpu_plans FOLDER [--kinds f16,...] [--seconds 120] [-o FILE.json]
+    python -m benchmarks.gpu_plans FOLDER [--kinds f16,...] [--seconds 120] [-o FILE.jsonl]
 
-A shape is explained if a plan gives every element that was recorded, bit for bit. `--seconds`: for each kind.
+A shape is explained if a plan gives every element that was recorded, bit for bit. `--seconds`: for each kind. `-o`: of
+each family of kernels and plan, what was recorded of the shape with the longest K up to 1100, and the plan: the lines
+of tests/data/gpu_products.jsonl, which a test holds against the plans.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, product
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +27,7 @@ from smtmodel.formats import FORMATS
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
 from smtmodel.plans import Chain, Interleaved, Plan, Promoted, Rounded, Split, Stage, Whole
+from smtmodel.plans.plantext import plan_text
 from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
 
@@ -41,8 +45,10 @@ STEPS = {
 }  # fmt: skip
 TILES = (64, 128, 32, 16, 8)  # products of K that a kernel loads at a time
 PROMOTED = 128  # products after which FP8 is added in f32
+KEPT = 1100  # K of a product that is kept for the tests, at most
+QUICK = 2048  # K up to which shapes are looked at first, from the longest, which tells most plans apart
 MOST = 160  # runs of a split
-GRAINS = (8, 16, 32, 1)  # a run is a multiple of one of these, if not of the tile
+GRAINS = (8, 4, 2, 1, 16, 32)  # a run is a multiple of one of these (of 16 bytes), if not of the tile
 KERNELS = re.compile(
     r"nvjet_sm90_\w+?_\d+x\d+_(?P<nvjet>\d+)x\d+"
     r"|tilesize\d+x\d+x(?P<xmma>\d+)|(?:cutlass|gemm).*?_\d+x\d+_(?P<cutlass>\d+)x\d+"
@@ -51,22 +57,38 @@ KERNELS = re.compile(
 
 @dataclass
 class Found:
-    """What was found of one kind: the plan of each shape, None if no plan tried gives all; `asked`: how many shapes
-    were looked at."""
+    """What was found of one kind: the plan of each shape, None if no plan tried gives all; `families`: of its kernels;
+    `left`: shapes for which the time did not suffice."""
 
     kind: str
-    plans: dict[str, str | None] = field(default_factory=dict)
+    plans: dict[str, Plan | None] = field(default_factory=dict)
     families: dict[str, str] = field(default_factory=dict)
+    left: set[str] = field(default_factory=set)
     seconds: float = 0
 
     def rows(self) -> Iterator[str]:
         """A row of the table for each family of kernels and plan."""
         by: dict[str, Counter[str]] = defaultdict(Counter)
-        for shape, plan in self.plans.items():
-            by[self.families[shape]][general(plan) if plan else ""] += 1
+        for shape, kernels in self.families.items():
+            plan = self.plans.get(shape)
+            by[kernels][general(plan.reference) if plan else "left" if shape in self.left else ""] += 1
         for family, plans in sorted(by.items(), key=lambda item: -item[1].total()):
-            known = "; ".join(f"`{plan}` {count}" for plan, count in plans.most_common() if plan)
-            yield f"| {self.kind} | {family} | {known} | {plans['']} |"
+            known = "; ".join(f"`{plan}` {count}" for plan, count in plans.most_common() if plan not in ("", "left"))
+            yield f"| {self.kind} | {family} | {known} | {plans['']} | {plans['left']} |"
+
+    def kept(self, record: Record) -> Iterator[str]:
+        """The lines of `-o`."""
+        longest: dict[tuple[str, str], str] = {}
+        for shape, plan in self.plans.items():
+            if plan is not None and int(shape.rsplit(",", 1)[1]) <= KEPT:
+                longest.setdefault((self.families[shape], general(plan.reference)), shape)
+        for (kernels, _), shape in longest.items():
+            plan, d = self.plans[shape], record.random[shape]
+            assert plan is not None
+            digits = 2 * d.itemsize
+            line = {"kind": self.kind, "shape": shape, "kernels": kernels, "plan": plan_text(plan),
+                    "d": " ".join(f"{pattern:0{digits}x}" for pattern in d.ravel().tolist())}  # fmt: skip
+            yield json.dumps(line)
 
 
 def general(plan: str) -> str:
@@ -100,7 +122,8 @@ def sample_of(record: Record, kind: Kind, shape: str, formats: str) -> Sample:
     parts = [random_factors(NUMERICS[kind.given], length, cancels, length) for cancels in (False, True)]
     a = np.array([from_numbers(part[0][:i], asked.a) for part in parts])
     b = np.array([from_numbers(part[1][:, :j], asked.b) for part in parts])
-    return Sample(a, b, np.zeros_like(record.random[shape]), record.random[shape])
+    d = record.random[shape].reshape(2, i, j)
+    return Sample(a, b, np.zeros_like(d), d)
 
 
 def one_of(sample: Sample) -> Sample:
@@ -108,70 +131,92 @@ def one_of(sample: Sample) -> Sample:
     return Sample(sample.a[:, :1], sample.b[:, :, :1], sample.c[:, :1, :1], sample.d[:, :1, :1])
 
 
-def stages(steps: Sequence[str], length: int, tile: int | None, result: str, split: bool) -> Iterator[Stage]:
-    """Stages as kernels have them, those that do not split K first, and alone if `split` is false."""
+def stages(
+    steps: Sequence[str], length: int, tile: int | None, result: str, split: bool, cutlass: bool
+) -> Iterator[Stage]:
+    """Stages as kernels have them: those that split K, or the others. `cutlass`: kernels of CUTLASS begin with the
+    products that fill no tile."""
     bodies: list[tuple[Stage, int]] = []
     for step in steps:
         model = parse_reference(step)
-        chain = Chain(model)
-        bodies.append((chain, tile or TILES[0]))
+        tiles = Chain(model)
+        bodies.append((tiles, tile or TILES[0]))
         if model.a.width == 8 and length > PROMOTED:
-            bodies.append((Promoted(PROMOTED, chain, Rounding(FORMATS["f32"])), tile or TILES[1]))
-        heads = [Whole(one, chain, head=chain) for one in ([tile] if tile else TILES) if length > one]
+            bodies.append((Promoted(PROMOTED, tiles, Rounding(FORMATS["f32"])), tile or TILES[1]))
+        heads = [Whole(one, tiles, head=tiles) for one in ([tile] if tile else TILES) if length > one]
         bodies += [(head, head.number) for head in heads]
-    yield from (body for body, _ in bodies)
-    for body, own in bodies if split else ():
+    if not split:
+        yield from (body for body, _ in bodies)
+        return
+    if cutlass:
+        bodies.sort(key=lambda item: not isinstance(item[0], Whole))
+    for body, own in bodies:
         how = Rounding(FORMATS["f64" if body.d.name == "f64" else "f32"])
         for ways in range(2, MOST + 1 if isinstance(body, Chain) else 0):
             if length % (ways * own) == 0:
                 yield Interleaved(ways, body, how, "sequential", own)
         seen = set()
-        for ways in range(2, MOST + 1):
-            for grain in dict.fromkeys((own, *GRAINS)):
-                size = -(-length // (grain * ways)) * grain
-                if size >= length or size in seen:
+        for grain, ways in product(dict.fromkeys((own, *GRAINS)), range(2, MOST + 1)):
+            size = -(-length // (grain * ways)) * grain
+            if size >= length or size in seen:
+                continue
+            seen.add(size)
+            yield Split(ways, body, how, "sequential", grain)
+            if result in ("f16", "bf16"):
+                yield Split(ways, Rounded(body, Rounding(FORMATS[result])), how, "sequential", grain)
+
+
+class Search:
+    """The search for plans of one kind. Plans that do not split K are tried on every shape first."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.kind, self.record, self.found = KINDS[name], read(folder, name), Found(name)
+        self.formats = f"{self.kind.given},{self.kind.given},{self.kind.result}"
+        self.steps = STEPS["tf32" if name == "tf32" else self.kind.given]
+        modes = sorted(CONVERSIONS["tf32"], key=lambda mode: mode != "nearest_even")
+        converts = [Rounding(FORMATS["tf32"], mode) for mode in modes] if name == "tf32" else [None]
+        self.several = [Candidates(parse_signature(self.formats, 1), convert) for convert in converts]
+        for candidates in self.several:
+            candidates.compiled.update(map(parse_reference, self.steps))
+        self.usual: dict[str, Counter[Plan]] = defaultdict(Counter)
+
+    def run(self, seconds: float) -> Found:
+        begun, found = time.monotonic(), self.found
+        lengths = {shape: int(shape.rsplit(",", 1)[1]) for shape in self.record.random}
+        ordered = sorted(lengths, key=lambda shape: (lengths[shape] > QUICK, -lengths[shape]))
+        tiles = {shape: family(self.record.kernels.get(shape, ())) for shape in ordered}
+        found.families = {shape: kernels for shape, (kernels, _) in tiles.items()}
+        for split in (False, True):
+            for shape in ordered:
+                kernels, tile = tiles[shape]
+                told = not self.record.kernels or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))
+                if found.plans.get(shape) is not None or (split and not told):  # the kernel of a vector is another
                     continue
-                seen.add(size)
-                yield Split(ways, body, how, "sequential", grain)
-                if result in ("f16", "bf16"):
-                    yield Split(ways, Rounded(body, Rounding(FORMATS[result])), how, "sequential", grain)
+                if time.monotonic() > begun + seconds:
+                    found.left.add(shape)
+                    continue
+                told_steps = [step for step in self.steps if split and "s1688gemm" in kernels and "n8k8." in step]
+                every = stages(
+                    told_steps or self.steps, lengths[shape], tile, self.kind.result, split, "cutlass" in kernels
+                )
+                found.plans[shape] = self.plan_of(shape, kernels, every)
+        found.seconds = round(time.monotonic() - begun, 1)
+        return found
 
-
-def found_of(folder: Path, name: str, seconds: float) -> Found:
-    """The plans of one kind."""
-    kind, record, found = KINDS[name], read(folder, name), Found(name)
-    begun = time.monotonic()
-    formats = f"{kind.given},{kind.given},{kind.result}"
-    steps = STEPS["tf32" if name == "tf32" else kind.given]
-    converts = [Rounding(FORMATS["tf32"], mode) for mode in CONVERSIONS["tf32"]] if name == "tf32" else [None]
-    several = [Candidates(parse_signature(formats, 1), convert) for convert in converts]
-    for candidates in several:
-        candidates.compiled.update(map(parse_reference, steps))
-    usual: dict[str, Counter[Plan]] = defaultdict(Counter)
-    for shape in sorted(record.random, key=lambda text: -int(text.rsplit(",", 1)[1])):  # a long K tells plans apart
-        if time.monotonic() > begun + seconds:
-            break
-        kernels, tile = family(record.kernels.get(shape, ()))
-        length = int(shape.rsplit(",", 1)[1])
-        sample = sample_of(record, kind, shape, formats)
-        one = one_of(sample)
-        told = not record.kernels or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))  # else a vector's
-        every = (plan for stage in stages(steps, length, tile, kind.result, told)
-                 for candidates in several for plan in candidates.plans(stage, False))  # fmt: skip
-        known = [plan for plan, _ in usual[kernels].most_common()]
+    def plan_of(self, shape: str, kernels: str, every: Iterator[Stage]) -> Plan | None:
+        """The first plan that gives what was recorded of a shape; those that other shapes of the same kernels have are
+        tried first."""
+        sample = sample_of(self.record, self.kind, shape, self.formats)
+        one, usual = one_of(sample), self.usual[kernels]
+        plans = (plan for stage in every for candidates in self.several for plan in candidates.plans(stage, False))
         tried = set()
-        for plan in (*known, *every):
-            if plan not in tried and several[0].same(plan, one) and several[0].same(plan, sample):
+        for plan in chain([plan for plan, _ in usual.most_common()], plans):
+            if plan not in tried and self.several[0].same(plan, one) and self.several[0].same(plan, sample):
                 if general(plan.reference) == plan.reference:
-                    usual[kernels][plan] += 1
-                found.plans[shape] = plan.reference
-                break
+                    usual[plan] += 1
+                return plan
             tried.add(plan)
-        else:
-            found.plans[shape] = None
-        found.families[shape] = kernels
-    found.seconds = round(time.monotonic() - begun, 1)
-    return found
+        return None
 
 
 def main() -> None:
@@ -179,18 +224,18 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("-o", "--output", type=Path, help="the plan of each shape, as JSON")
+    parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
-    document = {}
-    print("| product | kernels | plans, shapes | no plan |\n|---|---|---|---|")
+    lines: list[str] = []
+    print("| product | kernels | plans, shapes | no plan | time |\n|---|---|---|---|---|")
     for name in given.kinds.split(","):
-        found = found_of(given.folder, name, given.seconds)
+        found = Search(given.folder, name).run(given.seconds)
         explained = sum(plan is not None for plan in found.plans.values())
         print("\n".join(found.rows()))
-        print(f"{name}: {explained} of {len(found.plans)} shapes, {found.seconds} s", flush=True)
-        document[name] = {"plans": found.plans, "kernels": found.families}
+        print(f"{name}: {explained} of {len(found.families)} shapes, {found.seconds} s", flush=True)
+        lines += found.kept(read(given.folder, name))
         if given.output:
-            given.output.write_text(json.dumps(document, indent=1))
+            given.output.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":
