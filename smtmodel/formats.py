@@ -86,6 +86,16 @@ class Format:
         keys = ("exponent", "bias", "specials", "signed", "subnormals")
         return all(getattr(self, key) == getattr(other, key) for key in keys) and self.fraction <= other.fraction
 
+    def is_held_by(self, other: Format) -> bool:
+        """Whether every number of it, infinities included, is a number of the other format."""
+        if (self.signed and not other.signed) or (self.has_infinity and not other.has_infinity):
+            return False
+        least, finer = other.emin - (other.fraction if other.subnormals else 0), other.fraction - self.fraction
+        if finer < 0 or self.emin - self.fraction < least:
+            return False
+        tops = [(fmt.emax, fmt.largest_field & (1 << fmt.fraction) - 1) for fmt in (self, other)]
+        return (tops[0][0], tops[0][1] << finer) <= tops[1]
+
     @cached_property
     def has_nan(self) -> bool:
         return self.specials not in ("none", "unused")

@@ -172,7 +172,7 @@ def test_every_line_says_whose_results_or_whose_words_it_rests_on() -> None:
 
 def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
     bases = bases_of(HOPPER)
-    assert bases["Fraction bits"] == bases["Products"] == "recorded: H100 500 rows, H200 400 rows"
+    assert bases["Fraction bits"] == bases["Products"] == "recorded: H100 500 rows, H200 1244 rows"
     bf16 = bases_of("hopper/mma/m16n8k16.f32.bf16.bf16.f32")
     assert bf16["Exponent floor"].startswith("published: MMA-Sim 2.1.1; the rows of H100 and H200 fit exponent_floor")
     assert bases["Carry bits"] == (

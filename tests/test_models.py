@@ -20,7 +20,7 @@ from smtmodel.reference import normalised_name, parse_reference
 from tests.oracle import decode
 
 DATA = Path(__file__).parent / "data"
-RECORDED, GOLDEN = "recorded.jsonl.gz", "mma_sim_public.jsonl.gz"
+RECORDED, GOLDEN, H200 = "recorded.jsonl.gz", "mma_sim_public.jsonl.gz", "h200.jsonl.gz"
 Row = dict[str, Any]
 
 
@@ -80,6 +80,23 @@ def test_every_instruction_of_the_data_is_in_the_table() -> None:
 def test_recorded_hardware(reference: str) -> None:
     wrong = mismatches(parse_reference(reference), rows(RECORDED)[reference])
     assert not wrong[:3]
+
+
+@pytest.mark.parametrize("reference", sorted(rows(H200)))
+def test_an_h200_on_every_condition(reference: str) -> None:
+    """Special values, covering vectors, questions and random bits: `make evidence`, 2026-11-26."""
+    data = rows(H200)[reference]
+    assert len(data) > 400
+    assert not mismatches(parse_reference(reference), data)[:3]
+
+
+@pytest.mark.parametrize(("a", "b"), [("e4m3", "e5m2"), ("e5m2", "e4m3")])
+def test_an_h200_converts_fp8_to_f16_first(a: str, b: str) -> None:
+    """Through `mma`, where subnormals of e4m3 become normal numbers; `wgmma` takes them as they are."""
+    own = f"hopper/mma/m16n8k32.f32.{a}.{b}.f32@input_format=own"
+    assert len(mismatches(parse_reference(own), rows(H200)[own.partition("@")[0]])) >= 20
+    unit = f"hopper/wgmma/m64n8k32.f32.{a}.{b}"
+    assert len(mismatches(parse_reference(f"{unit}@input_format=f16"), rows(H200)[unit])) >= 20
 
 
 @pytest.mark.parametrize("reference", sorted(rows(GOLDEN)))

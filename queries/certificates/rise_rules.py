@@ -20,6 +20,7 @@ from queries.certificates.goals import Goal
 from queries.certificates.magnitudes import need
 
 FINEST = 1500
+INFINITE = ("ieee", "extended")  # special values of formats that have infinities
 MANY = 1 << 22  # values of one exponent that are compared, at most
 Plain = Mapping[str, Any]
 Places = Mapping[int, int]
@@ -189,21 +190,38 @@ class _Unit:
 
     def _product(self, what: Plain, places: Places) -> Term:
         need(not what["normalised"], "a product that is normalised")
-        factors = [self.tree.nodes[what[name]] for name in ("left", "right")]
-        need(all(one["kind"] == "element" for one in factors), "a factor is not an input")
+        (one, a, lowest), (other, b, lowest_b) = (self._factor(what[name]) for name in ("left", "right"))
+        factors = one, other
         need(sorted(one["operand"] for one in factors) == ["a", "b"], "a product of other inputs")
         at = [_index(one["index"], places) for one in factors]
-        formats = [self.tree.formats[self.tree.unit[name]] for name in "ab"]
-        lows = [self.tree.emin(self.tree.unit[name]) for name in "ab"]
-        digits = sum(int(fmt["fraction"]) for fmt in formats)
-        a, b = (list(_values(fmt, low, not self.normal)) for fmt, low in zip(formats, lows, strict=True))
-        low, high = sum(lows), max(x[2] for x in a) + max(y[2] for y in b)
-        kind = Kind(low, high, digits, 4, low - digits)
+        digits = sum(int(self.tree.formats[self.tree.unit[name]]["fraction"]) for name in "ab")
+        grid = sum(self.tree.last(self.tree.unit[name]) for name in "ab")
+        high = max(x[2] for x in a) + max(y[2] for y in b)
+        kind = Kind(lowest + lowest_b, high, digits, 4, grid)
         if self.raised not in at or self.raised is None:
             return Term(kind)
         need(at[0] == at[1], "a factor of the product that rises stands in another one")
         need(all(one["subnormals"] == "keep" for one in factors), "a factor of the product that rises is lost")
         return Term(kind, lambda: _gains(list(_products(a, b)), digits))
+
+    def _factor(self, node: int) -> tuple[Plain, list[Values], int]:
+        """The input that a factor is, its values with the exponents with which they are multiplied, and the smallest of
+        these. An input that is converted to a format in which every number of its own is normal has their exponents."""
+        what = self.tree.nodes[node]
+        element = self.tree.nodes[what["term"]] if what["kind"] == "round" else what
+        need(element["kind"] == "element" and element["operand"] in ("a", "b"), "a factor is not an input")
+        own = self.tree.unit[element["operand"]]
+        fmt, low, last = self.tree.formats[own], self.tree.emin(own), self.tree.last(own)
+        if what is element:
+            return element, list(_values(fmt, low, not self.normal)), low
+        wide = self.tree.formats[what["rounding"]["format"]]
+        holds = fmt["fraction"] <= wide["fraction"] and last >= self.tree.emin(what["rounding"]["format"])
+        holds &= fmt["signed"] <= wide["signed"] and (fmt["specials"] not in INFINITE or wide["specials"] in INFINITE)
+        need(holds and _most(fmt) < _most(wide) - 1, "a factor is rounded to a format that does not hold it")
+        need(element["subnormals"] == "keep", "a factor is read as another number, and rounded")
+        self._nan(what["rounding"])
+        least, one = low if self.normal else last, 1 << fmt["fraction"]
+        return element, [(range(one, 2 * one), least, _most(fmt))], last
 
     def _scaled(self, what: Plain, term: Term) -> Term:
         factors = [self.tree.nodes[what[name]] for name in ("left", "right")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
@@ -15,7 +15,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.explaining import RUNNING
 from smtmodel.facts import Fact, Facts, evaluate_one, facts_of
-from smtmodel.formats import FORMATS
+from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import Element, Node, Product, Repeat, Round
 from smtmodel.nodes.node import Variant, walk
 from smtmodel.nodes.regrouping import regrouped
@@ -205,7 +205,10 @@ def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
     """The units with one parameter changed: wherever it has a value; then, where it has it in nodes that differ
     otherwise, in those of each kind alone. Then those with other steps."""
     groups: dict[object, list[Node]] = {}
+    formats = {"a": unit.a, "b": unit.b}
     for node in walk(unit.result):
+        if _is_exact(node, formats):
+            continue
         groups.setdefault(_parameters(node), []).append(node)
     firsts = sorted((nodes[0] for nodes in groups.values()), key=lambda node: FIRST.index(node.kind))
     for change in dict.fromkeys(variant for node in firsts for variant in node.variants()):
@@ -223,6 +226,12 @@ def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
         yield change, replace(unit, result=result, titles={**unit.titles, **sums})
     if converted := in_wider_format(unit):
         yield converted
+
+
+def _is_exact(node: Node, formats: Mapping[str, Format]) -> bool:
+    """Whether it converts a factor to a format that holds it, so that how it rounds does not count."""
+    own = formats.get(node.term.operand) if isinstance(node, Round) and isinstance(node.term, Element) else None
+    return own is not None and isinstance(node, Round) and own.is_held_by(node.rounding.format)
 
 
 def in_wider_format(unit: Unit) -> tuple[Variant, Unit] | None:

@@ -54,16 +54,43 @@ def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
     return tuple(found)
 
 
-def products_of(a: Format, b: Format, subnormals: bool) -> tuple[Values, ...]:
-    """Magnitudes among which are those of all finite nonzero products of numbers of two formats (`subnormals`: as in
+@dataclass(frozen=True)
+class Factor:
+    """How a factor is read: as numbers of a format, or `converted` to another one that holds it, in which each is
+    normal."""
+
+    format: Format
+    converted: bool = False
+
+    @property
+    def least(self) -> int:
+        """The smallest exponent of a number."""
+        return self.format.emin - (self.format.fraction if self.converted else 0)
+
+    @property
+    def grid(self) -> int:
+        """The exponent of the last place of the smallest numbers."""
+        return self.format.emin - self.format.fraction
+
+    def numbers(self, subnormals: bool) -> tuple[Values, ...]:
+        """As `numbers_of`, with the exponents that they have where they are multiplied."""
+        one = 1 << self.format.fraction
+        if not self.converted:
+            return numbers_of(self.format, subnormals)
+        return (Values(range(one, 2 * one), self.least if subnormals else self.format.emin, self.format.emax),)
+
+
+def products_of(a: Factor, b: Factor, subnormals: bool) -> tuple[Values, ...]:
+    """Magnitudes among which are those of all finite nonzero products of two factors (`subnormals`: as in
     `numbers_of`). Raises RuleError if there are too many."""
-    if a.fraction + b.fraction > (LARGEST.bit_length() - 1 if subnormals else 22):
+    left_bits, right_bits = a.format.fraction, b.format.fraction
+    if left_bits + right_bits > (LARGEST.bit_length() - 1 if subnormals else 22):
         raise RuleError(
-            f"rises: products of numbers with {a.fraction} and {b.fraction} fraction bits are too many to compare"
+            f"rises: products of numbers with {left_bits} and {right_bits} fraction bits are too many to compare"
         )
     found = []
-    for x in numbers_of(a, subnormals):
-        for y in numbers_of(b, subnormals):
+    for x in a.numbers(subnormals):
+        for y in b.numbers(subnormals):
             left, right = (np.array(side.significands, dtype=np.int64) for side in (x, y))
             every = np.unique(np.multiply.outer(left, right))
             found.append(Values(tuple(every.tolist()), x.low + y.low, x.high + y.high))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 
 from queries.proof.enclosures import LOSSES, terms_of
-from queries.proof.gains import NONE, ZERO, Gains, gains_of, loss, numbers_of, power, products_of
+from queries.proof.gains import NONE, ZERO, Factor, Gains, gains_of, loss, numbers_of, power, products_of
 from queries.proof.kernel import Made, RuleError, Theorem, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma
 from queries.proof.rewriting import target_of
@@ -123,8 +123,8 @@ class _Rise:
                 return self._number(node, places, running)
             case Constant():
                 return Term(0, 0, 0, 1, 0)
-            case Product(left=Element() as left, right=Element() as right) if not node.normalised:
-                return self._product(node, left, right, places)
+            case Product() if not node.normalised:
+                return self._product(*self._factor(node.left), *self._factor(node.right), places)
             case Gate():  # a product that is no NaN, but for the sign of a zero
                 return self.term(node.term, places, running)
             case Scale(left=Element(is_factor=True), right=Element(is_factor=True)):
@@ -141,8 +141,23 @@ class _Rise:
         gains = (lambda: gains_of(numbers_of(fmt, kept), fmt.fraction)) if rises else None
         return Term(fmt.emin, fmt.emax, fmt.fraction, 2, fmt.emin - fmt.fraction, gains)
 
-    def _product(self, node: Product, left: Element, right: Element, places: Places) -> Term:
-        a, b = self.unit.a, self.unit.b
+    def _factor(self, node: Node) -> tuple[Element, Factor]:
+        """The element that a factor is, and how it is read. Raises RuleError for another node, and for a conversion to
+        a format that does not hold every number of it as a normal one."""
+        element = node.term if isinstance(node, Round) else node
+        if not isinstance(element, Element) or element.operand not in ("a", "b"):
+            raise RuleError("rises: a product of other factors than a and b")
+        own = self.unit.a if element.operand == "a" else self.unit.b
+        if node is element:
+            return element, Factor(own)
+        assert isinstance(node, Round)
+        wide = node.rounding.format
+        if not own.is_held_by(wide) or own.emin - own.fraction < wide.emin or element.subnormals != "keep":
+            raise RuleError(f"rises: a factor of {own.name} is rounded to {wide.name}")
+        _check_nan(node.rounding)
+        return element, Factor(own, converted=True)
+
+    def _product(self, left: Element, a: Factor, right: Element, b: Factor, places: Places) -> Term:
         if {left.operand, right.operand} != {"a", "b"} or any(x.index is None for x in (left, right)):
             raise RuleError("rises: a product of other factors than a and b")
         ks = {x.index.at(places) for x in (left, right) if x.index is not None}
@@ -150,9 +165,9 @@ class _Rise:
         if self.raised in ks:
             if len(ks) > 1 or "keep" not in (left.subnormals, right.subnormals) or left.subnormals != right.subnormals:
                 raise RuleError("rises: a factor of the product that rises is lost, or stands in another one too")
-            gains = cache(lambda: gains_of(products_of(a, b, self.subnormals), a.fraction + b.fraction))
-        low, fraction = a.emin + b.emin, a.fraction + b.fraction
-        return Term(low, a.emax + b.emax, fraction, 4, low - fraction, gains)
+            gains = cache(lambda: gains_of(products_of(a, b, self.subnormals), a.format.fraction + b.format.fraction))
+        fraction = a.format.fraction + b.format.fraction
+        return Term(a.least + b.least, a.format.emax + b.format.emax, fraction, 4, a.grid + b.grid, gains)
 
     def _scaled(self, term: Term) -> Term:
         fmt = self.unit.scale
