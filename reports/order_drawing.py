@@ -9,13 +9,16 @@ from queries.order.text import Outline
 from reports.sheet import LETTER, LINE, MARGIN, SIZE, TITLE, Box, Drawing, Sheet
 
 STEP, ROOM = 22.0, 8.0  # indentation of a step's terms, and the space around the text of a box
+NATURAL = 76  # characters to which texts are wrapped where no width is given, so that they can be read in a column
 LEAST = 18  # least number of characters on a line of a deeply nested box
 
 
 def order_drawing(outline: Outline, title: str, notes: Sequence[str], width: float | None = None) -> Drawing:
     """A drawing of an outline, with `notes` below the tree. `width` in pixels, to which texts are wrapped; None: the
     natural width."""
-    longest = [*(len(text) * LETTER for text in notes), len(title) * LETTER * TITLE / SIZE, _width(outline, 0.0)]
+    longest = [
+        *(min(len(text), NATURAL) * LETTER for text in notes), len(title) * LETTER * TITLE / SIZE, _width(outline, 0.0),
+    ]  # fmt: skip
     sheet = Sheet(max(longest) + 2 * MARGIN + 2 if width is None else width)
     sheet.paragraph(title, "mp-title")
     sheet.y += ROOM
@@ -27,7 +30,7 @@ def order_drawing(outline: Outline, title: str, notes: Sequence[str], width: flo
 
 
 def _width(outline: Outline, indent: float) -> float:
-    own = indent + len(outline.text) * LETTER + 2 * ROOM
+    own = indent + min(len(outline.text), NATURAL) * LETTER + 2 * ROOM
     return max([own, *(_width(part, indent + STEP) for part in outline.below)])
 
 
