@@ -23,6 +23,7 @@ from queries.building.answers import Answered
 from queries.building.axes import needless, ordinary_neighbours, product_tiers
 from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
+from queries.building.clock import Clock
 from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step, Store
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form
@@ -294,6 +295,13 @@ def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.
     assert found["nearest"]
     for row in found["unexplained"]:
         assert row["d"] != row["candidate"]
+    with monkeypatch.context() as patch:  # a group that the time was too short for may hold the right one
+        patch.setattr(
+            Clock, "__init__", lambda self, deadline: vars(self).update(deadline=None, limit=None, left=["x"])
+        )
+        late = built(f"model:{file}", "bf16,bf16,f32,f32", 2, code=3)
+        assert (late["verdict"], late["left_for_time"]) == ("open", ["x"])
+        assert "too short for 1 group" in late["why"]
     said = run("--device", f"model:{file}", "--formats", "bf16,bf16,f32,f32", "--length", "2")
     assert said.exit_code == 1
     assert "no unit found" in said.stderr

@@ -108,7 +108,7 @@ class Builder:
         return result
 
     def _sought_out(self) -> None:
-        result = self.result
+        result, answers = self.result, self.answers
         try:
             if alive := self._finished(self._recognised()):
                 self._built(alive)
@@ -116,6 +116,8 @@ class Builder:
             if alive := self._by_steps() or self._by_changes():
                 self._built(alive)
                 return
+            if (left := dict.fromkeys(answers.clock.left)) and not result.why:
+                result.why = f"the time was too short for {counted(len(left), 'group')} of what is tried"
             result.verdict = "open" if result.why else "unexplained"
             self.answers.at = self.search.farthest[1] or self.answers.at
         except TooDeepError:
