@@ -77,7 +77,7 @@ def simulate(
     scales = [None if path is None else _load(path) for path in (scale_a, scale_b)]
     names = [name for name in tables[0] if all(name in table for table in tables)]
     if not names:
-        raise InputError("no matrix of the same name in every file", files[0])
+        raise InputError("matrices of .npz files are multiplied name by name, and no name is in every file", files[0])
     kind = ".npy" if "" in names else ".npz"
     if output.suffix in (".npy", ".npz") and output.suffix != kind:
         raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))

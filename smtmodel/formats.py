@@ -238,7 +238,7 @@ def format_named(name: str, own: Iterable[str] = ()) -> Format:
         return FORMATS[name]
     if is_spelling(name):
         return _spelled(name)
-    raise UnknownNameError("format", name, [*FORMATS, *own], hint="; one of your own: e4m3_ieee, say, or binary8p4se")
+    raise UnknownNameError("format", name, [*FORMATS, *own], hint=" (your own are written as e4m3_ieee or binary8p4se)")
 
 
 @cache
