@@ -173,10 +173,11 @@ def test_every_line_says_whose_results_or_whose_words_it_rests_on() -> None:
 def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
     bases = bases_of(HOPPER)
     assert bases["Fraction bits"] == bases["Products"] == "recorded: H100 500 rows, H200 1244 rows"
-    bf16 = bases_of("hopper/mma/m16n8k16.f32.bf16.bf16.f32")
-    assert bf16["Exponent floor"].startswith("published: MMA-Sim 2.1.1; the rows of H100 and H200 fit exponent_floor")
-    assert bases["Carry bits"] == (
-        "published: Xie et al. 2026, Tables 3 to 5; the rows of H100 and H200 fit carry_bits 3, 4, 5 too"
+    assert bases["Carry bits"] == "recorded: H200 1244 rows"  # its covering vectors, not the random ones of H100
+    bf16 = bases_of("ampere/mma/m16n8k16.f32.bf16.bf16.f32")
+    assert bf16["Exponent floor"].startswith("published: MMA-Sim 2.1.1; the rows of A100 and A2 fit exponent_floor")
+    assert bf16["Carry bits"] == (
+        "published: Xie et al. 2026, Tables 3 to 5; the rows of A100 and A2 fit carry_bits 3, 4 too"
     )
     assert (
         bases_of("turing/mma/m16n8k8.f32.f16.f16.f32")["Fraction bits"] == "published: Xie et al. 2026, Tables 3 to 5"
@@ -184,7 +185,8 @@ def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
     assert bases_of("cdna3/mfma/f32_16x16x16_f16")["Cut of the sum"] == "published: MMA-Sim 2.1.1"
     assert bases_of("rtx-blackwell/mma/m16n8k16.f32.e4m3.e4m3.f32")["Fraction bits"] == "published: MMA-Sim 2.1.1"
     emulated = bases_of("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32")
-    assert emulated["Fraction bits"] == "inferred from recorded results of H100, H200 and B200"
+    assert emulated["Fraction bits"] == "recorded: H200 1070 rows"
+    assert emulated["Carry bits"].startswith("inferred from recorded results of H100, H200 and B200; ")
 
 
 def test_a_changed_parameter_is_given_and_a_unit_file_says_its_own_evidence() -> None:
@@ -204,7 +206,7 @@ def test_the_pages_of_all_gpus_are_up_to_date() -> None:
     assert {file_name(gpu) for gpus in GPUS.values() for gpu in gpus} | {"README.md"} == set(written)
     h100 = written["h100.md"]
     assert "Recorded on this GPU: 3,800 rows of 8 of the 32 instructions" in h100
-    assert "| Fraction bits | 1-10 | 25 below the largest exponent | 1*, 3: recorded on H100 and H200;" in h100
+    assert "| Fraction bits | 1-16 | 25 below the largest exponent | 1*, 2, 4-16: recorded on H200; 1*, 3: recorded" in h100
     assert "no published model" in written["mi350x.md"]
     files = written["rx-9070.md"]  # no claim about near values, which nobody has tried on rows of unit files
     assert "refute every nearby value" not in files
