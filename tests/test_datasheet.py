@@ -206,7 +206,10 @@ def test_the_pages_of_all_gpus_are_up_to_date() -> None:
     assert {file_name(gpu) for gpus in GPUS.values() for gpu in gpus} | {"README.md"} == set(written)
     h100 = written["h100.md"]
     assert "Recorded on this GPU: 3,800 rows of 8 of the 32 instructions" in h100
-    assert "| Fraction bits | 1-16 | 25 below the largest exponent | 1*, 2, 4-16: recorded on H200; 1*, 3: recorded" in h100
+    assert (
+        "| Fraction bits | 1-16 | 25 below the largest exponent | 1*, 2, 4-16: recorded on H200; 1*, 3: recorded"
+        in h100
+    )
     assert "no published model" in written["mi350x.md"]
     files = written["rx-9070.md"]  # no claim about near values, which nobody has tried on rows of unit files
     assert "refute every nearby value" not in files
