@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.evidence_steps import STEPS, Job, prepare
+from benchmarks.evidence_steps import PREPARED, STEPS, Job
 from runner.devices import DeviceUnavailableError
 from runner.kernels import CAPABILITIES, architecture, kernels_of
 from smtmodel.errors import IncompleteError, MmaprobeError
@@ -43,7 +43,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--count", type=int, default=1_000_000, help="random vectors of each instruction")
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for an answer (default: 60)")
     parser.add_argument("--patience", type=float, default=20.0, help="seconds for a solver's question (default: 20)")
-    parser.add_argument("--prepare", action="store_true", help="only find vectors for the questions: needs no device")
+    parser.add_argument("--prepare", action="store_true", help="only find vectors: needs no device")
     chosen = parser.parse_args(given)
     chosen.steps = chosen.steps.split(",") if chosen.steps else []
     for step in chosen.steps:
@@ -83,21 +83,24 @@ def work(chosen: argparse.Namespace, todo: Sequence[Job]) -> None:
     """Every step of every instruction that is not done yet. Raises IncompleteError when the device fails."""
     for job in todo:
         job.folder.mkdir(parents=True, exist_ok=True)
-        if chosen.prepare:
-            prepare(job, say)
-    for step in [] if chosen.prepare else chosen.steps:
+    for step in chosen.steps:
         for job in todo:
+            if chosen.prepare:
+                if step in PREPARED:
+                    PREPARED[step](job, say)
+                continue
             target = job.folder / f"{step}.json"
             if target.exists():
                 continue
-            if step in ("cover", "questions"):
-                prepare(job, say)
+            if step in PREPARED:
+                PREPARED[step](job, say)
             start = time.monotonic()
             result = STEPS[step](job)
             write(target, result | {"took": round(time.monotonic() - start, 1)})
             say(f"{job.row.reference}: {step} took {time.monotonic() - start:.1f} s")
             summarise(chosen.output, todo)
-    summarise(chosen.output, todo)
+    if not chosen.prepare:  # also where all was done before, one instruction at a time
+        summarise(chosen.output, todo)
 
 
 def write(path: Path, document: Any) -> None:

@@ -253,6 +253,8 @@ def _against_model(job: Job, name: str, vectors: Sequence[Vector]) -> dict[str, 
 def cover(job: Job) -> Result:
     """The vectors of `mmaprobe cover`, against the model: every condition of its datapath, every change of one
     parameter."""
+    if not _covering(job).exists():
+        raise IncompleteError(f"{job.row.reference}: no vectors were found for its conditions")
     with open_text(_covering(job)) as stream:
         vectors = list(read_vectors(stream, str(_covering(job))))
     seen = _against_model(job, "cover", vectors)
@@ -296,29 +298,34 @@ def _own(name: str) -> set[str]:
     return {model.reference.partition("@")[0] for model in question_named(name).models.values()}
 
 
-def prepare(job: Job, progress: Callable[[str], None]) -> None:
-    """Vectors for every question and every condition of the datapath, found by solvers; needs no device. What fails is
-    tried again the next time."""
+def prepare_cover(job: Job, progress: Callable[[str], None]) -> None:
+    """Vectors for every condition of the datapath; needs no device."""
+    _find(job, _covering(job), "every condition", progress, "cover", job.row.reference, "--no-pairs",
+          "--timeout", str(3 * job.patience))  # fmt: skip
+
+
+def prepare_questions(job: Job, progress: Callable[[str], None]) -> None:
+    """Vectors for every question; needs no device."""
     folder = job.folder / "questions"
     folder.mkdir(parents=True, exist_ok=True)
-    if not _covering(job).exists():
-        progress(f"{job.row.reference}: vectors for every condition")
-        command("cover", job.row.reference, "--no-pairs", "-o", str(_covering(job)), "--store", str(job.store),
-                "--timeout", str(3 * job.patience))  # fmt: skip
     for name in question_names(job.row):
-        target = folder / f"{Path(name).stem}.jsonl"
-        if target.exists():
-            continue
-        progress(f"{job.row.reference}: vectors for {Path(name).stem}")
         other = [] if job.row.reference in _own(name) else ["--model", job.row.reference]
-        partial = target.with_suffix(".part")
-        try:
-            command("distinguish", name, *other, "-n", "2", "-o", str(partial), "--store", str(job.store),
-                    "--timeout", str(job.patience))  # fmt: skip
-        except IncompleteError as error:
-            progress(f"{job.row.reference}: no vectors for {Path(name).stem}: {error}")
-        else:
-            partial.rename(target)
+        _find(job, folder / f"{Path(name).stem}.jsonl", Path(name).stem, progress, "distinguish", name, *other,
+              "-n", "2", "--timeout", str(job.patience))  # fmt: skip
+
+
+def _find(job: Job, target: Path, what: str, progress: Callable[[str], None], *asked: str) -> None:
+    """Vectors by a command, unless they are there. What fails is tried again the next time."""
+    if target.exists():
+        return
+    progress(f"{job.row.reference}: vectors for {what}")
+    partial = target.with_suffix(".part")
+    try:
+        command(*asked, "-o", str(partial), "--store", str(job.store))
+    except IncompleteError as error:
+        progress(f"{job.row.reference}: no vectors for {what}: {error}")
+    else:
+        partial.rename(target)
 
 
 def questions(job: Job) -> Result:
@@ -345,4 +352,9 @@ def identify(job: Job) -> Result:
 STEPS: dict[str, Callable[[Job], Result]] = {
     "position": position, "specials": specials, "random": random, "cover": cover, "questions": questions,
     "identify": identify,
+}  # fmt: skip
+
+#: what steps need before a device is asked
+PREPARED: dict[str, Callable[[Job, Callable[[str], None]], None]] = {
+    "cover": prepare_cover, "questions": prepare_questions,
 }  # fmt: skip

@@ -26,6 +26,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -354,11 +355,11 @@ class Recorder:
         with self.kept("about"):
             self.record.about = self.about()
         steps: list[tuple[str, Callable[[], None]]] = []
-        steps += [(f"random {named(shape)}", lambda s=shape: self.random(s)) for shape in every[:60]]  # type: ignore[misc]
-        steps += [(f"masked {named(shape)}", lambda s=shape: self.masked(s)) for shape in probed[:6]]  # type: ignore[misc]
-        steps += [(f"random {named(shape)}", lambda s=shape: self.random(s)) for shape in every[60:]]  # type: ignore[misc]
-        steps += [(f"kernels {n}", lambda n=n: self.kernels(every[n : n + 40])) for n in range(0, len(every), 40)]  # type: ignore[misc]
-        steps += [(f"masked {named(shape)}", lambda s=shape: self.masked(s)) for shape in probed[6:]]  # type: ignore[misc]
+        steps += [(f"random {named(shape)}", partial(self.random, shape)) for shape in every[:60]]
+        steps += [(f"masked {named(shape)}", partial(self.masked, shape)) for shape in probed[:6]]
+        steps += [(f"random {named(shape)}", partial(self.random, shape)) for shape in every[60:]]
+        steps += [(f"kernels {n}", partial(self.kernels, every[n : n + 40])) for n in range(0, len(every), 40)]
+        steps += [(f"masked {named(shape)}", partial(self.masked, shape)) for shape in probed[6:]]
         failures = 0
         written = time.monotonic()
         for what, step in steps:

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.vectors import open_text, read_vectors
 
 FILES = ("specials", "cover", "questions-answers", "identify-answers", "random")
 Key = tuple[str, tuple[str, ...], tuple[str, ...], str]
@@ -29,16 +28,10 @@ def rows(folder: Path) -> Iterator[dict[str, Any]]:
     for path in (
         folder / f"{reference.replace('/', '-')}" / f"{name}.jsonl" for reference in INSTRUCTIONS for name in FILES
     ):
-        if not path.exists():
-            continue
-        with open_text(path) as stream:
-            vectors = list(read_vectors(stream, str(path)))
-        with open_text(path) as stream:
-            lines = [json.loads(line) for line in stream]
-        for vector, line in zip(vectors, lines, strict=True):
+        for line in map(json.loads, path.read_text().splitlines() if path.exists() else ()):
             about = line["provenance"]["description"]
             row = INSTRUCTIONS[about["instruction"]]
-            if vector.d is None or (about["row"], about["column"], about["neighbours"]) != (0, 0, "zero"):
+            if line.get("d") is None or (about["row"], about["column"], about["neighbours"]) != (0, 0, "zero"):
                 continue
             gpu = str(about["name"]).removeprefix("NVIDIA ")
             yield {"gpu": gpu, "arch": row.arch, "unit": row.unit, "instruction": row.name,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache, cached_property
 from typing import Literal, get_args
 
@@ -86,15 +87,23 @@ class Format:
         keys = ("exponent", "bias", "specials", "signed", "subnormals")
         return all(getattr(self, key) == getattr(other, key) for key in keys) and self.fraction <= other.fraction
 
-    def is_held_by(self, other: Format) -> bool:
-        """Whether every number of it, infinities included, is a number of the other format."""
-        if (self.signed and not other.signed) or (self.has_infinity and not other.has_infinity):
-            return False
-        least, finer = other.emin - (other.fraction if other.subnormals else 0), other.fraction - self.fraction
-        if finer < 0 or self.emin - self.fraction < least:
-            return False
-        tops = [(fmt.emax, fmt.largest_field & (1 << fmt.fraction) - 1) for fmt in (self, other)]
-        return (tops[0][0], tops[0][1] << finer) <= tops[1]
+    def holds(self, other: Format) -> bool:
+        """Whether every number of the other format is one of this format; not of every two formats of which that is so.
+        A format without subnormal numbers has no zero."""
+        signed = self.signed or not other.signed
+        kinds = ("has_nan", "has_infinity", "has_negative_zero", "subnormals")
+        special = all(getattr(self, kind) or not getattr(other, kind) for kind in kinds)
+        small = self.emin <= other.emin
+        if self.subnormals:
+            small = self.emin - self.fraction <= other.emin - other.fraction
+        large = other.largest_number <= self.largest_number
+        return self == other or (small and large and self.fraction >= other.fraction and signed and special)
+
+    @cached_property
+    def largest_number(self) -> tuple[int, Fraction]:
+        """The exponent of the largest number, and its significand."""
+        exponent, fraction = divmod(self.largest_field, 1 << self.fraction)
+        return exponent - self.bias, 1 + Fraction(fraction, 1 << self.fraction)
 
     @cached_property
     def has_nan(self) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from smtmodel.algebra import Bits
@@ -13,6 +13,7 @@ from smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, 
 from smtmodel.nodes.element import FACTORS, OPERANDS, Operand
 from smtmodel.nodes.node import Context, Shared, walk
 from smtmodel.nodes.repeat import Places
+from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.nodes.round import Rounding
 from smtmodel.trace import Trace
 
@@ -144,6 +145,16 @@ class Unit:
             alike = [node for node in nodes if node.kind == kind]
             found |= {node: f"{kind}{number}" if len(alike) > 1 else kind for number, node in enumerate(alike, start=1)}
         return found
+
+    def rewritten(self, change: Callable[[Node, Node], Node]) -> Unit:
+        """The unit with its expression rebuilt from below: `change` is given each node and the same over its rebuilt
+        operands. Nodes keep their names. Raises ParameterError."""
+        found: dict[Node, Node] = {}
+        result = rebuilt(self.result, change, found)
+        names = {name: found[node] for name, node in self.names.items()}
+        signals, titles = ({found.get(node, node): text for node, text in table.items()}
+                           for table in (self.signals, self.titles))  # fmt: skip
+        return replace(self, result=result, names=names, signals=signals, titles=titles)
 
     def evaluate(
         self,

@@ -44,7 +44,6 @@ from smtmodel.nodes import Index
 from smtmodel.plans import Chain, Halves, Plan, Promoted, Span, Split
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.stages import Engine
-from smtmodel.plans.stages import holds as taken
 from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.tampering import accepted, documents, fitted, put, tampered
@@ -487,7 +486,7 @@ def test_a_format_that_holds_another_has_all_its_numbers() -> None:
             if holds(asdict(fmt), asdict(other)):
                 assert values[other] <= values[fmt], (fmt, other)
                 held += fmt != other
-            if taken(fmt, other):
+            if fmt.holds(other):
                 assert values[other] <= values[fmt], (fmt, other)
                 assert all(pattern in written[fmt] for pattern in written[other]), (fmt, other)
     assert held > 8

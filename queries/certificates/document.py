@@ -122,6 +122,23 @@ def nan_as(how: Mapping[str, Any], fmt: Mapping[str, Any]) -> str:
     return "nan" if found else number
 
 
+def holds(fmt: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether every finite number of the other format is one of a format."""
+    finest, tops = [], []
+    for one in (fmt, other):
+        emin = (1 if one["subnormals"] else 0) - one["bias"]
+        finest.append(emin - one["fraction"] * (one is other or bool(one["subnormals"])))
+        tops.append((1 << one["exponent"]) - (2 if one["specials"] in ("ieee", "unused") else 1) - one["bias"])
+    wide = (
+        fmt["fraction"] >= other["fraction"]
+        and finest[0] <= finest[1]
+        and bool(fmt["signed"] or not other["signed"])
+        and bool(fmt["subnormals"] or not other["subnormals"])  # without subnormal numbers there is no zero
+    )
+    # of the largest numbers of the other kinds some are no numbers: a larger exponent is asked for
+    return fmt == other or (wide and tops[1] + (fmt["specials"] not in ("ieee", "unused")) <= tops[0])
+
+
 def conclude(goal: Goal, facts: Facts) -> None:
     """Check that the facts of the goal are these. Raises FaultError if they are not."""
     names = [one.name for one in fields(Facts)]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from queries.certificates.document import LOSSES, Document, nan_as
+from queries.certificates.document import LOSSES, Document, holds, nan_as
 from queries.certificates.goals import Goal
 from queries.certificates.magnitudes import need
 
@@ -215,9 +215,9 @@ class _Unit:
         if what is element:
             return element, list(_values(fmt, low, not self.normal)), low
         wide = self.tree.formats[what["rounding"]["format"]]
-        holds = fmt["fraction"] <= wide["fraction"] and last >= self.tree.emin(what["rounding"]["format"])
-        holds &= fmt["signed"] <= wide["signed"] and (fmt["specials"] not in INFINITE or wide["specials"] in INFINITE)
-        need(holds and _most(fmt) < _most(wide) - 1, "a factor is rounded to a format that does not hold it")
+        infinite = fmt["specials"] not in INFINITE or wide["specials"] in INFINITE
+        need(holds(wide, fmt) and infinite, "a factor is rounded to a format that does not hold it")
+        need(last >= self.tree.emin(what["rounding"]["format"]), "a factor is rounded to a subnormal number")
         need(element["subnormals"] == "keep", "a factor is read as another number, and rounded")
         self._nan(what["rounding"])
         least, one = low if self.normal else last, 1 << fmt["fraction"]

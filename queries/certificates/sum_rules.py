@@ -12,7 +12,7 @@ from fractions import Fraction
 from functools import reduce
 from typing import Any
 
-from queries.certificates.document import conclude, need_lemmas, operands_of
+from queries.certificates.document import conclude, holds, need_lemmas, operands_of
 from queries.certificates.goals import Facts, Goal
 from queries.certificates.loop_rules import Step, linear, need_close
 from queries.certificates.magnitudes import (
@@ -95,23 +95,6 @@ class SumTree(Tree):
         rate = f", growth = 1 + r + ... + r^({last}), r = 1 + {decimal_text(self.rate - 1)}" * grown
         error = form_text(facts.error).replace("|growth|", "growth").replace("|count|", "K")
         return f"for {covered.text}: |d - exact| <= {error}, over all products{rate}{where}"
-
-
-def holds(fmt: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether every finite number of the other format is one of a format."""
-    finest, tops = [], []
-    for one in (fmt, other):
-        emin = (1 if one["subnormals"] else 0) - one["bias"]
-        finest.append(emin - one["fraction"] * (one is other or bool(one["subnormals"])))
-        tops.append((1 << one["exponent"]) - (2 if one["specials"] in ("ieee", "unused") else 1) - one["bias"])
-    wide = (
-        fmt["fraction"] >= other["fraction"]
-        and finest[0] <= finest[1]
-        and bool(fmt["signed"] or not other["signed"])
-        and bool(fmt["subnormals"] or not other["subnormals"])  # without subnormal numbers there is no zero
-    )
-    # of the largest numbers of the other kinds some are no numbers: a larger exponent is asked for
-    return fmt == other or (wide and tops[1] + (fmt["specials"] not in ("ieee", "unused")) <= tops[0])
 
 
 # -- forms of sums

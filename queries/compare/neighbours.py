@@ -19,7 +19,6 @@ from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import Element, Node, Product, Repeat, Round
 from smtmodel.nodes.node import Variant, walk
 from smtmodel.nodes.regrouping import regrouped
-from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.nodes.round import Rounding
 from smtmodel.operands import Operands, layout_of, padded
 from smtmodel.parameters import format_parameter
@@ -230,8 +229,9 @@ def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
 
 def _is_exact(node: Node, formats: Mapping[str, Format]) -> bool:
     """Whether it converts a factor to a format that holds it, so that how it rounds does not count."""
-    own = formats.get(node.term.operand) if isinstance(node, Round) and isinstance(node.term, Element) else None
-    return own is not None and isinstance(node, Round) and own.is_held_by(node.rounding.format)
+    if not isinstance(node, Round) or node.converts is None or node.converts.operand not in formats:
+        return False
+    return node.rounding.format.holds(formats[node.converts.operand])
 
 
 def in_wider_format(unit: Unit) -> tuple[Variant, Unit] | None:
@@ -239,16 +239,15 @@ def in_wider_format(unit: Unit) -> tuple[Variant, Unit] | None:
     on Hopper), where this changes their exponents; or no longer converted."""
     sides = (("a", unit.a), ("b", unit.b))
     narrow = {side for side, given in sides if given.width <= 8 and not given.is_within(WIDE)}
-
-    def factor(node: Node) -> bool:
-        return isinstance(node, Element) and node.operand in narrow
-
-    converted = {node for node in walk(unit.result) if isinstance(node, Round) and factor(node.term)}
+    converted: dict[Node, Node] = {}
+    for node in walk(unit.result):
+        if isinstance(node, Round) and node.converts is not None and node.converts.operand in narrow:
+            converted[node] = node.converts
 
     def rewrite(old: Node, new: Node) -> Node:
         if converted:
-            return new.term if old in converted and isinstance(new, Round) else new
-        return Round(new, Rounding(WIDE)) if factor(old) else new
+            return converted.get(old, new)
+        return Round(new, Rounding(WIDE)) if isinstance(old, Element) and old.operand in narrow else new
 
     changed = _rebuilt(unit, rewrite) if narrow else None
     names = (WIDE.name, "own") if converted else ("own", WIDE.name)
@@ -282,14 +281,9 @@ def _with(unit: Unit, change: Variant, nodes: frozenset[Node]) -> Unit | None:
 
 
 def _rebuilt(unit: Unit, rewrite: Callable[[Node, Node], Node]) -> Unit | None:
-    """The unit with an expression rewritten from below, whose nodes keep their names; None where that cannot be."""
-    found: dict[Node, Node] = {}
+    """The unit with an expression rewritten from below; None where that cannot be."""
     try:
-        result = rebuilt(unit.result, rewrite, found)
-        names = {name: found[node] for name, node in unit.names.items()}
-        signals, titles = ({found.get(node, node): text for node, text in table.items()}
-                           for table in (unit.signals, unit.titles))  # fmt: skip
-        return replace(unit, result=result, names=names, signals=signals, titles=titles)
+        return unit.rewritten(rewrite)
     except ParameterError:
         return None
 

@@ -40,7 +40,7 @@ from smtmodel.plans import (
 )
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
-from smtmodel.plans.stages import ORDERS, Order, holds
+from smtmodel.plans.stages import ORDERS, Order
 from smtmodel.plans.tape import Tape, UncompiledError
 from smtmodel.reference import PLAN, parse_plan_path, parse_reference
 from smtmodel.rounding import Mode
@@ -108,7 +108,7 @@ class Candidates:
         """Units of one product: multiply-add, fused or not, in the format of the result or the next wider one."""
         (a, b), d = self.taken, self.asked.d
         for fmt in dict.fromkeys((d.name, WIDER.get(d.name, d.name))):
-            if fmt in ("f64", "f32", "f16") and holds(FORMATS[fmt], a) and holds(FORMATS[fmt], b):
+            if fmt in ("f64", "f32", "f16") and FORMATS[fmt].holds(a) and FORMATS[fmt].holds(b):
                 yield parse_reference(f"ieee/fma/{fmt}.{a.name}.{b.name}.{fmt}")
                 if a.name == b.name == fmt:
                     yield parse_reference(f"ieee/muladd/{fmt}")
@@ -177,7 +177,7 @@ class Candidates:
         """Plans in which one of these units takes K in tiles, for each unit with these formats."""
         for reference in references:
             model = parse_reference(reference)
-            if (model.a, model.b) == self.taken and model.scale is None and holds(model.c, model.d):
+            if (model.a, model.b) == self.taken and model.scale is None and model.c.holds(model.d):
                 yield from self.plans(Chain(model), False)
 
     def usual(self, length: int) -> Iterator[Plan]:
@@ -223,7 +223,7 @@ class Candidates:
             for run in dict.fromkeys((2 * unit, 4 * unit, 128, *RUNS))
             if run < length and run % unit == 0
         ]
-        if self.asked.d != model.d and holds(model.c, self.asked.d):  # a workspace in the format of the result
+        if self.asked.d != model.d and model.c.holds(self.asked.d):  # a workspace in the format of the result
             stages += [Split(ways, Rounded(chain, Rounding(self.asked.d)), how) for ways in SPLITS]
         for ways in SPLITS:
             grains = [grain for grain in (0, 32, 64, 128) if grain % unit == 0 and grain * ways < 2 * length]

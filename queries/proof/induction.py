@@ -210,6 +210,4 @@ def carried(chain: Theorem, count: int) -> Made:
 
 def embeds(one: Format, other: Format) -> bool:
     """Whether every pattern of one format is the same number in the other."""
-    alike = all(getattr(one, name) == getattr(other, name)
-                for name in ("exponent", "bias", "specials", "signed", "subnormals", "width"))  # fmt: skip
-    return alike and one.fraction <= other.fraction
+    return one.is_within(other) and one.width == other.width

@@ -144,7 +144,7 @@ class _Rise:
     def _factor(self, node: Node) -> tuple[Element, Factor]:
         """The element that a factor is, and how it is read. Raises RuleError for another node, and for a conversion to
         a format that does not hold every number of it as a normal one."""
-        element = node.term if isinstance(node, Round) else node
+        element = node.converts if isinstance(node, Round) else node
         if not isinstance(element, Element) or element.operand not in ("a", "b"):
             raise RuleError("rises: a product of other factors than a and b")
         own = self.unit.a if element.operand == "a" else self.unit.b
@@ -152,7 +152,7 @@ class _Rise:
             return element, Factor(own)
         assert isinstance(node, Round)
         wide = node.rounding.format
-        if not own.is_held_by(wide) or own.emin - own.fraction < wide.emin or element.subnormals != "keep":
+        if not wide.holds(own) or own.emin - own.fraction < wide.emin or element.subnormals != "keep":
             raise RuleError(f"rises: a factor of {own.name} is rounded to {wide.name}")
         _check_nan(node.rounding)
         return element, Factor(own, converted=True)

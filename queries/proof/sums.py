@@ -40,7 +40,6 @@ from smtmodel.nodes.element import OPERANDS
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import walk
 from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import holds
 
 START = 0  # the level of what a sum starts from; loops have those from 1 on
 G = magnitude(GROWTH)
@@ -165,7 +164,7 @@ def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem] =
     goal: Summed = goal_of(start, Summed, "tile")
     if not isinstance(step, Tile) or does.unit != step.model.unit or goal.step is not step.start:
         raise RuleError("tile: the premises are not about its unit and its start")
-    if goal.facts.formats is None or not all(holds(step.model.c, fmt) for fmt in goal.facts.formats):
+    if goal.facts.formats is None or not all(step.model.c.holds(fmt) for fmt in goal.facts.formats):
         raise RuleError(f"tile: the start is not a number of the unit's {step.model.c.name}")
     one, length = does.step, step.model.length
     parts = [_split(form) for form in (one.own, one.size)]
@@ -331,7 +330,7 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem)
         raise RuleError("of_all_products: the plan repeats something else")
     known = first.facts.formats
     if {level for level, _ in goal.assuming} - {START} or known is None or not all(
-        any(holds(own, fmt) for own in formats) for _, formats in goal.assuming for fmt in known
+        any(own.holds(fmt) for own in formats) for _, formats in goal.assuming for fmt in known
     ):  # fmt: skip
         raise RuleError("of_all_products: the start is not a number of the format assumed")
     if any(sum(_has_sum(operand) for operand in one.operands) > 1 for one in walk(at.result)

@@ -66,14 +66,14 @@ class Near:
 
 
 @cache
-def _value(fmt: Format, pattern: int) -> Fraction | None:
+def value_of(fmt: Format, pattern: int) -> Fraction | None:
     """The number that a pattern represents; None if it is not finite."""
     found = exact_value(pattern, fmt)
     return found if isinstance(found, Fraction) else Fraction(0) if found == "-0" else None
 
 
 @dataclass(frozen=True)
-class _Inputs:
+class ExactRow:
     """One row of operands as numbers."""
 
     unit: Unit
@@ -99,7 +99,7 @@ class _Inputs:
             case Constant():
                 return Fraction(0)
             case Literal():
-                return _value(node.format, node.pattern) or Fraction(0)
+                return value_of(node.format, node.pattern) or Fraction(0)
             case Running():
                 return running[node.level]
             case Product():
@@ -137,11 +137,11 @@ def _places(names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
     return tuple((operand, int(name[len(operand) :] or 0)) for name, operand in zip(names, operands, strict=True))
 
 
-def _numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tuple[Fraction, Format]] | None:
+def numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tuple[Fraction, Format]] | None:
     """The operands of a row as numbers; None if one is not finite."""
     found: dict[tuple[str, int], tuple[Fraction, Format]] = {}
     for place, fmt, pattern in zip(_places(layout.names), layout.formats, row, strict=True):
-        number = _value(fmt, int(pattern))
+        number = value_of(fmt, int(pattern))
         if number is None:
             return None
         found[place] = number, fmt
@@ -184,10 +184,10 @@ def measured(model: Model, error: Form, table: Table) -> list[Near]:
     layout, found = layout_of(model), []
     results, admitted = covered(model, table)
     for row, pattern in zip(table[admitted], results[admitted], strict=True):
-        numbers, d = _numbers_of(layout, row), _value(model.d, int(pattern))
+        numbers, d = numbers_of(layout, row), value_of(model.d, int(pattern))
         if numbers is None or d is None:
             continue
-        inputs = _Inputs(model.unit, numbers)
+        inputs = ExactRow(model.unit, numbers)
         exact = inputs.exact(model.unit.result, {}, {})
         near = Near(tuple(map(int, row)), (int(pattern),), exact, abs(d - exact), error.value(inputs.magnitude(exact)))
         found.append(_held(model, near))
@@ -266,7 +266,7 @@ def _finite(layout: Layout, table: Table) -> Table:
 
 
 def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern: int) -> Near | None:
-    d, given = _value(model.d, pattern), _chained(model, layout, steps)
+    d, given = value_of(model.d, pattern), chained_inputs(model, layout, steps)
     if d is None or given is None:
         return None
     inputs, exact = given
@@ -278,26 +278,26 @@ def _chain_near(model: Model, layout: Layout, error: Form, steps: Table, pattern
 def bound_of_rows(model: Model, error: Form, steps: Table) -> Fraction:
     """The value of the bound for a chain whose instructions have these rows of finite operands; the addends but for the
     first one do not count."""
-    given = _chained(model, layout_of(model), steps)
+    given = chained_inputs(model, layout_of(model), steps)
     assert given is not None
     inputs, exact = given
     return error.value(inputs.magnitude(exact))
 
 
-def _chained(model: Model, layout: Layout, steps: Table) -> tuple[_Inputs, Fraction] | None:
+def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow, Fraction] | None:
     """The operands of a chain as numbers, by their places in it, and its exact result; None if one is not finite."""
     exact, found = Fraction(0), dict[tuple[str, int], tuple[Fraction, Format]]()
     for number, row in enumerate(steps):
-        own = _numbers_of(layout, row)
+        own = numbers_of(layout, row)
         if own is None:
             return None
         if number:
             own["c", 0] = exact, model.c  # exact from here on, whatever the unit rounded it to
-        exact = _Inputs(model.unit, own, chained=number > 0).exact(model.unit.result, {}, {})
+        exact = ExactRow(model.unit, own, chained=number > 0).exact(model.unit.result, {}, {})
         for (name, place), value in own.items():
             stride = _elements(model, name)
             found.setdefault((name, place + number * stride), value)
-    return _Inputs(model.unit, found), exact
+    return ExactRow(model.unit, found), exact
 
 
 def _elements(model: Model, operand: str) -> int:
@@ -315,13 +315,13 @@ def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fract
         top = largest_of(fmt, exponent)
         for number in range(count if stride else 1):
             largest[digits, int(name[len(digits) :] or 0) + number * stride] = top, fmt
-    exact = _Inputs(model.unit, largest).exact(model.unit.result, {}, {})
-    return error.value(_Inputs(model.unit, largest).magnitude(exact))
+    exact = ExactRow(model.unit, largest).exact(model.unit.result, {}, {})
+    return error.value(ExactRow(model.unit, largest).magnitude(exact))
 
 
 def largest_of(fmt: Format, exponent: int) -> Fraction:
     """An upper bound of the numbers of a format whose exponents are at most `exponent`."""
-    most = _value(fmt, fmt.largest)
+    most = value_of(fmt, fmt.largest)
     assert most is not None
     if exponent < fmt.emin:
         return min(most, power(exponent + 1))

@@ -12,13 +12,13 @@ import numpy as np
 from queries.properties.bound_samples import (
     ROWS,
     SEED,
+    ExactRow,
     Near,
-    _chained,
-    _Inputs,
-    _numbers_of,
-    _value,
+    chained_inputs,
     covered,
     dominated,
+    numbers_of,
+    value_of,
 )
 from queries.search.samples import Table, sample_rows
 from smtmodel.dot import Model
@@ -87,7 +87,7 @@ def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Ne
         if count > len(steps):
             return
     steps = steps[: len(results)]
-    given, d = _chained(model, layout, steps), _value(model.d, results[-1])
+    given, d = chained_inputs(model, layout, steps), value_of(model.d, results[-1])
     if given is None or d is None:
         return
     error, size = abs(d - given[1]), _size(model, layout, steps)
@@ -103,10 +103,10 @@ def _size(model: Model, layout: Layout, steps: Table) -> Fraction:
 
     unit, size = replace(model.unit, result=replaced(model.unit.result, positive), names={}), Fraction(0)
     for number, row in enumerate(steps):
-        own = _numbers_of(layout, row)
+        own = numbers_of(layout, row)
         assert own is not None
         own = {place: (abs(value), fmt) for place, (value, fmt) in own.items()}
         if number:
             own["c", 0] = size, model.c
-        size = _Inputs(unit, own, chained=number > 0).exact(unit.result, {}, {})
+        size = ExactRow(unit, own, chained=number > 0).exact(unit.result, {}, {})
     return size

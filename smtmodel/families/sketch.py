@@ -10,7 +10,7 @@ from smtmodel.families.parts import Blocks, Inputs, Products, Scales, Steps
 from smtmodel.formats import Format
 from smtmodel.nodes import Element, ExactSum, Index, Node, Repeat, Round, Running, Scale
 from smtmodel.nodes.chains import OUTER, spread
-from smtmodel.nodes.rewriting import rebuilt
+from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
@@ -36,22 +36,21 @@ class Expression:
 
     def unit(self, a: Format, b: Format, c: Format, reference: str = "") -> Unit:
         """For factors of these formats. A conversion that changes nothing is left out."""
-        found: dict[Node, Node] = {}
-        result = rebuilt(self.result, lambda _, new: _converted(new, {"a": a, "b": b}), found)
-        if result == self.result:
-            return Unit(a, b, c, reference=reference, **vars(self))
-        signals, titles = (
-            {found.get(node, node): text for node, text in table.items()} for table in (self.signals, self.titles)
-        )
-        changed = {"result": result, "signals": signals, "titles": titles}
-        return Unit(a, b, c, reference=reference, **(vars(self) | changed))
+        formats, unit = {"a": a, "b": b}, Unit(a, b, c, reference=reference, **vars(self))
+        idle: dict[Node, Node] = {
+            node: element
+            for node, element in _conversions(self.result)
+            if formats[element.operand].is_within(node.rounding.format)
+        }
+        return unit.rewritten(lambda old, new: idle.get(old, new)) if idle else unit
 
 
-def _converted(node: Node, formats: Mapping[str, Format]) -> Node:
-    """An element for its conversion to a format that it is within; other nodes as they are."""
-    if not isinstance(node, Round) or not isinstance(node.term, Element) or node.term.operand not in formats:
-        return node
-    return node.term if formats[node.term.operand].is_within(node.rounding.format) else node
+@lru_cache(maxsize=4096)
+def _conversions(result: Node) -> tuple[tuple[Round, Element], ...]:
+    """The conversions of factors in an expression, with the elements that they convert."""
+    rounds = [node for node in walk(result) if isinstance(node, Round)]
+    read = [(node, node.converts) for node in rounds]
+    return tuple((node, item) for node, item in read if item is not None and item.operand in ("a", "b"))
 
 
 @dataclass(frozen=True)

@@ -8,30 +8,22 @@ from typing import ClassVar
 
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.cut import Cut
-from smtmodel.nodes.node import Changed, Context, Node, Value, Variant
+from smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant
 from smtmodel.nodes.sums import Sum
 
 
 @dataclass(frozen=True, eq=False)
-class Cancelling(Node):
+class Cancelling(Unary):
     """A sum, or one that was cut, which as a term of another sum is a zero wherever its value is zero: also where its
     terms are not, but cancel or are cut off. Without it such a sum still counts with its exponent. Its value, the sign
     of a zero, infinities and NaNs are the sum's."""
 
     kind: ClassVar[str] = "cancelling"
     source: ClassVar[str] = "adders of two alignments that detect a zero between them, as of a normalising stage"
-    term: Node
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, (Sum, Cut)):
             raise ParameterError("cancelling", f"it takes a sum, and this is none: {self.term.kind}")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,)
-
-    def place(self, context: Context) -> str:
-        return self.term.place(context)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term)

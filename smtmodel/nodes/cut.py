@@ -11,13 +11,13 @@ from smtmodel.algebra import Bit, choose
 from smtmodel.decode import Term, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
-from smtmodel.nodes.node import Changed, Context, Node, Value, Variant, near, others
+from smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant, near, others
 from smtmodel.rounding import ROUNDINGS, Mode, Target, round_and_pack
 from smtmodel.trace import Stage
 
 
 @dataclass(frozen=True, eq=False)
-class Cut(Node):
+class Cut(Unary):
     """A sum normalised and rounded to `bits` significant bits: not yet a number of a format.
 
     One that is cut to zero keeps its sign. A sum that is zero counts with the least exponent in an alignment.
@@ -27,7 +27,6 @@ class Cut(Node):
 
     kind: ClassVar[str] = "cut"
     source: ClassVar[str] = "MMA-Sim 2.1.1, TR-FDPA and GTR-FDPA (CDNA3)"
-    term: Node
     bits: int
     mode: Mode = "toward_zero"
     least: int | None = None
@@ -35,13 +34,6 @@ class Cut(Node):
     def __post_init__(self) -> None:
         if not 2 <= self.bits <= 256:
             raise ParameterError("cut", f"{self.bits} bits are impossible; it takes a whole number from 2 to 256")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,)
-
-    def place(self, context: Context) -> str:
-        return self.term.place(context)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)

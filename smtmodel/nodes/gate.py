@@ -9,31 +9,23 @@ from typing import ClassVar
 from smtmodel.algebra import choose, truth
 from smtmodel.decode import Unpacked
 from smtmodel.errors import ParameterError
-from smtmodel.nodes.node import Context, Node, Number, Value, Variant, others
+from smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
 from smtmodel.nodes.product import Product
 
 
 @dataclass(frozen=True, eq=False)
-class Gate(Node):
+class Gate(Unary):
     """A product whose value is one zero wherever a factor is zero, whatever the other factor is: zero times infinity
     is no NaN, nor is zero times NaN. `minus_zero`: that zero is -0, which no sum sees, save one that rounds down; as if
     the product were left out. Else it is +0, as of a multiplier that is held at zero."""
 
     kind: ClassVar[str] = "gate"
     source: ClassVar[str] = "zero gating of accelerators, as Eyeriss (Chen et al. 2017)"
-    term: Node
     minus_zero: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.term, Product):
             raise ParameterError("gate", f"it takes a product, and this is none: {self.term.kind}")
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,)
-
-    def place(self, context: Context) -> str:
-        return self.term.place(context)
 
     def key(self, context: Context) -> Hashable:
         inner = self.term.key(context)

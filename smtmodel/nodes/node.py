@@ -391,6 +391,20 @@ class Node:
         return True
 
 
+@dataclass(frozen=True, eq=False)
+class Unary(Node):
+    """A node that reads one other, whose place it has."""
+
+    term: Node
+
+    @property
+    def operands(self) -> tuple[Node, ...]:
+        return (self.term,)
+
+    def place(self, context: Context) -> str:
+        return self.term.place(context)
+
+
 def others(parameter: str, old: object, values: Iterable[object]) -> Iterator[Variant]:
     """A parameter's other values."""
     return (Variant(parameter, old, new) for new in values if new != old)

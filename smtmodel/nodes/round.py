@@ -16,7 +16,8 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.ieee import with_specials
 from smtmodel.nodes.cut import Cut
-from smtmodel.nodes.node import Context, Node, Number, Value, Variant, others
+from smtmodel.nodes.element import Element
+from smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
 from smtmodel.nodes.repeat import Running
 from smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
 from smtmodel.trace import Part, Stage, Trace
@@ -76,24 +77,21 @@ class Rounding:
 
 
 @dataclass(frozen=True, eq=False)
-class Round(Node):
+class Round(Unary):
     """A term as a number of a format."""
 
     kind: ClassVar[str] = "round"
     source: ClassVar[str] = "IEEE 754-2019, 4.3 and 7.4; Xie et al. 2026, section 4.2"
-    term: Node
     rounding: Rounding
-
-    @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,)
 
     @property
     def is_number(self) -> bool:
         return True
 
-    def place(self, context: Context) -> str:
-        return self.term.place(context)
+    @property
+    def converts(self) -> Element | None:
+        """The input that it converts to another format, if it reads one."""
+        return self.term if isinstance(self.term, Element) else None
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         how = self.rounding

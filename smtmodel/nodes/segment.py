@@ -10,11 +10,11 @@ from smtmodel.algebra import constant, truth
 from smtmodel.decode import Unpacked, fit
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.element import Element
-from smtmodel.nodes.node import Context, Node, Number, Value, Variant, near, others
+from smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, near, others
 
 
 @dataclass(frozen=True, eq=False)
-class Segment(Node):
+class Segment(Unary):
     """An input of whose significand only the bits from `first` up to, but without, `end` are read (0: the bit before
     the binary point, clear in a subnormal number); it counts with the exponent of the whole number in an alignment. One
     of which all these bits are clear is a zero, with the number's sign, or +0 if `positive`. The segment that starts at
@@ -23,7 +23,6 @@ class Segment(Node):
 
     kind: ClassVar[str] = "segment"
     source: ClassVar[str] = "multipliers that take their factors in phases, as Tenstorrent's math fidelity"
-    term: Node
     first: int
     end: int
     positive: bool = False
@@ -36,15 +35,8 @@ class Segment(Node):
             raise ParameterError("segment", f"{self.first} to {self.end} is no range of bits, counted from 0")
 
     @property
-    def operands(self) -> tuple[Node, ...]:
-        return (self.term,)
-
-    @property
     def is_number(self) -> bool:
         return True
-
-    def place(self, context: Context) -> str:
-        return self.term.place(context)
 
     def key(self, context: Context) -> Hashable:
         return self.kind, self.term.key(context), self.first, self.end, self.positive, self.leading

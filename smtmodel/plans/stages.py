@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Generic, Literal, TypeVar, get_args
 
@@ -55,28 +54,9 @@ class Engine(ABC, Generic[V]):
         """Within this context, steps belong to a part with this name."""
 
 
-def holds(fmt: Format, other: Format) -> bool:
-    """Whether every number of the other format is one of this format; not of every two formats of which that is so. A
-    format without subnormal numbers has no zero."""
-    signed = fmt.signed or not other.signed
-    kinds = ("has_nan", "has_infinity", "has_negative_zero", "subnormals")
-    special = all(getattr(fmt, kind) or not getattr(other, kind) for kind in kinds)
-    small = fmt.emin <= other.emin
-    if fmt.subnormals:
-        small = fmt.emin - fmt.fraction <= other.emin - other.fraction
-    large = _largest(other) <= _largest(fmt)
-    return fmt == other or (small and large and fmt.fraction >= other.fraction and signed and special)
-
-
-def _largest(fmt: Format) -> tuple[int, Fraction]:
-    """The exponent of the largest number, and its significand."""
-    exponent, fraction = divmod(fmt.largest_field, 1 << fmt.fraction)
-    return exponent - fmt.bias, 1 + Fraction(fraction, 1 << fmt.fraction)
-
-
 def check_holds(what: str, fmt: Format, other: Format) -> None:
     """Raises ParameterError where numbers of the other format cannot be taken as they are."""
-    if not holds(fmt, other):
+    if not fmt.holds(other):
         message = f"{other.name} and {fmt.name} cannot be chained: not every {other.name} is one of {fmt.name}"
         raise ParameterError(what, f"{message}; round it first")
 
