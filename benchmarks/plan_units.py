@@ -31,7 +31,6 @@ from smtmodel.operands import Operands
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
-from smtmodel.plans.stages import holds
 from smtmodel.reference import parse_reference
 from smtmodel.tiles import kind_of
 from smtmodel.unit_table import units
@@ -76,7 +75,7 @@ CHOICES = (
 def chainable() -> list[Model]:
     """The units of the table whose results can be the next addend, without those that take scale factors."""
     models = map(parse_reference, (*INSTRUCTIONS, *units()))
-    return [model for model in models if model.scale is None and holds(model.c, model.d)]
+    return [model for model in models if model.scale is None and model.c.holds(model.d)]
 
 
 def formats(model: Model) -> tuple[str, ...]:
