@@ -1,10 +1,10 @@
 """Everything that is to be learnt from a GPU: `make evidence`, or `python -m benchmarks.evidence --help`.
 
-For every instruction of the GPU: the same answers in every position, special values, a million random-bit vectors and
-the vectors of `mmaprobe cover` against the model, the whole library of questions with those that are open
-(benchmarks/findings), and `identify`. Each
-step leaves its answers with their provenance and a JSON document in the folder of the instruction; summary.md and
-summary.json tell what was found. A run that ends early, by Ctrl-C or by a fault of the GPU, goes on where it was.
+For every instruction of the GPU: the same answers in every position, special values, a million random-bit vectors, a
+million that make a unit align, cut, carry and tie, and the vectors of `mmaprobe cover` against the model, the whole
+library of questions with those that are open (benchmarks/findings), and `identify`. Each step leaves its answers with
+their provenance and a JSON document in the folder of the instruction; summary.md and summary.json tell what was found.
+A run that ends early, by Ctrl-C or by a fault of the GPU, goes on where it was.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--arch", choices=list(CAPABILITIES), help="architecture (default: this machine's GPU's)")
     parser.add_argument("--only", default="", metavar="REGEX", help="instructions whose reference matches")
     parser.add_argument("--steps", default=",".join(STEPS), help=f"default: {','.join(STEPS)}")
-    parser.add_argument("--count", type=int, default=1_000_000, help="random vectors of each instruction")
+    parser.add_argument(
+        "--count", type=int, default=1_000_000, help="vectors of random bits, and shaped ones, of each instruction"
+    )
     parser.add_argument("--timeout", type=float, default=60.0, help="seconds for an answer (default: 60)")
     parser.add_argument("--patience", type=float, default=20.0, help="seconds for a solver's question (default: 20)")
     parser.add_argument("--prepare", action="store_true", help="only find vectors: needs no device")
@@ -121,8 +123,8 @@ def summarise(folder: Path, todo: Sequence[Job]) -> None:
 
 
 def _lines(found: dict[str, dict[str, Any]]) -> Iterator[str]:
-    yield "| instruction | position | special values | random vectors | conditions | questions | identified |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| instruction | position | special values | random bits | shaped | conditions | questions | identified |"
+    yield "|---|---|---|---|---|---|---|---|"
     for reference, steps in found.items():
         yield f"| {reference} | " + " | ".join(_cell(step, steps.get(step)) for step in STEPS) + " |"
     for reference, steps in found.items():
@@ -139,7 +141,7 @@ def _cell(step: str, result: dict[str, Any] | None) -> str:
         return "independent" if result["independent"] else "DEPENDS on it"
     if step == "specials":
         return f"{len(result['mismatches'])} of {len(result['results'])} not as the model"
-    if step == "random":
+    if step in ("random", "shaped"):
         return f"{result['mismatches']} of {result['vectors']} not as the model"
     if step == "cover":
         return f"{len(result['mismatches'])} of {result['vectors']} not as the model"

@@ -15,6 +15,7 @@ import numpy as np
 from cli.main import main
 from hypotheses.library import library, question_named
 from queries.compare.observed import agrees
+from queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from runner.answers import answered_row, provenance
 from runner.batches import BatchDevice
 from runner.devices import Device, open_device
@@ -23,11 +24,13 @@ from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.instruction import Instruction
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.operands import Operands, layout_of
+from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
 
 Result = dict[str, Any]
+Seed = int | tuple[int, ...]
+Maker = Callable[[Model, int, Seed], list[Patterns]]
 FINDINGS = Path(__file__).parent / "findings"
 CHUNK = 1 << 16  # random vectors asked and judged together
 KEPT = 100  # answers kept of the random vectors, and as many of those that the model does not explain
@@ -96,18 +99,31 @@ def answers(device: Device, model: Model, operands: Sequence[Patterns]) -> Patte
 # --- the same answers whatever the row, column and neighbours --------------------------------------------------------
 
 
+def places(row: Instruction) -> list[str]:
+    """Where a vector can stand, what can surround it and, for `wgmma`, more columns and A in registers, as what cuda:
+    devices take after an instruction."""
+    m, n, _ = row.shape
+    stand = [
+        (0, 0, "zero", 0), (0, 0, "random", 1), (m - 1, n - 1, "zero", 0), (m - 1, n - 1, "random", 2),
+        (m // 2, 1, "random", 3), (1, n - 2, "random", 4), (m // 2 - 1, n // 2, "random", 5),
+    ]  # fmt: skip
+    found = [f"?row={r},column={c},neighbours={around},seed={seed}" for r, c, around, seed in stand]
+    if row.unit == "wgmma":
+        found += [
+            "?row=17,column=3,neighbours=random,seed=6,a=registers",
+            "?row=40,column=23,neighbours=random,seed=7,columns=24",
+            "?row=63,column=255,neighbours=random,seed=8,columns=256",
+            "?row=9,column=130,neighbours=random,seed=9,columns=256,a=registers",
+        ]
+    return found
+
+
 def position(job: Job) -> Result:
     """Whether answers depend on where a vector stands and on what surrounds it."""
     if "{position}" not in job.template:
         return {"skipped": "the device has no positions"}
-    m, n, _ = job.row.shape
-    rng = np.random.default_rng(5)
-    operands, first, asked = random_bits(job.model, CHECKED, rng), None, []
-    for row, column, neighbours, seed in (
-        (0, 0, "zero", 0), (0, 0, "random", 1), (m - 1, n - 1, "zero", 0), (m - 1, n - 1, "random", 2),
-        (m // 2, 1, "random", 3), (1, n - 2, "random", 4), (m // 2 - 1, n // 2, "random", 5),
-    ):  # fmt: skip
-        place = f"?row={row},column={column},neighbours={neighbours},seed={seed}"
+    operands, first, asked = random_bits(job.model, CHECKED, 5), None, []
+    for place in places(job.row):
         with open_device(job.device(place), job.timeout) as device:
             found = answers(device, job.model, operands)
         first = found if first is None else first
@@ -118,9 +134,9 @@ def position(job: Job) -> Result:
 # --- random bits against the model -----------------------------------------------------------------------------------
 
 
-def random_bits(model: Model, count: int, rng: np.random.Generator) -> list[Patterns]:
+def random_bits(model: Model, count: int, seed: Seed) -> list[Patterns]:
     """Inputs as in `evaluate_batch`: any bits, in half of the rows with exponents below the top (so, mostly finite)."""
-    layout = layout_of(model)
+    layout, rng = layout_of(model), np.random.default_rng(seed)
     tame = rng.random(count) < 0.5
     columns = []
     for fmt in layout.formats:
@@ -128,45 +144,70 @@ def random_bits(model: Model, count: int, rng: np.random.Generator) -> list[Patt
         bits &= np.uint64((1 << (fmt.field_width + fmt.signed)) - 1)
         below = bits & ~np.uint64(1 << (fmt.field_width - 1))
         columns.append(np.where(tame & (fmt.specials == "ieee"), below, bits))
+    return _sides(layout, columns)
+
+
+def shaped_bits(model: Model, count: int, seed: Seed) -> list[Patterns]:
+    """Inputs that make a unit align, cut, carry, cancel and tie (queries/search/samples.py)."""
+    layout, numbers = layout_of(model), np.random.SeedSequence(seed).generate_state(3).tolist()
+    tied, small = count // 5, subnormal_rows(layout, count // 5, numbers[0])
+    rows = [small, tie_rows(layout, model.d, tied, numbers[1])]
+    rows.append(sample_rows(layout, count - sum(map(len, rows)), numbers[2]))
+    return _sides(layout, list(np.concatenate(rows).T))
+
+
+def _sides(layout: Layout, columns: Sequence[Patterns]) -> list[Patterns]:
+    """Columns in the order of a layout as `evaluate_batch` takes them."""
     parts = layout.split(columns)
     sides = [np.stack(side, axis=1) for side in (parts.a, parts.b, parts.scale_a, parts.scale_b) if side]
     return [*sides[:2], parts.c, *sides[2:]]
 
 
 def random(job: Job) -> Result:
-    """Random vectors against the model, a chunk at a time; chunks of an earlier run count."""
-    path, model = job.folder / "random-chunks.jsonl", job.model
+    """Vectors of random bits against the model."""
+    return _in_chunks(job, "random", random_bits)
+
+
+def shaped(job: Job) -> Result:
+    """As many vectors with terms at the distances at which units cut bits off, against the model."""
+    return _in_chunks(job, "shaped", shaped_bits)
+
+
+def _in_chunks(job: Job, name: str, make: Maker) -> Result:
+    """Vectors against the model, a chunk at a time; chunks of an earlier run count."""
+    path, model = job.folder / f"{name}-chunks.jsonl", job.model
     done = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     chunks = [min(CHUNK, job.count - start) for start in range(0, job.count, CHUNK)]
     if [entry["vectors"] for entry in done] != chunks[: len(done)]:
         done = []  # of another --count
     with open_device(job.device(), job.timeout) as device, path.open("a" if done else "w") as stream:
         for number in range(len(done), len(chunks)):
-            done.append(_chunk(device, model, chunks[number], number, sum(entry["mismatches"] for entry in done)))
+            before = sum(entry["mismatches"] for entry in done)
+            operands = make(model, chunks[number], (1, number))
+            done.append(_chunk(device, model, operands, f"{name}-{number}", before))
             stream.write(json.dumps(done[-1]) + "\n")
             stream.flush()
     rows = [row for entry in done for row in entry["rows"]]
-    (job.folder / "random.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (job.folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     path.unlink()
     return {name: sum(entry[name] for entry in done) for name in ("vectors", "mismatches", "finite")}
 
 
-def _chunk(device: Device, model: Model, count: int, number: int, before: int) -> Result:
-    operands = random_bits(model, count, np.random.default_rng((1, number)))
+def _chunk(device: Device, model: Model, operands: Sequence[Patterns], name: str, before: int) -> Result:
+    """What a device says of one chunk, and the answers that are kept: the first of the first chunk, and those that the
+    model does not explain."""
     found, expected = answers(device, model, operands), evaluate_batch(model, *operands)
     wrong = [index for index in np.flatnonzero(found != expected) if not _agrees(model, expected[index], found[index])]
-    chosen = [*(range(min(KEPT, count)) if number == 0 else ()), *map(int, wrong[: max(0, KEPT - before)])]
+    count = len(found)
+    first = np.linspace(0, count - 1, min(KEPT, count), dtype=int).tolist() if name.endswith("-0") else []
+    chosen = [*first, *map(int, wrong[: max(0, KEPT - before)])]
     fmt = model.d
     field = (found & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
     return {
         "vectors": count,
         "mismatches": len(wrong),
         "finite": int(np.count_nonzero(field <= np.uint64(fmt.largest_field))),
-        "rows": [
-            _kept(device, model, operands, int(index), found, number)
-            for index in dict.fromkeys(chosen)
-            if index < count
-        ],
+        "rows": [_kept(device, model, operands, index, found, f"{name}-{index}") for index in dict.fromkeys(chosen)],
     }
 
 
@@ -175,11 +216,9 @@ def _agrees(model: Model, predicted: Any, observed: Any) -> bool:
     return agrees(model, int(predicted), Vector(model, Operands((), (), 0), d=int(observed))) is True
 
 
-def _kept(
-    device: Device, model: Model, operands: Sequence[Patterns], index: int, found: Patterns, chunk: int
-) -> Result:
+def _kept(device: Device, model: Model, operands: Sequence[Patterns], index: int, found: Patterns, name: str) -> Result:
     a, b, c, *scales = (side[index].tolist() for side in operands)
-    vector = Vector(model, Operands(tuple(a), tuple(b), c, *map(tuple, scales)), id=f"random-{chunk}-{index}")
+    vector = Vector(model, Operands(tuple(a), tuple(b), c, *map(tuple, scales)), id=name)
     return answered_row(vector, int(found[index]), provenance(device.name), device.description)
 
 
@@ -287,15 +326,15 @@ def question_names(row: Instruction) -> list[str]:
     names = []
     for name in [*map(str, sorted(FINDINGS.glob("*.yaml"))), *(library() if representative(row) else ())]:
         with contextlib.suppress(MmaprobeError):
-            if row.reference not in _own(name):
-                question_named(name, row.reference)  # raises if it makes no sense
-            names.append(name)
+            asked = question_named(name, None if _is_own(name, row) else row.reference)  # raises if it makes no sense
+            if all(model.d.width == row.d.width for model in asked.models.values()):
+                names.append(name)
     return names
 
 
-def _own(name: str) -> set[str]:
-    """The instructions that a question is about by itself."""
-    return {model.reference.partition("@")[0] for model in question_named(name).models.values()}
+def _is_own(name: str, row: Instruction) -> bool:
+    """Whether a question is about the instruction by itself."""
+    return row.reference in {model.reference.partition("@")[0] for model in question_named(name).models.values()}
 
 
 def prepare_cover(job: Job, progress: Callable[[str], None]) -> None:
@@ -309,7 +348,7 @@ def prepare_questions(job: Job, progress: Callable[[str], None]) -> None:
     folder = job.folder / "questions"
     folder.mkdir(parents=True, exist_ok=True)
     for name in question_names(job.row):
-        other = [] if job.row.reference in _own(name) else ["--model", job.row.reference]
+        other = [] if _is_own(name, job.row) else ["--model", job.row.reference]
         _find(job, folder / f"{Path(name).stem}.jsonl", Path(name).stem, progress, "distinguish", name, *other,
               "-n", "2", "--timeout", str(job.patience))  # fmt: skip
 
@@ -330,7 +369,8 @@ def _find(job: Job, target: Path, what: str, progress: Callable[[str], None], *a
 
 def questions(job: Job) -> Result:
     """The vectors of every question put to the device: which hypotheses are left standing."""
-    lines = [path.read_text() for path in sorted((job.folder / "questions").glob("*.jsonl"))]
+    paths = [job.folder / "questions" / f"{Path(name).stem}.jsonl" for name in question_names(job.row)]
+    lines = [path.read_text() for path in sorted(paths) if path.exists()]
     asked = job.folder / "questions.jsonl"
     asked.write_text("".join(lines))
     found = command("run", str(asked), "--device", job.device(), "-o", str(job.folder / "questions-answers.jsonl"))
@@ -350,8 +390,8 @@ def identify(job: Job) -> Result:
 
 
 STEPS: dict[str, Callable[[Job], Result]] = {
-    "position": position, "specials": specials, "random": random, "cover": cover, "questions": questions,
-    "identify": identify,
+    "position": position, "specials": specials, "random": random, "shaped": shaped, "cover": cover,
+    "questions": questions, "identify": identify,
 }  # fmt: skip
 
 #: what steps need before a device is asked

@@ -19,7 +19,7 @@ from typing import Any
 
 from smtmodel.instructions import INSTRUCTIONS
 
-FILES = ("specials", "cover", "questions-answers", "identify-answers", "random")
+FILES = ("specials", "cover", "questions-answers", "identify-answers", "random", "shaped")
 Key = tuple[str, tuple[str, ...], tuple[str, ...], str]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from runner.batches import BatchDevice
 from runner.disassembly import arithmetic
 from runner.kernel_source import THREADS, source
-from runner.kernels import CAPABILITIES, Operand, architecture, kernel_of, runnable, target
+from runner.kernels import CAPABILITIES, Kernel, Operand, Variant, architecture, kernel_of, runnable, target
 from runner.launch import GpuMemoryError, Launcher
 from runner.nvrtc import Compiled, compiler_for
 from runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError
@@ -28,7 +28,7 @@ from smtmodel.wording import install
 
 LARGEST = 1 << 21  # vectors of one launch
 SMALLEST = 1 << 8  # a launch of fewer must fit
-_OPTION = re.compile(r"(row|column|seed)=(\d+)|(neighbours)=(zero|random)")
+_OPTION = re.compile(r"(row|column|seed|columns)=(\d+)|(neighbours)=(zero|random)|(a)=(shared|registers)")
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,12 @@ class Position:
 
 
 def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | None = None) -> CudaDevice:
-    """The device `[UNIT/]INSTRUCTION[?row=R,column=C,neighbours=random,seed=S]` of this machine's GPU.
+    """The device `[UNIT/]INSTRUCTION[?row=R,column=C,neighbours=random,seed=S]` of this machine's GPU; for `wgmma` also
+    `columns=N` and `a=registers`.
 
     Raises InputError, UnknownNameError, NotModelledError, DeviceUnavailableError, CompilerError or LaunchError.
     """
-    name, position = parse_name(text)
+    name, position, variant = parse_name(text)
     _check_known(name)
     if launcher is None:
         try:
@@ -55,25 +56,26 @@ def open_cuda(text: str, timeout: float = DEFAULT_TIMEOUT, launcher: Launcher | 
         except DeviceUnavailableError as error:
             raise DeviceUnavailableError(f"cuda:{text}: {error}") from None
     row = find_instruction(name, launcher.capability, launcher.gpu)
-    return CudaDevice(f"cuda:{text}", row, position, launcher, timeout)
+    return CudaDevice(f"cuda:{text}", row, position, variant, launcher, timeout)
 
 
-def parse_name(text: str) -> tuple[str, Position]:
-    """The instruction and the position that a name stands for. Raises InputError."""
+def parse_name(text: str) -> tuple[str, Position, Variant | None]:
+    """The instruction, the position and the variant that a name stands for. Raises InputError."""
     name, question, tail = text.strip().partition("?")
     given: dict[str, Any] = {}
     for part in tail.split(",") if question else []:
         found = _OPTION.fullmatch(part.strip())
         if found is None:
-            known = "row=R, column=C, neighbours=zero or random, seed=S"
+            known = "row=R, column=C, neighbours=zero or random, seed=S, columns=N, a=shared or registers"
             raise InputError(f"cuda:{text}: {part.strip()!r} is none of {known}")
-        key = found[1] or found[3]
+        key = found[1] or found[3] or found[5]
         if key in given:
             raise InputError(f"cuda:{text}: {key} is given twice")
-        given[key] = int(found[2]) if found[1] else found[4]
+        given[key] = int(found[2]) if found[1] else found[4] or found[6]
     if given.get("seed", 0) >> 32:
         raise InputError(f"cuda:{text}: seed has more than 32 bits")
-    return name, Position(**given)
+    chosen = {key: given.pop(key) for key in ("columns", "a") if key in given}
+    return name, Position(**given), Variant(**chosen) if chosen else None
 
 
 def _check_known(name: str) -> None:
@@ -134,10 +136,9 @@ def launcher_here() -> Launcher:
 
 
 @cache
-def _compiled(row: Instruction, capability: tuple[int, int], cuda: int) -> tuple[Compiled, dict[str, int] | None]:
-    """An instruction's kernel for a GPU and a driver of some version of CUDA, and what it executes, if that can be
+def _compiled(kernel: Kernel, capability: tuple[int, int], cuda: int) -> tuple[Compiled, dict[str, int] | None]:
+    """A kernel for a GPU and a driver of some version of CUDA, and what it executes, if that can be
     told. Raises CompilerError."""
-    kernel = kernel_of(row)
     compiled = compiler_for(capability, cuda).compile(source([kernel]), target(capability))
     executed = arithmetic(compiled.cubin)
     return compiled, None if executed is None else dict(executed[kernel.name])
@@ -149,15 +150,21 @@ class CudaDevice(BatchDevice):
     batch = 1 << 16
 
     def __init__(
-        self, name: str, row: Instruction, position: Position, launcher: Launcher, timeout: float = DEFAULT_TIMEOUT
+        self,
+        name: str,
+        row: Instruction,
+        position: Position,
+        variant: Variant | None,
+        launcher: Launcher,
+        timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
         self.name, self.position, self.timeout = name, position, timeout
-        self.kernel, self.model = kernel_of(row), parse_reference(row.reference)
-        rows, columns, _ = row.shape
+        self.kernel, self.model = kernel_of(row, variant), parse_reference(row.reference)
+        rows, columns, _ = self.kernel.shape
         if position.row >= rows or position.column >= columns:
             raise InputError(f"{name}: {row.name} has rows 0 to {rows - 1} and columns 0 to {columns - 1}")
         self._launcher, self._size = launcher, LARGEST
-        compiled, executed = _compiled(row, launcher.capability, launcher.cuda[0])
+        compiled, executed = _compiled(self.kernel, launcher.capability, launcher.cuda[0])
         launcher.load(compiled.cubin, self.kernel.name)
         self.description: dict[str, Any] = {
             "name": launcher.gpu,
@@ -170,6 +177,7 @@ class CudaDevice(BatchDevice):
             "machine_instructions": executed,
             "emulated": row.emulated,
             **asdict(position),
+            **({} if variant is None else asdict(variant)),
             CLOCK: launcher.clock(),
         }
 

@@ -72,16 +72,15 @@ class Tile:
         return f"(major >> 3) * {self.stride} + ({at} >> 4) * {self.leading} + (major & 7) * 16 + ({at} & 15)"
 
 
-def multiplicand_a(m: int, k: int, width: int) -> Fragment:
-    """A of `mma` of M x K elements: quads of threads share a row; M of 8 or 16."""
-    elements = m * k // 32
+def multiplicand_a(m: int, k: int, width: int, threads: int = 32) -> Fragment:
+    """A of `mma` of M x K elements, M of 8 or 16, and of `wgmma`, M of 64: quads of threads share a row."""
     if (m, k, width) == (8, 4, 16):  # four threads of the low, four of the high half of the warp: a quad pair
         return Fragment(4, 16, "(lane & 3) + 4 * (lane >> 4)", "i")
     each = _each(width)
-    half = m // 8  # registers one below the other
-    row = f"(lane >> 2) + 8 * ((i >> {each}) & {half - 1})"
+    half = m * 4 // threads  # registers one below the other
+    row = f"{_quad(threads)} + 8 * ((i >> {each}) & {half - 1})"
     column = f"((lane & 3) << {each}) + (i & {(1 << each) - 1}) + {4 << each} * (i >> {each + half - 1})"
-    return Fragment(elements, width, row, column)
+    return Fragment(m * k // threads, width, row, column, threads)
 
 
 def multiplicand_b(k: int, n: int, width: int) -> Fragment:
@@ -94,11 +93,9 @@ def multiplicand_b(k: int, n: int, width: int) -> Fragment:
 
 
 def accumulator(m: int, n: int, width: int, threads: int = 32) -> Fragment:
-    """C and D of `mma`, and of `wgmma` (each of whose four warps has 16 rows), of M x 8 elements."""
-    row, column = "(lane >> 2) + 8 * (i >> 1)", "2 * (lane & 3) + (i & 1)"
-    if threads == 128:
-        row = "16 * (lane >> 5) + ((lane & 31) >> 2) + 8 * (i >> 1)"
-    return Fragment(m * n // threads, width, row, column, threads)
+    """C and D of `mma`, of M x 8 elements, and of `wgmma`, of 64 x N."""
+    row = f"{_quad(threads)} + 8 * ((i >> 1) & 1)"
+    return Fragment(m * n // threads, width, row, "2 * (lane & 3) + (i & 1) + 8 * (i >> 2)", threads)
 
 
 def quad_pair_accumulator(width: int) -> Fragment:
@@ -118,6 +115,11 @@ def scales_a(count: int) -> Fragment:
 def scales_b(count: int) -> Fragment:
     """Scale factors of the columns of B: every thread of a quad has those of its column."""
     return Fragment(count, 8, "i", "lane >> 2")
+
+
+def _quad(threads: int) -> str:
+    """The first row of a quad of threads: each of the four warps of `wgmma` has 16 rows."""
+    return "(lane >> 2)" if threads == 32 else "16 * (lane >> 5) + ((lane & 31) >> 2)"
 
 
 def _each(width: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runner.fragments import Fragment, Tile
+from runner.fragments import Fragment
 from runner.kernels import Kernel, Operand
 
 THREADS = 128  # of a block
@@ -113,7 +113,7 @@ def placing(kernels: Iterable[Kernel]) -> str:
     """The plain C among it: the functions that place operands and take results out."""
     functions = {}
     for kernel in kernels:
-        if isinstance(kernel.a.place, Tile):
+        if kernel.row.unit == "wgmma":
             functions["descriptor"] = _DESCRIPTOR
         for operand in kernel.operands:
             functions[f"load {operand.name}"] = _load(operand)
@@ -169,7 +169,7 @@ def _kernel(kernel: Kernel) -> str:
             target = f"t{operand.matrix}"
             lines.append(f"__shared__ __align__(128) u8 {target}[{place.size}];")
         lines.append(f"load_{operand.name}({target}, lane, &at, {patterns});")
-    lines += _wgmma(kernel) if isinstance(kernel.a.place, Tile) else _mma(kernel)
+    lines += _wgmma(kernel) if kernel.row.unit == "wgmma" else _mma(kernel)
     return _KERNEL.format(
         threads=THREADS, vectors=THREADS // kernel.threads, group=kernel.threads, name=kernel.name,
         out=kernel.c.name, body="\n".join("  " + line for line in lines),
@@ -209,21 +209,28 @@ def _bound(operand: Operand, number: int, prefix: str = "") -> tuple[list[str], 
 def _wgmma(kernel: Kernel) -> list[str]:
     """The instruction on shared memory, from the fences before it to the wait for its result."""
     outputs, group = _bound(kernel.c, 0, "+")
-    count = len(outputs)
-    tiles = []
+    inputs: list[str] = []
+    groups, majors = [group], ""
     for operand in (kernel.a, kernel.b):
-        place, start = operand.place, f"(u32)__cvta_generic_to_shared(t{operand.matrix})"
-        assert isinstance(place, Tile)
-        tiles.append(f'"l"(descriptor({start}, {place.leading}, {place.stride}))')
-    majors = ", 0, 0" if kernel.a.fmt.width == 16 else ""  # both K-major; other widths cannot be anything else
+        place, number = operand.place, len(outputs) + len(inputs)
+        if isinstance(place, Fragment):
+            bound, group = _bound(operand, number)
+            inputs += bound
+            groups.append(group)
+            continue
+        start = f"(u32)__cvta_generic_to_shared(t{operand.matrix})"
+        inputs.append(f'"l"(descriptor({start}, {place.leading}, {place.stride}))')
+        groups.append(f"%{number}")
+        if operand.fmt.width == 16:
+            majors += ", 0"  # K-major; other widths cannot be anything else
     add = "{.reg .pred p; setp.eq.u32 p, 0, 0;"
-    text = f"{add} {kernel.ptx} {group}, %{count}, %{count + 1}, p, 1, 1{majors};}}"
+    text = f"{add} {kernel.ptx} {', '.join(groups)}, p, 1, 1{majors};}}"
     return [
         'asm volatile("fence.proxy.async.shared::cta;" ::: "memory");',
         "__syncthreads();",
         'asm volatile("wgmma.fence.sync.aligned;" ::: "memory");',
         f'asm volatile("{text}"',
-        f'  : {", ".join(outputs)} : {", ".join(tiles)} : "memory");',
+        f'  : {", ".join(outputs)} : {", ".join(inputs)} : "memory");',
         'asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");',
         'asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");',
     ]

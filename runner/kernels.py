@@ -7,6 +7,7 @@ Everything follows from the row of the instruction table; runner/kernel_source.p
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from runner import fragments
 from runner.fragments import Fragment, Tile
@@ -25,6 +26,9 @@ CAPABILITIES = {
     "blackwell": ((10, 0), (10, 3)),
     "rtx-blackwell": ((12, 0), (12, 1)),
 }
+
+
+UNITS = ("mma", "mma_block_scale", "wgmma")
 
 
 def target(capability: tuple[int, int]) -> str:
@@ -66,10 +70,19 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """What a `wgmma` leaves open beside the row of the table: N, the `columns` of B and D, and where A lies."""
+
+    columns: int = 8
+    a: Literal["shared", "registers"] = "shared"
+
+
+@dataclass(frozen=True)
 class Kernel:
     """The kernel of one instruction: its operands in the order of the PTX instruction, and that instruction."""
 
     row: Instruction
+    shape: tuple[int, int, int]
     a: Operand
     b: Operand
     c: Operand
@@ -78,7 +91,8 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        return f"{self.row.unit}_{self.row.name}".replace(".", "_")
+        registers = "_registers" if self.row.unit == "wgmma" and isinstance(self.a.place, Fragment) else ""
+        return self.ptx.replace(".", "_").replace("::", "_") + registers
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -92,7 +106,7 @@ class Kernel:
 
 def runnable(row: Instruction) -> bool:
     """Whether there is a kernel for an instruction."""
-    return row.arch in CAPABILITIES and row.unit in _MAKERS and _in_place(row)
+    return row.arch in CAPABILITIES and row.unit in UNITS and _in_place(row)
 
 
 def _in_place(row: Instruction) -> bool:
@@ -100,18 +114,22 @@ def _in_place(row: Instruction) -> bool:
     return FORMATS[row.c].width == row.d.width
 
 
-def kernel_of(row: Instruction) -> Kernel:
+def kernel_of(row: Instruction, variant: Variant | None = None) -> Kernel:
     """The kernel of an instruction. Raises InputError if there is none."""
     if row.arch not in CAPABILITIES:
         raise InputError(f"{row.reference}: CUDA runs NVIDIA's instructions alone")
-    if row.unit not in _MAKERS:
+    if row.unit not in UNITS:
         raise InputError(
             f"{row.reference}: there is no kernel for {row.unit} yet (its operands lie in tensor memory); "
             "command:CMDLINE runs a program of your own"
         )
     if not _in_place(row):
         raise InputError(f"{row.reference}: there is no kernel for results of another width than the addend yet")
-    return _MAKERS[row.unit](row)
+    if row.unit == "wgmma":
+        return _wgmma(row, variant or Variant())
+    if variant is not None:
+        raise InputError(f"{row.reference}: columns and a are chosen for wgmma alone")
+    return _mma(row)
 
 
 def kernels_of(arch: str) -> list[Kernel]:
@@ -132,7 +150,7 @@ def _mma(row: Instruction) -> Kernel:
         Operand("b", b, fragments.multiplicand_b(k, n, width), k),
         Operand("c", c, result, 1),
     )
-    return Kernel(row, *operands, _scales(row), _mma_name(row))
+    return Kernel(row, row.shape, *operands, _scales(row), _mma_name(row))
 
 
 def _scales(row: Instruction) -> tuple[Operand, ...]:
@@ -158,16 +176,17 @@ def _mma_name(row: Instruction) -> str:
     return ".".join(parts)
 
 
-def _wgmma(row: Instruction) -> Kernel:
-    m, n, k = row.shape
+def _wgmma(row: Instruction, variant: Variant) -> Kernel:
+    m, _, k = row.shape
+    n = variant.columns
+    if n % 8 or not 8 <= n <= 256:
+        raise InputError(f"{row.reference}: columns={n} is no multiple of 8 from 8 to 256")
     a, b, c = (FORMATS[name] for name in (row.a, row.b, row.c))
+    in_registers = fragments.multiplicand_a(m, k, a.width, threads=128)
     operands = (
-        Operand("a", a, Tile(m, k, a.width), k),
+        Operand("a", a, in_registers if variant.a == "registers" else Tile(m, k, a.width), k),
         Operand("b", b, Tile(n, k, b.width), k),
         Operand("c", c, fragments.accumulator(m, n, c.width, threads=128), 1),
     )
     name = f"wgmma.mma_async.sync.aligned.m{m}n{n}k{k}.{row.c}.{row.a}.{row.b}"
-    return Kernel(row, *operands, (), name)
-
-
-_MAKERS = {"mma": _mma, "mma_block_scale": _mma, "wgmma": _wgmma}
+    return Kernel(row, (m, n, k), *operands, (), name)

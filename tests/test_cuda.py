@@ -16,6 +16,7 @@ from cli.main import main
 from runner import cuda
 from runner.cuda import CudaDevice, Position, open_cuda, parse_name
 from runner.devices import DeviceUnavailableError, open_device
+from runner.kernels import Variant
 from runner.launch import GpuMemoryError
 from runner.protocol import DeviceError
 from runner.serve import serve
@@ -87,6 +88,12 @@ def test_what_an_answer_says_of_its_origin() -> None:
     assert opened.description["sm_clock_mhz"] == 1970  # the clock of the run
 
 
+def test_what_an_answer_says_of_a_variant() -> None:
+    described = device(FP8, "?columns=16,column=9,a=registers")[0].description
+    assert described["ptx"] == "wgmma.mma_async.sync.aligned.m64n16k32.f32.e4m3.e5m2"
+    assert (described["instruction"], described["columns"], described["a"]) == (FP8, 16, "registers")
+
+
 def test_emulated_instructions_say_so() -> None:
     opened, _ = device("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32")
     assert opened.description["emulated"] is True
@@ -99,15 +106,17 @@ def test_a_driver_of_cuda_12_gets_code_of_cuda_12() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "position"),
+    ("text", "name", "position", "variant"),
     [
-        ("mma/x", "mma/x", Position()),
-        ("x?row=3,column=5", "x", Position(3, 5)),
-        ("x?neighbours=random, seed=4294967295", "x", Position(0, 0, "random", 2**32 - 1)),
+        ("mma/x", "mma/x", Position(), None),
+        ("x?row=3,column=5", "x", Position(3, 5), None),
+        ("x?neighbours=random, seed=4294967295", "x", Position(0, 0, "random", 2**32 - 1), None),
+        ("x?columns=64,column=63,a=registers", "x", Position(0, 63), Variant(64, "registers")),
+        ("x?a=shared", "x", Position(), Variant()),
     ],
 )
-def test_names(text: str, name: str, position: Position) -> None:
-    assert parse_name(text) == (name, position)
+def test_names(text: str, name: str, position: Position, variant: Variant | None) -> None:
+    assert parse_name(text) == (name, position, variant)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +146,9 @@ def test_names_that_are_wrong(text: str, words: str) -> None:
         ("tcgen05mma/m64n8k16.f32.f16.f16", (10, 0), InputError, "no kernel for tcgen05mma yet"),
         ("mma/m16n8k16.f32.f16.f16.f32?row=16", (9, 0), InputError, "rows 0 to 15 and columns 0 to 7"),
         ("mma/m16n8k16.f32.f16.f16.f32?column=8", (9, 0), InputError, "rows 0 to 15 and columns 0 to 7"),
+        ("mma/m16n8k16.f32.f16.f16.f32?columns=8", (9, 0), InputError, "chosen for wgmma alone"),
+        ("wgmma/m64n8k16.f32.f16.f16?columns=16,column=16", (9, 0), InputError, "rows 0 to 63 and columns 0 to 15"),
+        ("wgmma/m64n8k16.f32.f16.f16?columns=12", (9, 0), InputError, "no multiple of 8 from 8 to 256"),
     ],
 )
 def test_instructions_that_this_gpu_does_not_run(

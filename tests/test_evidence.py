@@ -46,16 +46,17 @@ def test_everything_on_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
     found = documents(tmp_path)
     assert found["position"] == {"skipped": "the device has no positions", "took": found["position"]["took"]}
     assert (found["random"]["vectors"], found["random"]["mismatches"]) == (500, 0)
+    assert (found["shaped"]["vectors"], found["shaped"]["mismatches"]) == (500, 0)
     assert 100 < found["random"]["finite"] < 500
     assert found["specials"]["mismatches"] == []
     assert found["specials"]["results"]["infinity minus infinity"] == {"device": "7fffffff", "model": "7fffffff"}
     assert found["questions"]["standing"] == {"fasi-subnormal-inputs": ["kept"], "fasi-final-rounding": ["toward_zero"]}
     assert found["identify"]["verdict"] == "identified"
     folder = tmp_path / TF32.replace("/", "-")
-    for name in ("random", "specials", "questions-answers", "identify-answers"):  # `evaluate` reads them all
+    for name in ("random", "shaped", "specials", "questions-answers", "identify-answers"):  # `evaluate` reads them all
         judged = command("evaluate", str(folder / f"{name}.jsonl"))
         assert judged["rows"] > 3
-        if name in ("random", "specials"):  # rows of the other two name a hypothesis or a candidate as their model
+        if name not in ("questions-answers", "identify-answers"):  # whose rows name a hypothesis or a candidate
             assert judged["mismatches"] == 0
         row = json.loads((folder / f"{name}.jsonl").read_text().splitlines()[0])
         assert row["provenance"]["description"] == {"model": TF32, "name": f"software model {TF32}"}
@@ -72,10 +73,11 @@ def test_everything_on_a_model(tmp_path: Path, capsys: pytest.CaptureFixture[str
 @pytest.mark.usefixtures("few")
 def test_a_device_that_is_not_as_the_model(tmp_path: Path) -> None:
     other = "model:{reference}@output_rounding=nearest_even,nan=7fc00000"
-    given = ["--device", other, *ONE, "-o", str(tmp_path), "--steps", "random,specials,questions"]
+    given = ["--device", other, *ONE, "-o", str(tmp_path), "--steps", "random,shaped,specials,questions"]
     assert evidence.main(given) == 0
     found = documents(tmp_path)
     assert found["random"]["mismatches"] > 50
+    assert found["shaped"]["mismatches"] > 50
     assert "NaN factor" in found["specials"]["mismatches"]
     assert found["questions"]["standing"]["fasi-final-rounding"] == ["nearest_even"]
     rows = (tmp_path / TF32.replace("/", "-") / "random.jsonl").read_text().splitlines()

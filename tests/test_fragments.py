@@ -15,8 +15,9 @@ from runner.kernel_source import placing
 from runner.kernels import CAPABILITIES, Kernel, Operand, kernels_of
 from smtmodel.libraries import compiler
 from tests import warp
+from tests.test_kernels import variants
 
-KERNELS = [kernel for arch in CAPABILITIES for kernel in kernels_of(arch)]
+KERNELS = [kernel for arch in CAPABILITIES for kernel in kernels_of(arch) + variants(arch)]
 OPERANDS = {operand.name: (kernel, operand) for kernel in KERNELS for operand in kernel.operands}
 SEED = 7
 needs_compiler = pytest.mark.skipif(compiler() is None, reason="no C compiler: set CC or install one")
@@ -44,12 +45,12 @@ def integers(width: int, values: list[int]) -> Any:
 
 
 def shape(kernel: Kernel) -> str:
-    m, n, k = kernel.row.shape
+    m, n, k = kernel.shape
     return f"m{m}n{n}k{k}"
 
 
 def extent(kernel: Kernel, operand: Operand) -> tuple[int, int]:
-    m, n, k = kernel.row.shape
+    m, n, k = kernel.shape
     extents = {"a": (m, k), "b": (k, n), "c": (m, n), "scale_a": (m, operand.count), "scale_b": (operand.count, n)}
     return extents[operand.matrix]
 
@@ -95,7 +96,7 @@ def own(operand: Operand, at: Place, place: warp.Place) -> int | None:
 def test_the_vector_is_where_the_manual_says(library: Any, name: str) -> None:
     kernel, operand = OPERANDS[name]
     rows, columns = extent(kernel, operand)
-    m, n, _ = kernel.row.shape
+    m, n, _ = kernel.shape
     rng = random.Random(SEED)
     bits = operand.fmt.field_width + operand.fmt.signed
     patterns = [rng.getrandbits(bits) | 1 for _ in range(operand.count)]
@@ -123,7 +124,7 @@ def test_the_vector_is_where_the_manual_says(library: Any, name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, (_, operand) in OPERANDS.items() if operand.matrix == "c"])
 def test_the_result_is_taken_from_where_the_manual_says(library: Any, name: str) -> None:
     kernel, operand = OPERANDS[name]
-    m, n, _ = kernel.row.shape
+    m, n, _ = kernel.shape
     part = operand.place
     assert isinstance(part, Fragment)
     table = warp.table_of(shape(kernel), part.width, "c")

@@ -9,7 +9,7 @@ import pytest
 
 from runner.disassembly import arithmetic
 from runner.kernel_source import source
-from runner.kernels import CAPABILITIES, Kernel, architecture, kernel_of, kernels_of, target
+from runner.kernels import CAPABILITIES, Kernel, Variant, architecture, kernel_of, kernels_of, target
 from runner.nvrtc import CompilerError, compiler_for, library
 from smtmodel.errors import InputError
 from smtmodel.instructions import INSTRUCTIONS
@@ -22,7 +22,7 @@ KERNELS = [(arch, kernel) for arch in CAPABILITIES for kernel in kernels_of(arch
 def intended(kernel: Kernel) -> str:
     """The machine instruction that the row of the table stands for, as a pattern."""
     row = kernel.row
-    m, n, k = row.shape
+    m, n, k = kernel.shape
     a, b, c = row.a.upper(), row.b.upper(), row.c.upper()
     if row.a == "f64":
         return r"DMMA\.8x8x4" if row.arch == "blackwell" else rf"DMMA\.({m}{n}{k}|{m}x{n}x{k})"
@@ -63,11 +63,20 @@ def check(kernel: Kernel, ptx: str, executed: Counter[str] | None) -> None:
     assert executed.total() == (m // 8 * k // 4 if chained else 1), executed
 
 
+def variants(arch: str) -> list[Kernel]:
+    """More columns, and A in registers, of one instruction for each way in which its matrices can lie."""
+    if arch != "hopper":
+        return []
+    names = ("m64n8k16.f32.f16.f16", "m64n8k16.f16.f16.f16", "m64n8k8.f32.tf32.tf32", "m64n8k32.f32.e4m3.e5m2")
+    chosen = (Variant(16, "registers"), Variant(256))
+    return [kernel_of(INSTRUCTIONS[f"hopper/wgmma/{name}"], variant) for name in names for variant in chosen]
+
+
 @pytest.mark.parametrize(
     "arch", [pytest.param(arch, marks=pytest.mark.slow) if arch == "rtx-blackwell" else arch for arch in CAPABILITIES]
 )
 def test_kernels_execute_their_instruction_and_no_other(arch: str) -> None:
-    kernels, capability = kernels_of(arch), FIRST[arch]
+    kernels, capability = kernels_of(arch) + variants(arch), FIRST[arch]
     compiled = compiler_for(capability).compile(source(kernels), target(capability))
     executed = arithmetic(compiled.cubin)
     assert (executed is None) == (arch == "volta")  # the disassembler of CUDA 13 does not know it

@@ -167,16 +167,28 @@ TABLES: dict[tuple[str, int, str], Table] = {
 
 
 def wgmma_d(lane: int, i: int) -> Place:
-    """D of wgmma.m64n8: warp w of the four has rows 16 w to 16 w + 15; `lane` is the thread's number in the group."""
+    """D of wgmma.m64nN: warp w of the four has rows 16 w to 16 w + 15; `lane` is the thread's number in the group."""
     warp, laneid = divmod(lane, 32)
     row = laneid // 4 + (0 if i % 4 < 2 else 8)
     return 16 * warp + row, laneid % 4 * 2 + i % 2 + 8 * (i // 4)
 
 
+def wgmma_a(width: int) -> Table:
+    """A of wgmma in registers: warp w holds the rows from 16 w on, each warp as A of m16n8 with K of 256 bits."""
+    rows = {8: m16n8k32_8_a, 16: m16n8k16_16_a, 32: m16n8k8_32_a}[width]
+
+    def place(lane: int, i: int) -> Place:
+        warp, laneid = divmod(lane, 32)
+        row, column = rows(laneid, i)
+        return 16 * warp + row, column
+
+    return place
+
+
 def table_of(shape: str, width: int, matrix: str) -> Table:
-    """The manual's table for a matrix; C and D of m16n8 lie alike for every K, those of m64n8 too."""
-    if matrix == "c" and shape.startswith("m64"):
-        return wgmma_d
+    """The manual's table for a matrix; C and D of m16n8 lie alike for every K, those of m64 too."""
+    if shape.startswith("m64"):
+        return wgmma_d if matrix == "c" else wgmma_a(width)
     return m16n8_c if matrix == "c" and shape.startswith("m16") else TABLES[shape, width, matrix]
 
 
