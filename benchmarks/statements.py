@@ -53,6 +53,7 @@ from smtmodel.errors import FaultError, MmaprobeError, ParameterError
 from smtmodel.families.member import FUNCTIONS, nvidia_nan
 from smtmodel.formats import FORMATS, Format, format_named
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Each,
@@ -65,6 +66,7 @@ from smtmodel.nodes import (
     Repeat,
     Round,
     Running,
+    Segment,
     Sum,
 )
 from smtmodel.nodes.node import walk
@@ -118,7 +120,8 @@ MEMBERS: dict[str, tuple[Any, ...]] = {
     "late_rounding": ("down", *oracle.ROUND), "late_small_addend": ("keep", "cut"), "group": (1, 2),
     "partials": ("unnormalised", "unnormalised", "normalised"), "exponent_floor": (None, None, -6, -3, -1, 0, 2),
     "floor_applies_to": ("zero_terms", "maximum"), "output": ("f16", "f32"), "output_rounding": tuple(oracle.ROUND),
-    "flush_inputs": (False, False, True), "flush_outputs": (False, True), "zero_sign": ("positive", "ieee"),
+    "flush_inputs": (False, False, True), "flush_outputs": (False, True),
+    "input_format": ("own", "own", "f16", "e5m2", "e3m4_ieee"), "zero_sign": ("positive", "ieee"),
     "overflow": ("infinity", "saturate", "ieee"),
 }  # fmt: skip
 
@@ -431,6 +434,11 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
                 return values_of(node.format)[[node.pattern]]
             case Running():
                 return running[node.level]
+            case Segment():
+                value, fmt = of(node.term, places, running), getattr(unit, node.element.operand)
+                exponent = np.frexp(np.abs(value))[1] - 1
+                last = 2.0 ** (np.maximum(exponent, -99 if node.leading else fmt.emin) - node.end + 1)
+                return np.sign(value) * (np.floor(np.abs(value) / last) % 2.0 ** (node.end - node.first)) * last
             case Product():
                 return of(node.left, places, running) * of(node.right, places, running)
             case Gate():
@@ -439,7 +447,7 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
                 return sum((of(item, places, running) for item in node.items), np.zeros(1))
             case Each():
                 return sum((of(node.body, {**places, node.level: at}, running) for at in node.places), np.zeros(1))
-            case Cut() | Round():
+            case Cancelling() | Cut() | Round():
                 return of(node.term, places, running)
             case Repeat():
                 found = of(node.start, places, running)

@@ -71,7 +71,8 @@ class Maker:
     scale: Format | None
     shared: list[Node] = field(default_factory=list)
     levels: int = 0
-    gates: float = 0.0  # the share of products that are gated, of factors that are segments, and of cancelling sums
+    gates: float = 0.0  # the share of products that are gated, of factors read in segments or converted, of sums that
+    # count as zero where they cancel
 
     def rounding(self, fmt: Format | None = None) -> Rounding:
         rng = self.rng
@@ -112,12 +113,21 @@ class Maker:
 
     def gated(self, product: Product) -> Node:
         rng = self.rng
-        if self.gates and isinstance(product.left, Element) and rng.random() < self.gates:
+        if not self.gates:
+            return product
+        if isinstance(product.left, Element) and rng.random() < self.gates:
             first, odd = rng.choice((0, 0, 1, 2)), (rng.random() < 0.5, rng.random() < 0.3)
             product = replace(product, left=Segment(product.left, first, first + rng.randint(1, 3), *odd))
-        if not self.gates or rng.random() >= self.gates:
-            return product
-        return Gate(product, self.rng.random() < 0.5)
+        elif rng.random() < self.gates:
+            product = replace(product, left=self.converted(product.left), right=self.converted(product.right))
+        return Gate(product, rng.random() < 0.5) if rng.random() < self.gates else product
+
+    def converted(self, factor: Node) -> Node:
+        """An input in another format, which mostly holds its numbers."""
+        if not isinstance(factor, Element):
+            return factor
+        fmt = format_named(self.rng.choice(("f16", "e5m2", "e4m3", "bf16")))
+        return Round(factor, Rounding(fmt) if self.rng.random() < 0.7 else self.rounding(fmt))
 
     def scaled(self, node: Node) -> Node:
         return Scale(node, Element("scale_a", Index(0)), Element("scale_b", Index(0)))

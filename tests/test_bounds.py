@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from cli.main import main
+from queries.certificates.tree import Tree
 from queries.proof import enclosures, forms, induction, lemmas, rounding_losses
 from queries.proof.enclosures import cut_loses, weakened
 from queries.proof.forms import EXACT, Factor, Form, number
@@ -24,6 +25,7 @@ from queries.proof.kernel import RULES, Made, RuleError, Theorem, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma, settled
 from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.settling import Settled
+from queries.proof.written import Written
 from queries.properties.bound import _Composer, bound_of, chain_of, error_of
 from queries.properties.bound_samples import covered, measured, nearest, nearest_of_chain
 from queries.properties.wraps import wrapped
@@ -36,7 +38,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, GridSum, Index, Product, Repeat, Round, Scale
+from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, GridSum, Index, Product, Repeat, Round, Scale, Segment
 from smtmodel.nodes.node import Node, walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.operands import layout_of
@@ -69,6 +71,7 @@ SUMS: dict[str, Any] = {
     "one product and c": lambda v: v["a0"] * v["b0"] + v["c"],
     "a product": lambda v: v["a0"] * v["b0"],
     "a product truncated": lambda v: v["a0"] * v["b0"],
+    "segments": lambda v: v["a0"] * v["b0"] + np.where(v["a1"] % 1.5 == 0, v["a1"] / 3, 0) * v["b1"] + v["c"],
 }
 BOTH = "a[0] * b[0], a[1] * b[1]"
 CHAIN = "repeat(k in range(2), c, r({}))"
@@ -99,6 +102,9 @@ UNITS = {
     "a product truncated": ("w(fused(a[0] * b[0], F=1))", "toward_zero", ""),
     "a product": ("r(a[0] * b[0])", "nearest_even", ""),
     "gated": ("r(fused(gate(a[0:2] * b[0:2], -0), c, F=1))", "toward_zero", ""),
+    "cancelling": (f"r(fused(cancelling(fused({BOTH}, F=1)), c, F=1))", "toward_zero", ""),
+    "cancelling cut": (f"r(fused(cancelling(cut(exact({BOTH}), 2, down, least=-1)), c, F=1))", "nearest_even", ""),
+    "segments": ("r(exact(segment(a[0], 0, 2) * b[0], segment(a[1], 1, 3, leading=true) * b[1], c))", "down", ""),
     "chain": (CHAIN.format("fused(acc, a[k] * b[k], F=1)"), "toward_zero", ""),
     "chain of sums": (CHAIN.format("exact(acc, a[k] * b[k])"), "nearest_even", ""),
     "chain that flushes": (CHAIN.format("exact(acc, a[k] * b[k])"), "down, subnormals=flush_after", ""),
@@ -430,8 +436,26 @@ def test_rules_refuse_what_they_know_nothing_of() -> None:
     cut_sum = Cut(a_sum, 4)
     refused("grid", GridSum((cut_sum, C), (1, 2)), (), [RULES["cut"](cut_sum, (), [exact]), of(C)])
     refused("fused", FusedSum((cut_sum, C), 1), (), [RULES["cut"](cut_sum, (), [exact]), of(C)])
+    refused("unchanged", cut_sum, (), [exact])
+    refused("segment", Round(C, UNIT.rounding), (), [of(C)])
     without_zero = Round(a_sum, Rounding(replace(UNIT.d, subnormals=False)))
     refused("rounded", without_zero, (), [exact])
+
+
+def test_a_segment_of_an_addend_that_has_an_error_is_refused() -> None:
+    """Which bits are read of it is not what is known of it."""
+    unit = small("r(exact(a[0] * b[0], segment(c, 0, 2)))", "toward_zero").unit
+    (node,) = (node for node in walk(unit.result) if isinstance(node, Segment))
+    own, so_far = RULES["element"](unit, node.term, ()), RULES["assumed"](unit, node.term, frozenset({unit.c}))
+    refused("segment", node, (), [so_far])
+    for premise, said in ((own, []), (so_far, ["segment: of a number that is not exact"])):
+        found = json.loads(json.dumps(Written(unit).stating([premise], {})))
+        goal = found["theorems"][0]["goal"]
+        goal = goal | {"node": found["nodes"].index(next(x for x in found["nodes"] if x["kind"] == "segment"))}
+        goal["facts"] = goal["facts"] | {"formats": None}
+        found["theorems"].append({"rule": "segment", "premises": [0], "goal": goal})
+        faults = Tree(found | {"states": [1]}).check()
+        assert said == [fault for _, fault in faults if fault.startswith("segment")]
 
 
 def test_what_is_assumed_of_a_result_so_far_holds_at_the_start_and_after_a_step() -> None:

@@ -60,11 +60,11 @@ class Document:
                 inner = self.terms([what["body"]], {**known, what["level"]: place}.items())
                 yield from ((node, at, position) for node, at, _ in inner)
 
-    def node(self, goal: Goal, kind: str) -> Mapping[str, Any]:
-        """The node that a goal is about, which must be of the given kind."""
+    def node(self, goal: Goal, *kinds: str) -> Mapping[str, Any]:
+        """The node that a goal is about, which must be of one of the given kinds."""
         need(goal.kind == "Enclosed", "its goal is of another kind")
         what: Mapping[str, Any] = self.nodes[goal.node]
-        need(what["kind"] == kind, f"its node is {what['kind']}, not {kind}")
+        need(what["kind"] in kinds, f"its node is {what['kind']}, not {' or '.join(kinds)}")
         need(goal.places == self.bound(goal.node, goal.places), "it has other loop variables")
         return what
 

@@ -28,6 +28,13 @@ def element(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     conclude(goal, replace(facts, weight=single(name, offset, rest, kept)))
 
 
+def segment(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    term = tree.node(goal, "segment")["term"]
+    (facts,) = tree.about(goal, premises, [(term, tree.bound(term, goal.places))])
+    need(not facts.low and not facts.high, "of a number that is not exact")
+    conclude(goal, replace(facts, formats=None))
+
+
 def constant(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     tree.node(goal, "zero")
     need(not premises and not goal.assuming, "a constant rests on nothing")
@@ -95,8 +102,8 @@ def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     conclude(goal, facts)
 
 
-def gate(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
-    term = tree.node(goal, "gate")["term"]
+def unchanged(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    term = tree.node(goal, "gate", "cancelling")["term"]
     (facts,) = tree.about(goal, premises, [(term, tree.bound(term, goal.places))])
     conclude(goal, facts)
 

@@ -27,7 +27,7 @@ def turned(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         need(not found or all(tree.formats[tree.unit[name]]["signed"] for name in "ac"), "an operand has no sign")
     elif kind == "product":
         found = flips[0] is not flips[1]
-    elif kind == "gate":
+    elif kind in ("gate", "segment", "cancelling"):
         found = flips[0]
     elif kind == "scale":
         found = flips[0]

@@ -25,12 +25,13 @@ from queries.certificates.node_rules import (
     element,
     exact,
     fused,
-    gate,
     grid,
     literal,
     product,
     rounded,
     scale,
+    segment,
+    unchanged,
 )
 from queries.certificates.result_rules import loosened, summed, truncated, weakened, whole
 from queries.certificates.rise_rules import rises
@@ -54,8 +55,9 @@ def lemma(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> 
 
 
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
-    element, constant, literal, assumed, product, gate, scale, exact, fused, grid, cut, rounded, whole, weakened,
-    repeated, chained, closed, carried, summed, truncated, loosened, turned, rises,
+    element, segment, constant, literal, assumed, product, unchanged, scale, exact, fused, grid, cut, rounded, whole,
+    weakened, repeated, chained, closed, carried, summed, truncated, loosened, turned,
+    rises,
     begins, from_here, after_instruction, after_addition, near_the_sum, near_each_other,
     rewritten, followed, congruent, looped, results_alike,
 )} | {"settled": lemma, "exhausted": lemma}  # fmt: skip

@@ -129,7 +129,7 @@ class _Unit:
             return self._sum(node, places, sums)
         operands = [self.value(operand, places, sums) for operand in operands_of(node)]
         need(
-            kind in ("zero", "number", "product", "gate", "scale", "cut"),
+            kind in ("zero", "number", "product", "gate", "segment", "scale", "cut", "cancelling"),
             f"of a {kind} it is not known what it is made of",
         )
         own = [(name, self.formats[value] if name == "format" else value) for name, value in sorted(node.items())

@@ -21,6 +21,7 @@ from queries.proof.wording import form_text
 from smtmodel.display import exact_value
 from smtmodel.formats import Format
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Each,
@@ -36,6 +37,7 @@ from smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    Segment,
 )
 from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode
@@ -182,6 +184,16 @@ def _format(unit: Unit | PlanAt, node: Element) -> Format:
 
 
 @rule
+def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A segment of an exact input is read exactly, v = x. It counts with the input's exponent, |v| is at most the
+    input, and it has no digit that the input has not; but it is no number of the format, as it is not normalised."""
+    goals = _joined("segment", node, places, _operands(node, places), premises)
+    if not isinstance(node, Segment) or goals[0].facts.error.parts:
+        raise RuleError("segment: of a number that is not exact")
+    return _made(node, places, replace(goals[0].facts, formats=None), goals, premises)
+
+
+@rule
 def constant(unit: Unit | PlanAt, node: Constant) -> Made:
     """A zero is exact, and has no exponent of its own in an alignment."""
     if not isinstance(node, Constant):
@@ -261,10 +273,13 @@ def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
 
 
 @rule
-def gate(node: Gate, places: Places, premises: Sequence[Theorem]) -> Made:
+def unchanged(node: Gate | Cancelling, places: Places, premises: Sequence[Theorem]) -> Made:
     """A product that is left out where a factor is zero is the product, with its exponent, but for the sign of a zero:
-    where a factor is zero so is a finite product."""
-    goals = _joined("gate", node, places, _operands(node, places), premises)
+    where a factor is zero so is a finite product. A sum that counts as zero where it cancels is the sum, and has its
+    exponent wherever it still counts."""
+    if not isinstance(node, (Gate, Cancelling)):
+        raise RuleError("unchanged: its value may be another one")
+    goals = _joined("unchanged", node, places, _operands(node, places), premises)
     return _made(node, places, goals[0].facts, goals, premises)
 
 

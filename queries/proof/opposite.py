@@ -17,6 +17,7 @@ from queries.proof.rewriting import fits, target_of
 from smtmodel.algebra import Bit, Bits
 from smtmodel.decode import Exponent, unpack
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Each,
@@ -30,6 +31,7 @@ from smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    Segment,
 )
 from smtmodel.rounding import Mode, Target, round_and_pack
 from smtmodel.unit import Unit
@@ -91,7 +93,8 @@ def lemmas_of(node: Node) -> tuple[RoundsOpposite, ...]:
 @rule
 def turned(unit: Unit, node: Node, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """An element of a or c turns, one of b or of the scale factors stays; a zero does both. A product turns if exactly
-    one of its factors does, a gated one if the product does, and a scaled term if the term does; scale factors stay. A
+    one of its factors does, a gated one if the product does, a segment if its element does, a sum that counts as zero
+    where it cancels if the sum does, and a scaled term if the term does; scale factors stay. A
     sum turns if all its terms turn, and stays if all stay: exponents do not change, and alignment, cuts and roundings
     depend on magnitudes alone, except in the modes up and down. A sum that turns must not wrap, as wrapping is not
     symmetric, and must not have a sticky bit, which has no sign if the sum cancels. A loop turns if its start turns,
@@ -128,7 +131,7 @@ def _parity(unit: Unit, node: Node, goals: Sequence[Turns]) -> bool:
             return True
         case Product():
             return goals[0].turns != goals[1].turns
-        case Gate():  # its zeros have one sign, and a zero turns and stays
+        case Gate() | Segment():  # zeros of one sign, also for what is not finite: a zero turns and stays
             return goals[0].turns
         case Scale():
             if goals[1].turns or goals[2].turns:
@@ -138,7 +141,7 @@ def _parity(unit: Unit, node: Node, goals: Sequence[Turns]) -> bool:
             if not all(goal.turns for goal in goals):
                 raise RuleError("turned: a loop's results stay")
             return True
-        case Each() | Cut() | Round() | ExactSum() | FusedSum():
+        case Each() | Cut() | Round() | ExactSum() | FusedSum() | Cancelling():
             if len(set(signs)) > 1:
                 raise RuleError("turned: some terms turn, and some stay")
             return not signs or signs[0]

@@ -14,6 +14,7 @@ from queries.proof.rounding_losses import RoundingLoses, TruncationKeeps
 from queries.proof.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from smtmodel.formats import Format
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Element,
@@ -28,6 +29,7 @@ from smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    Segment,
 )
 from smtmodel.unit import Unit
 
@@ -103,10 +105,12 @@ class _Composer:
                 return rules.literal(self.unit, node)
             case Running():
                 return rules.assumed(self.unit, node, self.formats[node.level])
+            case Segment():
+                return rules.segment(node, places, self._operands(node, places))
             case Product():
                 return rules.product(node, places, self._operands(node, places))
-            case Gate():
-                return rules.gate(node, places, self._operands(node, places))
+            case Gate() | Cancelling():
+                return rules.unchanged(node, places, self._operands(node, places))
             case Scale():
                 return rules.scale(node, places, self._operands(node, places))
             case ExactSum():

@@ -22,7 +22,7 @@ from queries.properties.bound_samples import Near, largest_error, nearest, neare
 from queries.properties.wraps import wrapped
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
-from smtmodel.nodes import Element, Node, Product
+from smtmodel.nodes import Element, Node, Product, Segment
 from smtmodel.nodes.node import walk
 from smtmodel.operands import layout_of
 from smtmodel.vectors import Vector
@@ -127,9 +127,9 @@ def premises_of(model: Model) -> list[str]:
     found = ["inputs are finite", "no rounding overflows"]
     limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
     found += [f"no product reaches 2^{limit}" for limit in limits]
-    if any(_flushes(node) for node in nodes):
-        found.append("exact is the sum of the inputs as read, subnormals as zero")
-    return found
+    read = ["subnormals as zero"] if any(_flushes(node) for node in nodes) else []
+    read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
+    return [*found, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
 
 
 def _flushes(node: Node) -> bool:

@@ -24,6 +24,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.formats import Format
 from smtmodel.nodes import (
+    Cancelling,
     Constant,
     Cut,
     Each,
@@ -36,6 +37,7 @@ from smtmodel.nodes import (
     Round,
     Running,
     Scale,
+    Segment,
     Sum,
 )
 from smtmodel.operands import Layout, layout_of
@@ -72,6 +74,15 @@ def value_of(fmt: Format, pattern: int) -> Fraction | None:
     return found if isinstance(found, Fraction) else Fraction(0) if found == "-0" else None
 
 
+def segment_of(number: Fraction, node: Segment, fmt: Format) -> Fraction:
+    """Some bits of a number of a format."""
+    exponent, size = fmt.emin, abs(number)
+    while size >= power(exponent + 1) or (node.leading and 0 < size < power(exponent)):
+        exponent += 1 if size >= power(exponent + 1) else -1
+    last = power(exponent - node.end + 1)
+    return (size // last) % (1 << node.end - node.first) * last * (-1 if number < 0 else 1)
+
+
 @dataclass(frozen=True)
 class ExactRow:
     """One row of operands as numbers."""
@@ -102,6 +113,8 @@ class ExactRow:
                 return value_of(node.format, node.pattern) or Fraction(0)
             case Running():
                 return running[node.level]
+            case Segment():
+                return segment_of(of(node.term), node, getattr(self.unit, node.element.operand))
             case Product():
                 return of(node.left) * of(node.right)
             case Scale():
@@ -111,7 +124,7 @@ class ExactRow:
             case Each():
                 every = (self.exact(node.body, {**places, node.level: place}, running) for place in node.places)
                 return added(every)
-            case Cut() | Gate() | Round():
+            case Cancelling() | Cut() | Gate() | Round():
                 return of(node.term)
             case Repeat():
                 so_far = of(node.start)

@@ -38,6 +38,12 @@ class Segment(Unary):
     def is_number(self) -> bool:
         return True
 
+    @property
+    def element(self) -> Element:
+        """The input."""
+        assert isinstance(self.term, Element)
+        return self.term
+
     def key(self, context: Context) -> Hashable:
         return self.kind, self.term.key(context), self.first, self.end, self.positive, self.leading
 
