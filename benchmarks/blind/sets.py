@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from benchmarks.blind.eighth import EIGHTH
 from benchmarks.blind.fifth import FIFTH
 from benchmarks.blind.first import FIRST
 from benchmarks.blind.fourth import FOURTH
@@ -18,5 +19,6 @@ SETS = {
     "fifth": FIFTH,
     "sixth": SIXTH,
     "seventh": SEVENTH,
+    "eighth": EIGHTH,
 }
 UNITS = {name: unit for some in SETS.values() for name, unit in some.units.items()}
