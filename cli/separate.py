@@ -54,7 +54,7 @@ def separate(
 
     start = time.monotonic()  # --timeout includes what builds the candidates
     chosen = family_of(family, model)
-    candidates = chosen.candidates()
+    candidates = chosen.candidates(None if options.timeout is None else start + options.timeout)
     say_impossible(chosen)
     found = single(candidates, options) if one else separate_family(candidates, options, each=each or EACH, start=start)
     progress("")

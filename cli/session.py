@@ -44,7 +44,7 @@ class Session:
         from queries.candidates.identify import Identification, Identifier
         from queries.compare.steady import ContradictionError
 
-        candidates = family.candidates()
+        candidates = family.candidates(self.deadline)
         say_impossible(family)
         found = Identification("open", len(candidates))
         start = None if self.deadline is None or options.timeout is None else self.deadline - options.timeout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,7 @@ from typing import Any
 from pydantic import Field, StrictInt
 
 from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from smtmodel.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
 from smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
 from smtmodel.formats import Format, format_named
 from smtmodel.instructions import INSTRUCTIONS
@@ -143,12 +144,12 @@ class Family:
                   for name in PARAMETERS}  # fmt: skip
         return {name: values for name, values in chosen.items() if values and (name in listed or len(values) > 1)}
 
-    def candidates(self) -> list[Model]:
+    def candidates(self, deadline: float | None = None) -> list[Model]:
         """The models of the family, each once: a parameter without effect in one keeps its default there.
 
-        Raises InputError if there are none.
+        Raises InputError if there are none, OutOfTimeError after the `deadline` (of time.monotonic).
         """
-        models, impossible = self._models
+        models, impossible = self._made(deadline)
         if not models:
             raise self._error(f"no candidate is left for {self.base.reference}: {impossible.text()}")
         return list(models)
@@ -156,25 +157,38 @@ class Family:
     @property
     def impossible(self) -> Impossible:
         """The combinations that are not candidates because no unit can have them."""
-        return self._models[1]
+        return self._made(None)[1]
+
+    def _made(self, deadline: float | None) -> tuple[list[Model], Impossible]:
+        """The candidates, and what cannot be; where an earlier call ran out of time, from where that one ended."""
+        found, reasons, rest = self._making
+        while deadline is None or time.monotonic() < deadline:
+            try:
+                grid, values = next(rest)
+                member = grid.function(**values).without_idle()
+            except StopIteration:
+                return list(found.values()), Impossible(self.combinations, dict(reasons.most_common()))
+            except ParameterError as error:
+                reasons[str(error)] += 1
+                continue
+            if member.key not in found:
+                found[member.key] = self._model(member)
+        raise OutOfTimeError(
+            f"time ran out when {counted(len(found), 'candidate')} of {self.id} were made, "
+            f"of {counted(self.combinations, 'combination')}"
+        )
+
+    @property
+    def combinations(self) -> int:
+        """How many combinations of values the grids have, impossible ones included."""
+        return sum(grid.size for grid in self.grids)
 
     @cached_property
-    def _models(self) -> tuple[list[Model], Impossible]:
-        combinations = sum(grid.size for grid in self.grids)
-        if combinations > MOST_COMBINATIONS:
+    def _making(self) -> tuple[dict[tuple[Any, ...], Model], Counter[str], Iterator[tuple[Grid, dict[str, Any]]]]:
+        """The candidates so far, why others cannot be, and what was not looked at yet."""
+        if self.combinations > MOST_COMBINATIONS:
             raise self._error(f"more than {MOST_COMBINATIONS:,} combinations: leave values out")
-        found: dict[tuple[Any, ...], Model] = {}
-        reasons: Counter[str] = Counter()
-        for grid in self.grids:
-            for values in grid.combinations():
-                try:
-                    member = grid.function(**values).without_idle()
-                except ParameterError as error:
-                    reasons[str(error)] += 1
-                    continue
-                if member.key not in found:
-                    found[member.key] = self._model(member)
-        return list(found.values()), Impossible(combinations, dict(reasons.most_common()))
+        return {}, Counter(), ((grid, values) for grid in self.grids for values in grid.combinations())
 
     def _model(self, member: Member) -> Model:
         """A candidate, named as the base's instruction with every parameter in which the two differ."""

@@ -206,7 +206,8 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
             with suppress(UnrevealedError):
                 tree = reveal(lambda vector: every([vector])[0], chosen.base, ask_all=every, again=again)
         options = options_of(solver, timeout)
-        found = Identifier(chosen.candidates(), ask, options, tree, recorded, again=again, start=start).run()
+        candidates = chosen.candidates(start + timeout)
+        found = Identifier(candidates, ask, options, tree, recorded, again=again, start=start).run()
         for contradiction in found.contradictions:
             raise ContradictionError(*contradiction, opened.name)
     decided, undecided = found.values()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from hypotheses.family import Impossible, build_family, families, parameters_of
-from smtmodel.errors import InputError, ParameterError, UnknownNameError
+from smtmodel.errors import InputError, OutOfTimeError, ParameterError, UnknownNameError
 from smtmodel.families.member import FUNCTIONS, FamilyFunction
 from smtmodel.formats import format_named
 from smtmodel.nodes import Scale
@@ -138,6 +139,8 @@ def test_a_family_is_the_union_of_its_grids() -> None:
   - {family: tr-fdpa, fraction_bits: 24, late_fraction_bits: [30, 31]}
 """
     family = build_family(read_yaml(TWELVE.partition("parameters")[0] + grids, "f.yaml"))
+    with pytest.raises(OutOfTimeError, match="time ran out when 0 candidates of twelve were made, of 11 combinations"):
+        family.candidates(time.monotonic())
     found = [parameters_of(model) for model in family.candidates()]
     assert len(found) == 4 + 3 + 1 + 2  # 24 bits without a floor, whose reading has no effect, are there twice
     assert family.impossible.combinations == 4 + 4 + 1 + 2
