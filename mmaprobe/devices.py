@@ -27,10 +27,12 @@ WANTED = "a function (a, b, c) or (a, b) that multiplies matrices, or the name o
 @dataclass(frozen=True)
 class Order:
     """The summation tree of a device. `str()` shows it in few lines, a notebook shows `svg`. `title`: the formats and
-    the length that were asked; `tree`: the object of which all else is made."""
+    the length that were asked; `tree`: the object of which all else is made; `places`: of which places of the product
+    it is the order, where a function computes otherwise in others."""
 
     title: str
     tree: Tree = field(repr=False)
+    places: str | None = None
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -56,7 +58,8 @@ class Order:
 
     @property
     def _notes(self) -> list[str]:
-        return [] if self.tree.ends is None else self.tree.ends.lines()
+        notes = [] if self.tree.ends is None else self.tree.ends.lines()
+        return notes if self.places is None else [*notes, f"of the product's places: {self.places}"]
 
     def __str__(self) -> str:
         return "\n".join([*self.tree.outline().lines(), *self._notes])
@@ -71,7 +74,7 @@ class Identified(Verdicts):
     `matmul` and all else; `text`: its unit file, where it was built. `equal`: instructions of the table that are proved
     equal to it; `undecided`: what answers alike where nothing is proved. `decided`: of a family, each parameter with
     its value. `questions`: how many were asked about the arithmetic. `seconds`: of the clock. `why`: the reason, where
-    nothing was found, or what was not asked about an open unit when the time ended.
+    nothing was found, or what was not asked about an open unit when the time ended. `places`: as of an `Order`.
     """
 
     verdict: str
@@ -84,6 +87,7 @@ class Identified(Verdicts):
     validated: int
     seconds: float
     why: str | None = None
+    places: str | None = None
 
 
 def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0, device_timeout: float = 60.0) -> Order:
@@ -108,7 +112,8 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
     asked = signature_of(formats, length)
     with _opened(device, device_timeout, asked) as opened:
         tree = revealed(opened, asked, time.monotonic() + seconds_of("timeout", timeout), ends=True)
-    return Order(title_of(asked), tree)
+        places = opened.description.get("places")
+    return Order(title_of(asked), tree, places)
 
 
 def identify(
@@ -165,6 +170,7 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
     options = options_of(solver, timeout)
     with _opened(device, device_timeout, asked) as opened:
         found, order = built(opened, asked, options, start + timeout, lambda text: None)
+        places = opened.description.get("places")
     undecided = [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open]
     unit = None if found.unit is None else Model(BUILT, found.unit)
     return Identified(
@@ -178,6 +184,7 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
         found.validated,
         time.monotonic() - start,
         found.why or (f"no candidate explains the answers ({found.stage})" if unit is None else None),
+        places,
     )
 
 
@@ -210,6 +217,7 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         found = Identifier(candidates, ask, options, tree, recorded, again=again, start=start).run()
         for contradiction in found.contradictions:
             raise ContradictionError(*contradiction, opened.name)
+        places = opened.description.get("places")
     decided, undecided = found.values()
     survivors = found.survivors
     return Identified(
@@ -222,6 +230,7 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         len(found.questions),
         found.validated,
         time.monotonic() - start,
+        places=places,
     )
 
 
