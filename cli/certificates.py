@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 CERTIFICATE = click.option(
     "--certificate", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-    help="Write what is proved, with checked proofs, into this folder (`mmaprobe check` checks it again).",
+    help="Write what is proved, with checked proofs, or the input that refutes it, into this folder (`mmaprobe check` "
+    "checks it again).",
 )  # fmt: skip
 
 
@@ -49,8 +50,9 @@ def _shown(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     pieces = [*manifest["pieces"], *of_parts]
     proofs = [piece for piece in pieces if "clauses" in piece]
     whole = [piece for piece in proofs if piece["name"] == "whole"]
+    found = "an input, which `mmaprobe check` evaluates again" if "witness.json" in manifest["sha256"] else ""
     held = [counted(len(parts), "part")] * bool(parts) + [counted(len(proofs), "proof")] * bool(pieces)
-    text = " with ".join(held) or "what to compare, and no proof"
+    text = " with ".join(held) or found or "what to compare, and no proof"
     if proofs:
         text += f" accepted by the checker (in {proofs[0]['checker'].capitalize()})"
     text += "".join(

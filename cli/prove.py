@@ -128,10 +128,14 @@ def prove(
         say(f"  about {counted(problems[0].length, 'product')}; those beyond, of the longer model, are of +0")
     _show_details(document, explain)
     failure: MmaprobeError | None = None
-    if certificate is not None and document["verdict"] == "equal":
-        from queries.properties.certify import certify_proofs
+    if certificate is not None and document["verdict"] != "unknown":
+        from queries.properties.certify import certify_proofs, certify_refuted
 
-        failure = attach(document, lambda: certify_proofs(wanted, proofs, certificate, options))
+        failure = attach(
+            document,
+            lambda: certify_proofs(wanted, proofs, certificate, options) if document["verdict"] == "equal" else
+            certify_refuted(wanted, proofs[-1], certificate, options),
+        )  # fmt: skip
     if as_json:
         print_json(document)
     check_attached(failure)

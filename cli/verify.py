@@ -70,7 +70,9 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         progress("")
         document = document_of(outcome)
         _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {})
-        if certificate is not None and not (outcome.lemmas or outcome.proofs or outcome.theorem):
+        if certificate is not None and not (
+            outcome.lemmas or outcome.proofs or outcome.theorem or outcome.refuting or outcome.row
+        ):
             say("  no certificate: the verdict follows from evaluation, not from lemmas")
         elif certificate is not None:
             from queries.claims.certify import certify_claim

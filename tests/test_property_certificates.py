@@ -13,18 +13,21 @@ from typing import Any
 
 import pytest
 
-from hypotheses.schema import Inputs
+from hypotheses.claim import claims_named
+from hypotheses.schema import ExponentRange, Inputs
 from queries.certificates.magnitudes import FaultError
-from queries.certificates.together import groups_of, one_unit, property_fault, rewritten_unit
+from queries.certificates.together import groups_of, one_unit, property_fault, refuting_fault, rewritten_unit
 from queries.certificates.tree import Tree
 from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
+from queries.claims.certify import certify_claim
+from queries.claims.decide import decide
 from queries.proof.settling import Settled
 from queries.proof.written import Written
 from queries.properties.asked import plain, read_document, read_question
 from queries.properties.bound import bound_of
 from queries.properties.bound_certificate import certify_theorems
-from queries.properties.certify import certify_proofs
+from queries.properties.certify import certify_proofs, certify_refuted
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.statements import problems_of, reordered_groups
 from queries.search.distinguish import Options
@@ -83,6 +86,77 @@ def test_a_property_has_a_certificate(wanted: str, folders: dict[str, Path]) -> 
     assert {one.kind for one in found} == {"fine"}
     assert found[-1].place == "property.json"
     assert found[-1].says.startswith("the parts give it")
+
+
+#: of each property, a unit that does not have it
+WITHOUT = {
+    "order-independent": unit("chain", bits=2), "sign-symmetric": unit("fused", "down"),
+    "monotonic-addend": unit("fused", bits=1), "monotonic-product": unit("fused", bits=1), "exact": unit("fused"),
+    "zero-padding": parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32@length=2,exponent_floor=9"),
+}  # fmt: skip
+
+
+def refuted(problems: list[Problem], wanted: str, folder: Path) -> dict[str, Any]:
+    """The input of a certificate that is written and passes."""
+    proofs = proofs_of(problems, FREE, confirm=False)
+    assert verdict_of(proofs) == "different"
+    certify_refuted(wanted, proofs[-1], folder, FREE)
+    found = list(check_folder(folder))
+    assert {one.kind for one in found} == {"fine"}
+    assert found[-1].says.startswith(f"not {wanted}: on this input")
+    return read_document(folder / "witness.json")
+
+
+def refused_witness(folder: Path, document: dict[str, Any]) -> bool:
+    (folder / "witness.json").write_text(json.dumps(document))
+    fitted(folder)
+    return not accepted(folder)
+
+
+@pytest.mark.parametrize("wanted", WITHOUT)
+def test_an_input_that_refutes_is_evaluated_again(wanted: str, tmp_path: Path) -> None:
+    """It refutes nothing else, and another input nothing; the parts of other certificates are no such inputs."""
+    found = refuted(problems_of(wanted, WITHOUT[wanted], Inputs()), wanted, tmp_path)
+    zeros = dict.fromkeys(found["values"], "0x0")
+    for values in (zeros, dict(list(found["values"].items())[1:]), found["values"] | {"a0": "0x10000"}):
+        assert refused_witness(tmp_path, found | {"values": values})
+    for other in (*WITHOUT, "equal"):
+        if other not in (wanted, "equal" if wanted in ("exact", "zero-padding") else wanted):
+            assert refused_witness(tmp_path, found | {"property": other})
+    finite = (
+        Inputs(zero_terms=(0,)) if wanted.startswith("monotonic") else Inputs(exponents=ExponentRange(min=9, max=9))
+    )
+    assert refused_witness(tmp_path, found | {"inputs": finite.model_dump(mode="json")})
+
+
+def test_an_input_on_which_two_units_differ(tmp_path: Path) -> None:
+    problem = Problem(unit("fused", bits=1), unit("fused", bits=3), Inputs(zero_terms=(1,)))
+    found = refuted([problem], "equal", tmp_path)
+    assert found["values"].keys() == {"a0", "b0", "c"}
+    (tmp_path / "left.yaml").write_text((tmp_path / "right.yaml").read_text())
+    assert refused_witness(tmp_path, found)
+
+
+def test_an_input_that_decides_a_claim_is_evaluated_again(tmp_path: Path) -> None:
+    (claim,) = claims_named("ootomo-not-worse-f16@terms=2,split=toward_zero")
+    certify_claim(decide(claim, FREE), tmp_path, FREE)
+    assert accepted(tmp_path)
+    found = read_document(tmp_path / "witness.json")
+    assert found["values"] == {"a0": "0xbfd0", "a1": "0x5800", "b0": "0x3c00", "b1": "0x6800", "c": "0x3e500000"}
+    (tmp_path / "witness.json").write_text(json.dumps(found | {"values": found["values"] | {"c": "0x3e500001"}}))
+    fitted(tmp_path)
+    assert accepted(tmp_path)  # another input that decides
+    larger = {"a0": "0xdfd0", "a1": "0x7800", "c": "0x42500000"}  # decides, and is larger than the claim admits
+    for change in ({"c": "0xbe500000"}, larger):
+        assert refused_witness(tmp_path, found | {"values": found["values"] | change})
+
+
+def test_an_order_across_steps_refutes_nothing(tmp_path: Path) -> None:
+    """Of products of two steps nobody says that their order has no effect."""
+    model = parse_reference("hopper/mma/m16n8k8.f32.tf32.tf32.f32@length=8,block=4")
+    order = (4, 1, 2, 3, 0, 5, 6, 7)
+    found = {"property": "order-independent", "asks": "reordered", "order": list(order), "compare": "bits"}
+    assert "leaves the step" in refuting_fault(found | {"left": plain(model.unit), "right": plain(model.unit)})
 
 
 def test_any_field_changed_is_refused(folders: dict[str, Path]) -> None:

@@ -65,7 +65,7 @@ CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", 
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
 ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers", "children contract worker"))
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
-    *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps"),
+    *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps witnesses"),
     "queries/proof/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
     *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless read_addends"),

@@ -49,10 +49,11 @@ CLAIM, ROWS = "claim.yaml", "rows.json"  # the claim that such facts prove; boun
 QUESTION, LEFT, RIGHT = "question.json", "left.yaml", "right.yaml"  # whether two sides agree
 PROPERTY, PLANS = "property.json", "plans.json"  # of a unit, proved by the parts; that two plans are equal
 FORMS = ("form-left", "form-right")  # parts: what each of two units is rewritten to
+WITNESS = "witness.json"  # an input that refutes what is asked, or decides a claim
 COVER = "cover.json"  # that no input reaches some outcomes
 SUMS, PLAN = "sums.json", "bounded.plan.yaml"  # theorems about a plan, and that plan
 OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml",
-          COVER, SUMS)  # fmt: skip
+          COVER, SUMS, WITNESS)  # fmt: skip
 SUFFIXES = ("smt2", "cnf", "drat")
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: a lemma that takes longer rests on the answers of engines
 

@@ -35,6 +35,42 @@ def property_fault(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> str:
     return ""
 
 
+def refuting_fault(asked: Plain) -> str:
+    """Why two sides that differ on an admitted input do not refute what is asked (`property`: "equal" or a property);
+    empty if they do."""
+    try:
+        wanted, left = asked["property"], asked["left"]
+        if wanted == "equal":
+            need(asked["asks"] == "agree", "it asks for something else than equality")
+        elif wanted == "zero-padding":
+            _padded(asked, asked["right"], [asked])
+        elif wanted == "exact":
+            _exact(asked, left, [asked])
+        else:
+            need(left == asked["right"], "it is about two units")
+            {"order-independent": _moved_in_groups, "sign-symmetric": _symmetric}.get(wanted, _some_rise)(
+                asked, left, [asked]
+            )
+    except FaultError as fault:
+        return str(fault)
+    return ""
+
+
+def _moved_in_groups(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> None:
+    """The order moves products within the groups whose order is to have no effect."""
+    (order,) = _orders(unit, parts, stated["compare"])
+    for group in groups_of(unit):
+        need({order[k] for k in group} == set(group), "a product leaves the step that adds it")
+
+
+def _some_rise(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> None:
+    """What rises is the addend, or a product, as the property has it."""
+    (part,) = parts
+    need(part["asks"] == "raised", "it asks for something else than a rise")
+    what = "monotonic-addend" if _raised(part) is None else "monotonic-product"
+    need(stated["property"] in (what, "monotonic"), "something else rises")
+
+
 def property_text(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> str:
     """The stated property, in words."""
     text = {

@@ -27,6 +27,7 @@ from queries.certificates.certificate import (
     SUMS,
     TREE,
     UNIT,
+    WITNESS,
 )
 from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.magnitudes import need
@@ -36,6 +37,7 @@ from queries.checking.finding import Contents, Finding, of_file, read_claim
 from queries.checking.plan_bounds import bounds
 from queries.checking.plans import plans_fault, plans_text
 from queries.checking.trees import theorems
+from queries.checking.witnesses import witness
 from queries.covering.unreachable import datapath
 from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
 from queries.proof.lemmas import Lemma, query_of
@@ -227,4 +229,4 @@ def rows(folder: Path, contents: Contents) -> Iterator[Finding]:
 
 #: what looks at each file that says what was proved
 ANSWERS = {TREE: theorems, CHAIN: chain, ROWS: rows, QUESTION: question, PROPERTY: properties, PLANS: plans,
-           COVER: cover, SUMS: bounds}  # fmt: skip
+           COVER: cover, SUMS: bounds, WITNESS: witness}  # fmt: skip

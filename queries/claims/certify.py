@@ -12,7 +12,7 @@ import yaml
 from hypotheses.claim import Claim
 from hypotheses.claim_file import Statement
 from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
-from queries.certificates.certificate import CLAIM, ROWS, CertificateError, write_certificate
+from queries.certificates.certificate import CLAIM, ROWS, WITNESS, CertificateError, write_certificate
 from queries.claims.outcome import Outcome
 from queries.equality.certify import chain_texts
 from queries.proof.facts import Fact
@@ -22,9 +22,11 @@ from queries.proof.records import Chain, Lemma
 from queries.proof.shares import compares, share_claim, units
 from queries.proof.undecided import ByFirstWords, NoInputDecides
 from queries.proof.written_rows import row_document
+from queries.properties.asked import SCHEMA
 from queries.properties.bound_certificate import certify_theorems
-from queries.properties.certify import certify_proofs
+from queries.properties.certify import certify_proofs, certify_refuted
 from queries.search.distinguish import Options
+from queries.search.problem import free_names
 
 
 def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[tuple[Path, dict[str, Any]]]:
@@ -32,6 +34,13 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     CertificateError."""
     claim = outcome.claim
     question = f"{claim.id}: {claim.text}"
+    if outcome.refuting is not None:
+        return certify_refuted(claim.wanted, outcome.refuting, directory, options)  # type: ignore[union-attr]
+    if isinstance(claim, Claim) and outcome.row is not None:
+        names = free_names(claim.layout, {claim.terms} if claim.zero_addend else ())
+        values = {name: hex(x) for name, x in zip(claim.layout.names, outcome.row, strict=True) if name in names}
+        texts = {CLAIM: _claim_text(claim), WITNESS: json.dumps({"schema": SCHEMA, "values": values}) + "\n"}
+        return [(directory, write_certificate(directory, question, options, texts, "witness.md"))]
     if isinstance(claim, PropertyClaim):
         return certify_proofs(claim.wanted, outcome.proofs, directory, options)
     if isinstance(claim, BoundClaim) and outcome.theorem is not None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from hypotheses.schema import Compare, Inputs
-from queries.certificates.certificate import LEFT, PROPERTY, QUESTION, RIGHT, UNIT
+from queries.certificates.certificate import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
 from queries.proof.written import Written
 from queries.properties.statements import Monotonic, Negated, Reordered
-from queries.search.problem import Problem
+from queries.search.problem import Problem, free_names
 from smtmodel.dot import Model
+from smtmodel.operands import Operands
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 
@@ -36,6 +37,17 @@ def question_texts(problem: Problem) -> dict[str, str]:
     return {QUESTION: json.dumps(document) + "\n"} | {name: unit_text(model.unit) for name, model in units.items()}
 
 
+def witness_texts(problem: Problem, operands: Operands[int], wanted: str) -> dict[str, str]:
+    """The texts of the files that state an input on which the two sides of a problem differ, by file name; `wanted`:
+    what this refutes, "equal" or a property."""
+    texts = question_texts(problem)
+    names = free_names(problem.layout, problem.inputs.zero_terms)
+    values = {name: hex(value) for name, value in zip(problem.layout.names, operands.every, strict=True)
+              if name in names}  # fmt: skip
+    document = json.loads(texts.pop(QUESTION)) | {"property": wanted, "values": values}
+    return {WITNESS: json.dumps(document) + "\n"} | texts
+
+
 def property_texts(wanted: str, unit: Unit, inputs: Inputs, compare: Compare) -> dict[str, str]:
     """The texts of the files that state a property, by file name."""
     document = _document(inputs, compare) | {"property": wanted}
@@ -46,10 +58,10 @@ def _document(inputs: Inputs, compare: Compare) -> dict[str, Any]:
     return {"schema": SCHEMA, "inputs": inputs.model_dump(mode="json"), "compare": compare}
 
 
-def read_question(folder: Path) -> Problem:
-    """Read the question in the folder of a certificate. Raises what reading its files raises: MmaprobeError,
-    ValueError, KeyError, OSError."""
-    document = read_document(folder / QUESTION)
+def read_question(folder: Path, name: str = QUESTION) -> Problem:
+    """Read the question in the folder of a certificate, from the file of that name. Raises what reading its files
+    raises: MmaprobeError, ValueError, KeyError, OSError."""
+    document = read_document(folder / name)
     left, right = (Model(name, read_unit(folder / name)) for name in (LEFT, RIGHT))
     inputs, compare = Inputs.model_validate(document["inputs"]), document["compare"]
     match document["asks"]:

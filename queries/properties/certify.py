@@ -15,7 +15,7 @@ from queries.proof.kernel import RuleError, Theorem
 from queries.proof.records import Proof
 from queries.proof.rewriting import SameResults
 from queries.proof.written import Written
-from queries.properties.asked import plain, property_texts, question_texts
+from queries.properties.asked import plain, property_texts, question_texts, witness_texts
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.expressions import units_of
 from queries.properties.proving import established
@@ -38,6 +38,17 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
     assert isinstance(goal, HasProperty)
     texts = property_texts(wanted, goal.model.unit, goal.inputs, goal.compare)
     return certify_joined(proofs, goal.statement(), texts, "property.md", directory, options)
+
+
+def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options) -> list[Certificate]:
+    """Write the certificate that two models differ, or that a model does not have a property: an input, which the
+    checker evaluates again. Raises CertificateError without one, and ParameterError for a unit that no file states."""
+    if proof.witness is None:
+        raise CertificateError("no input was found")
+    texts = witness_texts(proof.problem, proof.witness.operands, wanted)
+    left, right = proof.problem.sides
+    question = f"{proof.problem.left.reference}, {wanted}: {left} and {right} differ on an input"
+    return [(directory, write_certificate(directory, question, options, texts, "witness.md"))]
 
 
 def certify_joined(

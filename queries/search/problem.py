@@ -210,6 +210,12 @@ def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int
 
 def symbols_of(layout: Layout, carrier: TermCarrier, zero_terms: Collection[int]) -> list[Bits]:
     """A symbol for each operand of a layout; for those of some terms (after the products, c) the constant zero."""
-    zero = {f"{side}{k}" for side in "ab" for k in zero_terms} | ({"c"} if layout.length in zero_terms else set())
-    return [constant(carrier, 0, fmt.width) if name in zero else carrier.symbol(name, fmt.width)
+    free = free_names(layout, zero_terms)
+    return [carrier.symbol(name, fmt.width) if name in free else constant(carrier, 0, fmt.width)
             for name, fmt in zip(layout.names, layout.formats, strict=True)]  # fmt: skip
+
+
+def free_names(layout: Layout, zero_terms: Collection[int]) -> set[str]:
+    """The operands of a layout, but for those of some terms (after the products, c)."""
+    zero = {f"{side}{k}" for side in "ab" for k in zero_terms} | ({"c"} if layout.length in zero_terms else set())
+    return set(layout.names) - zero
