@@ -22,6 +22,9 @@ CERTIFICATE = click.option(
     "checks it again).",
 )  # fmt: skip
 
+#: of plans that differ, error bounds that a sum refutes, and claims that nothing decides or that are evaluated alone
+NO_CERTIFICATE = "no certificate is written of such a verdict"
+
 
 def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]]) -> MmaprobeError | None:
     """Write certificates by `write`, print what they contain, and add them to a document. An error is returned, not

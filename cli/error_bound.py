@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import attach, check_attached
+from cli.certificates import NO_CERTIFICATE, attach, check_attached
 from cli.options import print_json, progress, say
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
@@ -47,6 +47,8 @@ def prove_bound(
     if certificate is not None and result.verdict == "holds":
         folder = certificate
         failure = attach(document, lambda: [(folder, certify_bound(result, folder, options))])
+    elif certificate is not None and result.verdict == "refuted":
+        say(NO_CERTIFICATE)
     if as_json:
         print_json(document)
     check_attached(failure)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.certificates import attach, check_attached
+from cli.certificates import NO_CERTIFICATE, attach, check_attached
 from cli.options import print_json, say
 from cli.show import merged
 from smtmodel.errors import MmaprobeError
@@ -42,6 +42,8 @@ def run_plans(
         from queries.plans.certify import certify_plans
 
         failure = attach(document, lambda: certify_plans(proof, certificate, options))
+    elif certificate is not None and proof.verdict == "different":
+        say(NO_CERTIFICATE)
     if as_json:
         print_json(document)
     check_attached(failure)

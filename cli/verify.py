@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import CERTIFICATE, attach, check_attached
+from cli.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
 from cli.command import Command
 from cli.completion import claim_names
 from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
@@ -73,7 +73,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         if certificate is not None and not (
             outcome.lemmas or outcome.proofs or outcome.theorem or outcome.refuting or outcome.row
         ):
-            say("  no certificate: the verdict follows from evaluation, not from lemmas")
+            say(f"  {NO_CERTIFICATE}")
         elif certificate is not None:
             from queries.claims.certify import certify_claim
 
