@@ -371,6 +371,8 @@ def questions(job: Job) -> Result:
     """The vectors of every question put to the device: which hypotheses are left standing."""
     paths = [job.folder / "questions" / f"{Path(name).stem}.jsonl" for name in question_names(job.row)]
     lines = [path.read_text() for path in sorted(paths) if path.exists()]
+    if not any(lines):
+        return {"skipped": "no question has a vector"}
     asked = job.folder / "questions.jsonl"
     asked.write_text("".join(lines))
     found = command("run", str(asked), "--device", job.device(), "-o", str(job.folder / "questions-answers.jsonl"))
@@ -384,7 +386,7 @@ def identify(job: Job) -> Result:
     row = job.row
     family = "nvidia-block-scaled" if row.shape[2] == 64 else FAMILIES[row.a]
     found = command("identify", family, "--device", job.device(), "--model", row.reference, "--store", str(job.store),
-                    "--timeout", str(job.patience), "-o", str(job.folder / "identify-answers.jsonl"))  # fmt: skip
+                    "--timeout", str(6 * job.patience), "-o", str(job.folder / "identify-answers.jsonl"))  # fmt: skip
     names = ("family", "verdict", "candidates", "decided", "undecided", "validated", "seconds", "device")
     return {name: found[name] for name in names} | {"questions": found["questions"]}
 

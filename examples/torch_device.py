@@ -1,4 +1,4 @@
-"""PyTorch's products as devices: python:examples/torch_device.py:matmul, and with c: addmm."""
+"""PyTorch's products as devices: python:examples/torch_device.py:matmul, with c: addmm, on a GPU: on_gpu, in_f32."""
 
 import ml_dtypes
 import numpy as np
@@ -20,3 +20,13 @@ def matmul(a, b):
 
 def addmm(a, b, c):
     return torch.addmm(tensor(c), tensor(a), tensor(b))
+
+
+def on_gpu(a, b):
+    """With results in the inputs' format: cuBLAS, hipBLAS or what else PyTorch runs there."""
+    return (tensor(a).cuda() @ tensor(b).cuda()).cpu()
+
+
+def in_f32(a, b):
+    """With results in f32, of inputs of 16 bits."""
+    return torch.mm(tensor(a).cuda(), tensor(b).cuda(), out_dtype=torch.float32).cpu()

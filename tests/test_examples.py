@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shlex
 import sys
+import types
 from pathlib import Path
 
 import ml_dtypes
@@ -53,6 +54,22 @@ def test_torch() -> None:
             found = array_from(function(A.astype(kind), B.astype(kind), *(x.astype(kind) for x in rest)))
             assert found.dtype == kind
             assert found.astype(float).tolist() == (np.array([[10, 13], [28, 40]]) + len(rest)).tolist()
+
+
+def test_torch_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for PyTorch: numbers go there and come back, in the format of the result that is asked for."""
+
+    class Tensor(np.ndarray):  # type: ignore[type-arg]
+        cuda = cpu = lambda self: self
+
+    torch = types.ModuleType("torch")
+    torch.__dict__.update(
+        from_numpy=lambda x: x.view(Tensor), float32=np.float32, mm=lambda a, b, out_dtype: (a @ b).astype(out_dtype)
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    for name, kind in (("on_gpu", np.float16), ("in_f32", np.float32)):
+        found = open_callable(f"{FOLDER}/torch_device.py:{name}").function(A.astype(np.float16), B.astype(np.float16))
+        assert (found.dtype, found.tolist()) == (np.dtype(kind), [[10, 13], [28, 40]])
 
 
 @pytest.mark.parametrize(
