@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from cli.config import config_path, load_defaults
+from cli.entry import interrupts_raise
 from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
 from cli.streams import NobodyReadsError, secure
 from smtmodel import VERSION
@@ -159,6 +160,7 @@ def main(context: click.Context, quiet: bool, verbose: bool) -> None:
     The words used here and by the commands (fused, F, carry bit, floor, witness, ...) are explained in
     docs/glossary.md; `mmaprobe list words` prints them.
     """
+    interrupts_raise()  # the command's modules are loaded
     if quiet and verbose:
         raise click.UsageError("--quiet and --verbose exclude each other")
     context.meta[LOUDNESS] = verbose - quiet

@@ -301,16 +301,23 @@ def test_a_fault_leaves_the_other_answers(monkeypatch):
         assert "error: two engines disagree" in done.stderr
 
 
-def test_an_interrupt_while_the_program_loads():
-    """As soon as a line of ours runs; what the interpreter does before is its own."""
+@pytest.mark.parametrize("module", ["cli.main", "cli.listing"])
+def test_an_interrupt_while_the_program_loads(module: str):
+    """As soon as a line of ours runs, also where what is raised would be ignored; what the interpreter does before is
+    its own."""
     program = f"""
 import os, signal, sys
 class Loads:
     def find_spec(self, name, *rest):
-        if name == "cli.main":
+        if name == {module!r}:
             sys.meta_path.remove(self)
-            os.kill(os.getpid(), signal.SIGINT)
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+                import csv
+            except KeyboardInterrupt:
+                pass
 sys.meta_path.insert(0, Loads())
+sys.argv = ["mmaprobe", "list", "claims"]
 {ENTRY}
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
