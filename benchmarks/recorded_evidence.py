@@ -2,7 +2,7 @@
 
 `python -m benchmarks.recorded_evidence out/evidence -o tests/data/h200.jsonl.gz` writes one row for every input that
 was asked of an instruction at its default position: special values, the vectors that reach every condition of the
-datapath, the questions of the library, those of `identify`, and the random vectors that were kept. Rows are as in
+datapath, the questions of the library, and the random and shaped vectors that were kept. Rows are as in
 recorded.jsonl.gz. Answers to one input that differ end it with exit code 3. benchmarks/recorded_rows.py makes the
 tables of smtmodel from these rows.
 """
@@ -19,7 +19,7 @@ from typing import Any
 
 from smtmodel.instructions import INSTRUCTIONS
 
-FILES = ("specials", "cover", "questions-answers", "identify-answers", "random", "shaped")
+FILES = ("specials", "cover", "questions-answers", "random", "shaped")
 Key = tuple[str, tuple[str, ...], tuple[str, ...], str]
 
 

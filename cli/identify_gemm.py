@@ -157,8 +157,9 @@ def _show(found: Mapped, seconds: float) -> None:
         say(f"order of {shape}:")
         for line in _outline(tree):
             say(f"  {line}")
+    untested = sum(said.plan is not None and not said.agree + len(said.differ) for said in found.rules)
     for said in found.rules:
-        if said.plan is None:
+        if said.plan is None or not said.agree + len(said.differ):
             continue
         say(f"{said.rule.text()}: {said.plan.reference}")
         if said.differ:
@@ -172,6 +173,8 @@ def _show(found: Mapped, seconds: float) -> None:
             say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
         else:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")
+    if untested:
+        say(f"{counted(untested, 'more rule')}, which no random shape tests (--json has them)")
     if any(said.plan is None for said in found.rules):
         say("other elements that were looked at: no plan found")
     if found.open:
