@@ -30,6 +30,7 @@ from tests.browser import check_page
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+EMULATED = "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"
 
 
 def silent(wanted: str, model: Model) -> None:
@@ -172,8 +173,9 @@ def test_every_line_says_whose_results_or_whose_words_it_rests_on() -> None:
 
 def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
     bases = bases_of(HOPPER)
-    assert bases["Fraction bits"] == bases["Products"] == "recorded: H100 500 rows, H200 1244 rows"
-    assert bases["Carry bits"] == "recorded: H200 1244 rows"  # its covering vectors, not the random ones of H100
+    h200 = f"H200 {RECORDED[HOPPER]['H200']} rows"
+    assert bases["Fraction bits"] == bases["Products"] == f"recorded: H100 500 rows, {h200}"
+    assert bases["Carry bits"] == f"recorded: {h200}"  # its covering vectors, not the random ones of H100
     bf16 = bases_of("ampere/mma/m16n8k16.f32.bf16.bf16.f32")
     assert bf16["Exponent floor"].startswith("published: MMA-Sim 2.1.1; the rows of A100 and A2 fit exponent_floor")
     assert bf16["Carry bits"] == (
@@ -184,8 +186,8 @@ def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
     )
     assert bases_of("cdna3/mfma/f32_16x16x16_f16")["Cut of the sum"] == "published: MMA-Sim 2.1.1"
     assert bases_of("rtx-blackwell/mma/m16n8k16.f32.e4m3.e4m3.f32")["Fraction bits"] == "published: MMA-Sim 2.1.1"
-    emulated = bases_of("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32")
-    assert emulated["Fraction bits"] == "recorded: H200 1070 rows"
+    emulated = bases_of(EMULATED)
+    assert emulated["Fraction bits"] == f"recorded: H200 {RECORDED[EMULATED]['H200']} rows"
     assert emulated["Carry bits"].startswith("inferred from recorded results of H100, H200 and B200; ")
 
 
