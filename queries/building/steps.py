@@ -21,6 +21,7 @@ MOST_BITS = 40  # of a fused sum, where the result has no more
 GUARDS = range(1, 9)  # bits beyond those of a format that are kept of a sum which is not exact
 WIDE = "f64"  # the format of sums of more bits than the result has
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
+ALIGNED: tuple[tuple[Mode, bool], ...] = (*((mode, False) for mode in MODES), ("toward_zero", True))
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
@@ -59,6 +60,7 @@ class StepAxes:
         if self.kind == "fused":
             return [
                 self.decided,
+                self.decided_otherwise,
                 self.fused,
                 self.unrounded,
                 self.fused_roomier,
@@ -68,7 +70,9 @@ class StepAxes:
                 self.grouped,
                 self.aligned_elsewhere,
             ]
-        exact: list[Tier] = [self.decided, self.rounded, self.leaving_nearest, self.elsewhere]
+        exact: list[Tier] = [self.decided, self.rounded, self.leaving_nearest]
+        exact += [self.decided_otherwise] if self.kind == "binary" else []
+        exact += [self.elsewhere]
         exact += [self.cut_short] if self.kind == "binary" else []
         exact += [self.leaving, self.guarded, self.shortened, self.stored]
         return exact if self.kind == "exact" else [*exact, self.lengthened, self.fused, self.aligned, self.unrounded]
@@ -88,6 +92,16 @@ class StepAxes:
         for step in dict.fromkeys(choices.steps[: self.role]):
             if self.kind != "fused" or step.fraction_bits is not None:
                 yield self.step(choices, step)
+
+    def decided_otherwise(self, choices: Choices) -> Iterator[Choices]:
+        """The same bits as in a fused step above, with another rounding of what is cut off, or of the sum."""
+        above = [step for step in choices.steps[: self.role] if step.fraction_bits is not None and step.rounded]
+        others = (
+            replace(step, how=replace(step.how, mode=mode), align=align, sticky=sticky)
+            for step, (align, sticky), mode in product(above, ALIGNED, MODES)
+        )
+        for step in dict.fromkeys(others):
+            yield self.step(choices, step)
 
     def rounded(self, choices: Choices) -> Iterator[Choices]:
         for name, mode in product(self.own(choices), MODES):
