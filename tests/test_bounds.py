@@ -235,6 +235,14 @@ def test_no_chain_is_beyond_its_bound(name: str) -> None:
     chain = chain_of(model.unit)
     for count in (1, 3):
         assert nearest_of_chain(model, error_of(carried(chain, count)), count).tried > 5
+
+
+def test_chains_in_which_a_sum_saturates_are_left_out() -> None:
+    model = parse_reference("hopper/mma/m16n8k8.f16.f16.f16.f16@overflow=saturate")
+    assert nearest_of_chain(model, error_of(carried(chain_of(model.unit), 4)), 4).tried > 5
+
+
+def test_a_chain_comes_near_its_bound() -> None:
     model = parse_reference(HOPPER)
     found = nearest_of_chain(model, error_of(carried(chain_of(model.unit), 8)), 8)
     assert found.best is not None

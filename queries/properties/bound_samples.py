@@ -16,7 +16,7 @@ from queries.properties.bound import bound_of, error_of
 from queries.search.contradiction import row_text
 from queries.search.samples import Table, pattern_of, sample_rows
 from smtmodel.algebra import constant
-from smtmodel.batch import evaluate_lanes, sides_of, to_integers
+from smtmodel.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
 from smtmodel.display import exact_value
@@ -257,11 +257,13 @@ def nearest_of_chain(model: Model, error: Form, count: int) -> Search:
     mixed = sample_rows(layout, 2 * chains * count, SEED)
     mixed = _finite(layout, mixed[rng.permutation(len(mixed))][: chains * count]).reshape(chains, count, -1)
     steps = np.concatenate([np.repeat(shaped[:, None], count, axis=1), mixed])
-    results, admitted = steps[:, 0, 2 * k], np.ones(len(steps), dtype=bool)
+    results = steps[:, 0, 2 * k]
     for number in range(count):
         steps[:, number, 2 * k] = results
-        results, fine = covered(model, steps[:, number])
-        admitted &= fine
+        results = evaluate_batch(model, *sides_of(model, steps[:, number]))
+    rows = steps.reshape(-1, steps.shape[-1])  # looked at together: signals take many times as long as results
+    fine = [covered(model, rows[start : start + CHUNK])[1] for start in range(0, len(rows), CHUNK)]
+    admitted = np.concatenate(fine).reshape(steps.shape[:2]).all(axis=1)
     found = []
     for row, pattern in zip(steps[admitted], results[admitted], strict=True):
         near = _chain_near(model, layout, error, row, int(pattern))
