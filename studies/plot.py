@@ -13,14 +13,15 @@ from studies.catalogue import Series, Study
 from studies.run import points
 from studies.table import Table
 
-#: measure -> what the panel is about, and what its axis counts
+#: measure -> what the panel is about, and what its axis counts (absolute: in the units of D, relative to nothing)
 TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent",
           "mean": "mean of the signed errors", "deviation": "standard deviation of the errors",
           "negative": "percentage of negative errors"}  # fmt: skip
 AXES = {"l1": r"$\Vert$error$\Vert_1$ / ($\Vert A\Vert_1\,\Vert B\Vert_1$)",
         "l2": r"$\Vert$error$\Vert_2$ / ($\Vert A\Vert_2\,\Vert B\Vert_2$)",
         "linf": r"$\Vert$error$\Vert_\infty$ / ($\Vert A\Vert_\infty\,\Vert B\Vert_\infty$)",
-        "percent": "|error| (% of the exact sum)", "mean": "mean of d − exact", "deviation": "deviation of d − exact",
+        "percent": "|error| (% of the exact sum)",
+        "mean": "mean of D − exact\n(absolute)", "deviation": "deviation of D − exact\n(absolute)",
         "negative": "results below exact (%)"}  # fmt: skip
 SCALES = {"mean": "symlog", "negative": "linear"}  # of measures that may be zero or negative; the others: log
 RELATIVE = {"l1": 1.0, "l2": 1.0, "linf": 1.0, "percent": 100.0}  # measures that u is a part of, and how much u is

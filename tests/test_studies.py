@@ -334,14 +334,16 @@ def test_sizes_in_a_column_have_room(name: str, tmp_path: Path, monkeypatch: pyt
 
 
 def test_powers_of_ten_of_both_signs_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the column, which narrow windows show: the points are those of docs/studies."""
+    """In the column, which narrow windows show, as what the axes count has: the points are those of docs/studies."""
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
     labels: list[Any] = []
+    axes: list[Any] = []
 
     def laid_out(figure: Figure, *_: Any, **__: Any) -> None:
         figure.canvas.draw()
+        axes[:] = [figure.bbox, *(panel.yaxis.label.get_window_extent() for panel in figure.axes)]
         labels[:] = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
 
     monkeypatch.setattr(Figure, "savefig", laid_out)
@@ -350,6 +352,9 @@ def test_powers_of_ten_of_both_signs_have_room(tmp_path: Path, monkeypatch: pyte
     inside = [one for one in labels if one.y1 > 0]
     assert len(inside) >= 6
     assert all(one.y1 - other.y0 < 0.2 * one.height for one, other in pairwise(inside))
+    assert len(axes) == 1 + len(study.measures) * len(study.distributions)
+    assert all(axes[0].x0 <= label.x0 and label.y1 <= axes[0].y1 for label in axes[1:])
+    assert all(other.y1 < one.y0 for one, other in pairwise(axes[1:]))
 
 
 def test_groups_differ_in_grey() -> None:
