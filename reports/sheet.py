@@ -138,7 +138,10 @@ class Sheet:
         letter = LETTER * TITLE / SIZE if css == "mp-title" else LETTER
         x = MARGIN + indent
         room = self.right - x - (self._words + 2 * LETTER if marked and self.roomy else 0.0)
-        lines = textwrap.wrap(text, int(room / letter), break_on_hyphens=False) or [""]
+        most = int(room / letter)
+        if max(map(len, text.split()), default=0) > most:
+            text = text.replace("@", " @")  # a model's name is broken where its changes begin, not within a word
+        lines = textwrap.wrap(text, most, break_on_hyphens=False) or [""]
         below = self.mark(len(lines) * LINE, x + max(map(len, lines)) * letter) if marked else 0.0
         for line in lines:
             if crossed:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queries.compare.neighbours import Divergence
 
 LONGEST = 30  # characters of a significand
-ROW_NOTES = {"raised": "rounded up", "flipped": "flipped: one unit more", "dropped": "too small: dropped"}
+ROW_NOTES = {"raised": "away from zero", "flipped": "flipped: one unit more", "dropped": "too small: dropped"}
 
 
 def parameters_text(model: Model) -> str:

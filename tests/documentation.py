@@ -32,6 +32,8 @@ DEFAULTS = 'solver = "bitwuzla"\n'
 TIME = re.compile(r"\b\d+(\.\d+)? (s|ms|min)\b")
 ANY = "..."
 PICTURES = Path("docs", "pictures")  # what commands draw here is kept, and compared
+DRAWN = re.compile(rf"--svg {PICTURES}/(\S+)\.svg")
+COLUMN = rf"--width 85 --svg {PICTURES}/\1-column.svg"  # what narrow windows show: each is drawn once more like this
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,9 @@ def played(page: Path, terminal: Terminal) -> Iterator[tuple[Command, list[str],
         for command in commands(block) if block.language == "console" else ():
             printed = terminal.run(command.text)
             yield command, printed, terminal.status
+            if DRAWN.search(command.text):
+                printed = terminal.run(DRAWN.sub(COLUMN, command.text))
+                assert terminal.status == 0, f"{page}:{command.line}: for a column: {printed}"
 
 
 def update(page: Path) -> int:

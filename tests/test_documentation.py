@@ -26,7 +26,7 @@ from smtmodel.plans.planfile import parse_plan
 from smtmodel.reference import normalised_name, parse_reference
 from smtmodel.unitfile import parse_unit
 from smtmodel.yamlfile import YamlFile, read_yaml
-from tests.documentation import PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
+from tests.documentation import DRAWN, PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose
 from tests.test_recordings import left_open
 
@@ -66,8 +66,9 @@ def test_every_picture_is_drawn_and_shown() -> None:
     for page in PAGES:
         for block in blocks(page):
             if block.language == "console":
-                drawn |= {n for c in commands(block) for n in re.findall(r"--svg docs/pictures/(\S+)", c.text)}
-        shown |= set(re.findall(r"\]\(pictures/(\S+?)\)", prose(page)))
+                names = {name for command in commands(block) for name in DRAWN.findall(command.text)}
+                drawn |= {f"{name}{kind}.svg" for name in names for kind in ("", "-column")}
+        shown |= set(re.findall(r'(?:src|srcset)="pictures/(\S+?)"', prose(page)))
     assert drawn == shown == {path.name for path in (ROOT / PICTURES).iterdir()}
 
 

@@ -327,3 +327,10 @@ def test_a_difference_is_marked_in_the_lines_that_have_its_bits(width: float, tm
     command = ["explain", ampere, row, "--against", hopper, "--width", str(width), "--svg", str(path)]
     assert CliRunner().invoke(main, command).exit_code == 0
     assert path.read_text().count("differs here") == 2
+
+
+def test_a_long_name_is_broken_where_its_changes_begin() -> None:
+    reference = f"{VOLTA}@align_rounding=sticky"
+    evaluation = explain(parse_reference(reference), operands_of(parse_reference(VOLTA), np.random.default_rng(1)))
+    titles = [text.text for text in shapes(drawn([evaluation], COLUMN).sheets[0], Text) if text.css == "mp-title"]
+    assert titles[:2] == reference.replace("@", " @").split()

@@ -86,7 +86,7 @@ def test_bits_cut_off_among_kept_ones_are_drawn() -> None:
     [late] = [row for row in explanation.steps[0].pictures[-1].rows if row.name == "c"]
     drawn = rows_of(parsed(explanation), "c")[-1]
     assert cells(drawn, cut=True).count("1") == late.cut.count("1") == 4
-    assert "rounded up" in drawn.get("aria-label", "")
+    assert "away from zero" in drawn.get("aria-label", "")
 
 
 def test_the_result_stands_by_fields() -> None:
