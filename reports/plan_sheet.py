@@ -107,7 +107,7 @@ def _words(stage: Stage) -> str:
         case Lanes():
             widths = ", then ".join(str(step) for step in stage.steps if isinstance(step, int))
             unroll = f" of multiples of {stage.unroll} products, each {stage.order}" if stage.unroll else ""
-            return f"{widths} lanes that take a product each in turn{unroll}, folded: {added}"
+            return f"{widths} lanes that take {counted(stage.grain, 'product')} each in turn{unroll}, folded: {added}"
         case Halves():
             first = " (the first one the smaller)" if stage.first == "smaller" else ""
             return f"halves{first}, down to {counted(stage.most, 'product')}, {added}"

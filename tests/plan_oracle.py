@@ -209,10 +209,14 @@ class Output:
                 continue
             turns = turns[1:]
             own: dict[int, list[int]] = {}
-            while len(waiting) >= step or (waiting and not turns and stage.tail is None):
-                for lane, k in enumerate(waiting[:step]):
-                    own.setdefault(lane, []).append(k)
-                waiting = waiting[step:]
+            turn = step * stage.grain
+            while len(waiting) >= turn or (waiting and not turns and stage.tail is None):
+                if len(waiting) < turn and stage.grain > 1:  # a turn of its own, for each lane
+                    take(own)
+                    own = {}
+                for place, k in enumerate(waiting[:turn]):
+                    own.setdefault(place // stage.grain, []).append(k)
+                waiting = waiting[turn:]
             for lane, products in own.items() if back else ():
                 for n in range(len(products) * step // stage.unroll):
                     for k in products[n * stage.unroll // step : (n + 1) * stage.unroll // step][::-1]:

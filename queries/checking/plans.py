@@ -242,7 +242,7 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
         case Lanes(order="backwards"):  # the bodies take one product at a time
             return lambda n: one.unroll if n == 1 else _none("a body takes single products")
         case Lanes():
-            return lambda n: (one.unroll or one.lanes) * n
+            return lambda n: one.unroll * n if one.unroll else one.lanes * math.lcm(n, one.grain)
         case Interleaved():
             return lambda n: one.ways * math.lcm(n, one.grain)
         case Promoted() | Turns():

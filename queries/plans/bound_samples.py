@@ -24,7 +24,7 @@ from smtmodel.nodes.node import walk
 from smtmodel.numbers import to_numbers
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Around, Interleaved, Promoted, Runs, Stage
+from smtmodel.plans.stages import Around, Interleaved, Lanes, Promoted, Runs, Stage
 from smtmodel.tiles import Matrix, kind_of
 
 SEED, GAPS, RANDOM = 37, 30, 16
@@ -163,6 +163,8 @@ def _begins(stage: Stage, length: int) -> Iterator[range | list[int]]:
             yield [span.start.offset for span in stage.spans(Span.of(length))]
         case Interleaved():
             yield range(min(length, stage.ways * stage.grain))
+        case Lanes():
+            yield range(min(length, stage.lanes * stage.grain))
     if isinstance(stage, Around):
         yield from _begins(stage.body, length)
 

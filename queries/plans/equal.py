@@ -369,7 +369,7 @@ class _Prover:
                 inner = self._stages(one.body, other.body)
                 if inner is None or (one.order == "backwards" and inner.multiples > 1):  # single products
                     return None
-                multiples = (one.unroll or one.lanes) * inner.multiples  # whole turns: no head, no tail
+                multiples = one.multiples(inner.multiples)  # whole turns: no head, no tail
                 return Ground(f"vectors of {one.lanes} lanes, each lane equal", multiples, (), (inner,))
             case Interleaved(), Interleaved() if replace(_ordered(one), body=other.body, tail=other.tail) == _ordered(
                 other

@@ -190,7 +190,7 @@ class _Reader(ExpressionReader):
             self._stage(body),
             self._how(how),
             tuple(map(self._step, steps)),
-            **self._options(tree, options, ("head", "tail", "unroll", "order")),
+            **self._options(tree, options, ("head", "tail", "unroll", "order", "grain")),
         )
 
     def _step(self, tree: ast.expr) -> int | Fold:

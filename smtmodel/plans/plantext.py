@@ -125,7 +125,7 @@ class _Writer:
             case Lanes():
                 steps = (f"fold({x.ways}, {x.stride})" if isinstance(x, Fold) else str(x) for x in stage.steps)
                 options = _option("head", stage.head, 0) + _option("unroll", stage.unroll, 0)
-                options += _option("order", stage.order, "sequential")
+                options += _option("order", stage.order, "sequential") + _option("grain", stage.grain, 1)
                 return f"lanes({', '.join((body, how, *steps))}{options}{tail})"
             case Halves():
                 options = _option("grain", stage.grain, 1) + _option("first", stage.first, "larger")

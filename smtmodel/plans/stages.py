@@ -511,10 +511,11 @@ class Fold:
 
 @dataclass(frozen=True)
 class Lanes(Around):
-    """The lanes of vectors: a step that is a number of lanes takes whole turns of as many products, one for each lane;
-    a fold adds lanes to each other. Later steps take what earlier ones left, with as many of the first lanes as they
+    """The lanes of vectors: a step that is a number of lanes takes whole turns, of `grain` products for each lane; a
+    fold adds lanes to each other. Later steps take what earlier ones left, with as many of the first lanes as they
     say; lane 0 begins with the start, the others with +0. What is left in the end goes through `tail`, from the sum;
-    without one the last lanes that take products take it in a turn that is short. With `head` (not 0) a short turn
+    without one the last lanes that take products take it in a turn that is short: the first of them `grain` products
+    each, the next one what is left. With `head` (not 0) a short turn
     comes first: of the products that fill no turn of the first lanes, as many as `head` divides. With `unroll` (not 0)
     the first lanes take a multiple of `unroll` products, with `order` backwards each `unroll` of them from the last
     turn to the first one; what is left goes to later steps or the tail."""
@@ -526,10 +527,14 @@ class Lanes(Around):
     tail: Stage | None = None
     unroll: int = 0
     order: Order = "sequential"
+    grain: int = 1
 
     def __post_init__(self) -> None:
         _check_tail(self, self.tail)
         _check_optional("head", self.head)
+        _positive("grain", self.grain)
+        if self.grain > 1 and (self.head or self.unroll):
+            raise ParameterError("grain", "lanes that take several products in a turn have neither head nor unroll")
         check_holds("lanes", self.body.accumulator, self.d)
         if self.body.d != self.d:
             raise ParameterError(
@@ -577,7 +582,11 @@ class Lanes(Around):
 
     @property
     def period(self) -> int:
-        return (self.unroll or self.lanes) * self.body.period
+        return self.multiples(self.body.period)
+
+    def multiples(self, number: int) -> int:
+        """Products of which any multiple fills whole turns and gives each lane a multiple of a number."""
+        return self.unroll * number if self.unroll else self.lanes * math.lcm(self.grain, number)
 
     @property
     def parts(self) -> tuple[Stage, ...]:
@@ -599,7 +608,7 @@ class Lanes(Around):
                     found = [_in_order(engine, [found[lane] for lane in group], self.rounding) for group in groups]
             elif rest is not None:
                 short = self.tail is None and number == last
-                turn = self.unroll if self.unroll and not number else step
+                turn = self.unroll if self.unroll and not number else step * self.grain
                 count = rest.count if short else rest.count - rest.count % turn
                 back = number == 0 and self.order == "backwards"
                 rest = self._taken(engine, f"step{number}", found, rest, count, step, back)
@@ -622,15 +631,25 @@ class Lanes(Around):
             return running
 
         whole, rest = span.cut(count)
-        for lane in range(min(lanes, count)) if whole is not None else ():
-            place = moved(span.start, lane * span.step)
-            own = Span.of(-(-(count - lane) // lanes), place, lanes * span.step)
-            with engine.part(f"{name}.lane{lane}"):
-                if back:
-                    found[lane], _ = _through(engine, own, self.unroll // lanes, "unrolled", found[lane], unrolled)
-                else:
-                    found[lane] = self.body.run(engine, own, found[lane])
+        for lane in range(lanes) if whole is not None else ():
+            for own in self._own(span, count, lanes, lane):
+                with engine.part(f"{name}.lane{lane}"):
+                    if back:
+                        found[lane], _ = _through(engine, own, self.unroll // lanes, "unrolled", found[lane], unrolled)
+                    else:
+                        found[lane] = self.body.run(engine, own, found[lane])
         return rest
+
+    def _own(self, span: Span, count: int, lanes: int, lane: int) -> Iterator[Span]:
+        """What a lane takes of the first `count` products: its whole turns, then a turn in which it has fewer."""
+        turn, first = lanes * self.grain, lane * self.grain
+        if (own := count - first) <= 0:
+            return
+        turns = own // turn + (own % turn >= self.grain)
+        if turns:
+            yield Span(moved(span.start, first * span.step), turns, turn * span.step, self.grain, span.step)
+        if 0 < (left := own % turn) < self.grain:
+            yield Span.of(left, moved(span.start, (count - left) * span.step), span.step)
 
 
 @dataclass(frozen=True)
