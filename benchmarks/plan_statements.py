@@ -117,7 +117,7 @@ def _stage(draw: random.Random, depth: int) -> str:
             return f"interleave({draw.choice([2, 4])}, {body}, {how}{order}{grain}{draw.choice(['', ', tail=fma'])})"
         case "lanes":
             folds = draw.choice(["4, fold(2, 2), fold(2, 1)", "4, fold(4, 1)", "4, fold(2, 2), 2, fold(2, 1)"])
-            first = draw.choice(["", ", head=2", ", unroll=8, order=backwards"])
+            first = draw.choice(["", ", head=2", ", unroll=8, order=backwards", ", grain=2", ", grain=4"])
             tail = draw.choice(["", ", tail=fma"]) if "unroll" not in first else ", tail=fma"
             return f"lanes({body}, {how}, {folds}{first}{tail})"
         case "halve":

@@ -209,19 +209,20 @@ class Output:
                 continue
             turns = turns[1:]
             own: dict[int, list[int]] = {}
+            fewer: dict[int, list[int]] = {}  # than a turn's products, in a sum of their own
             turn = step * stage.grain
             while len(waiting) >= turn or (waiting and not turns and stage.tail is None):
-                if len(waiting) < turn and stage.grain > 1:  # a turn of its own, for each lane
-                    take(own)
-                    own = {}
                 for place, k in enumerate(waiting[:turn]):
-                    own.setdefault(place // stage.grain, []).append(k)
+                    lane = place // stage.grain
+                    given = own if (lane + 1) * stage.grain <= len(waiting) else fewer
+                    given.setdefault(lane, []).append(k)
                 waiting = waiting[turn:]
             for lane, products in own.items() if back else ():
                 for n in range(len(products) * step // stage.unroll):
                     for k in products[n * stage.unroll // step : (n + 1) * stage.unroll // step][::-1]:
                         take({lane: [k]})
             take({} if back else own)
+            take(fewer)
             back = False
             waiting, later = [*waiting, *later], []
         return sums[0] if not waiting or stage.tail is None else self.sum(stage.tail, waiting, sums[0])

@@ -89,6 +89,10 @@ SUMS = {
     "lanes(fma, r, 4, fold(2, 2), 2, fold(2, 1), unroll=12, order=backwards, tail=fma)": (11, 12, 31),
     "lanes(promote(2, fma, z), r, 6, fold(3, 2), fold(2, 1), tail=fma)": (29,),
     "split(2, lanes(fma, r, 4, fold(2, 2), 2, fold(2, 1)), r)": (15,),
+    "lanes(fma, r, 4, fold(2, 2), fold(2, 1), grain=3)": (2, 11, 12, 20, 31),
+    "lanes(promote(2, fma, z), r, 2, fold(2, 1), grain=4)": (5, 13, 15),
+    "lanes(mma, z, 4, fold(2, 2), 2, fold(2, 1), grain=4, tail=fma)": (16, 29),
+    "lanes(mma, z, 4, 1, fold(4, 1), grain=8)": (7, 37, 43),
 }
 ENDS = {
     "sum(promote(4, mma, r), r(exact(c, c)))": 10,
@@ -293,6 +297,9 @@ def test_scale_factors_are_cut_with_k() -> None:
         ("sum(mma, c)", "sum(split(2, mma, r, **x), c)", 12, r"`\*\*` is not read"),
         ("sum(mma, c)", "sum(lanes(fma, r, 0), c)", 12, r"lanes: 0 is impossible"),
         ("sum(mma, c)", "sum(lanes(fma, r, 8192, fold(8192, 1)), c)", 12, r"lanes: 8192 are too many; at most 4096"),
+        ("sum(mma, c)", "sum(lanes(fma, r, 4, fold(4, 1), head=2, grain=2), c)", 12, r"grain: lanes that take several"),
+        ("sum(mma, c)", "sum(lanes(fma, r, 2, 1, fold(2, 1), unroll=8, grain=2), c)", 12, r"neither head nor unroll"),
+        ("sum(mma, c)", "sum(lanes(fma, r, 2, fold(2, 1), grain=0), c)", 12, r"grain: 0 is impossible"),
         ("sum(mma, c)", "[1]", 12, r"steps\.d: text is needed"),
         ("  fma:", "  split:", 5, r"units\.split: this name cannot be used"),
         ("  fma:", "  r:", 7, r"roundings\.r: this name cannot be used"),

@@ -237,6 +237,7 @@ def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.Mo
         ("sum(split([4, 12], mma, r), +0)", "sum(split([4, 12], mma, z), +0)", None),
         ("sum(lanes(fma, r, 2, fold(2, 1)), c)", "sum(lanes(mma, r, 2, fold(2, 1)), c)", None),
         ("sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c)", "sum(lanes(fma, r, 4, fold(2, 1), fold(2, 1)), c)", None),
+        ("sum(lanes(fma, r, 2, fold(2, 1)), c)", "sum(lanes(fma, r, 2, fold(2, 1), grain=2), c)", None),
         ("sum(split(4, mma, r), c)", "sum(split(4, mma, r, order=pairwise), c)", None),
         ("sum(mma, +0)", "sum(chain(mma, tail=fma), +0)", 7),
         ("sum(mma, +0)", "sum(interleave(2, mma, r, grain=4), +0)", None),  # which does not take every K
@@ -379,6 +380,8 @@ def test_wrong_questions(arguments: list[str], message: str) -> None:
     ("sum(split(3, mma, r), c)", "sum(split(3, mma, r, order=pairwise), c)", 12),
     ("sum(interleave(2, fma, r, tail=fma), c)", "sum(interleave(2, fma, r, order=pairwise), c)", 2),
     ("sum(lanes(fma, r, 4, fold(4, 1), head=2), c)", "sum(lanes(fma, r, 4, fold(4, 1), tail=fma), c)", 4),
+    ("sum(lanes(mma, r, 2, fold(2, 1), grain=8), c)",
+     "sum(lanes(chain(mma, tail=fma), r, 2, fold(2, 1), grain=8, tail=fma), c)", 16),
     ("sum(split([8, 16], mma, r), c)", "sum(split([8, 16], mma, r, order=pairwise), c)", 1),
     ("sum(split(2, mma, r, order=backwards), c)", "sum(split(2, mma, r), c)", 8),
     ("sum(lanes(fma, r, 2, fold(2, 1), unroll=8, tail=fma), c)",
@@ -399,6 +402,13 @@ def test_an_unrolled_loop_leaves_more_over_than_its_lanes() -> None:
     assert prove(left, right, 8).verdict == "equal"
     for multiples in (2, 4):
         assert plans_fault({"length": None, "multiples": multiples}, left, right, []) != ""
+
+
+def test_one_turn_of_one_lane_is_a_chain() -> None:
+    """Up to the products of a turn and one: the other lane is +0, or a product, which f32 holds."""
+    lanes, chain = plan_of("sum(lanes(fma, r, 2, fold(2, 1), grain=4), +0)"), plan_of("sum(fma, +0)")
+    assert [prove(lanes, chain, length).verdict for length in (4, 5, 6)] == ["equal", "equal", "different"]
+    assert plan_of("sum(lanes(fma, r, 2, fold(2, 1), grain=1), +0)") == plan_of("sum(lanes(fma, r, 2, fold(2, 1)), +0)")
 
 
 def test_an_unrolled_turn_backwards_gives_its_bodies_single_products() -> None:

@@ -633,7 +633,8 @@ class Lanes(Around):
         whole, rest = span.cut(count)
         for lane in range(lanes) if whole is not None else ():
             for own in self._own(span, count, lanes, lane):
-                with engine.part(f"{name}.lane{lane}"):
+                fewer = ".short" if own.count < self.grain else ""
+                with engine.part(f"{name}.lane{lane}{fewer}"):
                     if back:
                         found[lane], _ = _through(engine, own, self.unroll // lanes, "unrolled", found[lane], unrolled)
                     else:
