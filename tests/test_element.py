@@ -64,6 +64,9 @@ def test_steps_are_named_by_part_and_tile() -> None:
     assert {"part0.chunk[0].tile[0]", "part0.chunk[2].tile[1]", "part1.chunk[1].tile[0]"} <= set(names)
     tails = [name for name in names if name.startswith("part1.last")]
     assert len(tails) == 1
+    short = plan_of("sum(lanes(fma, r, 2, fold(2, 1), grain=4), c)")  # the last lane has a turn of two
+    names = [step.step for step in losses(Model("short", unit_of_plan(short, 14)), element(short, 14))[0]]
+    assert len(set(names)) == len(names) == 15
 
 
 def test_a_product_is_lost_where_it_is_cut() -> None:
