@@ -20,8 +20,8 @@ ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell
 EVERY = "all"
 SOME = "*"  # of some instructions of a row alone
 LEGEND = (
-    "`recorded on`: results of these GPUs refute every nearby value of the line; `*`: for some of the instructions "
-    "with this number, not for all."
+    '`recorded on`: results of these GPUs refute every value near the one in the column "what". `1*` stands for some '
+    "of the instructions with number 1, `1` for all of them."
 )
 
 
@@ -131,8 +131,8 @@ def _evidence(gpu: str, arch: str) -> str:
     if own:
         return (
             f"Recorded on this GPU: {sum(own.values()):,} rows of {len(own)} of the {len(every)} instructions; the "
-            "models agree with all of them. The other instructions, and what these rows do not show, are published or "
-            "inferred, as the last column of the second table says."
+            "models agree with all of them. On what each line of the arithmetic rests, recorded here or on another "
+            "GPU, published or inferred, is in the last column of the second table."
         )
     if every and known != "none":
         return f"No result of this GPU is recorded; of its architecture there are rows: {known}."
