@@ -26,7 +26,7 @@ from queries.plans.candidates import CONVERSIONS, Candidates, Sample
 from smtmodel.formats import FORMATS
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
-from smtmodel.plans import Chain, Interleaved, Plan, Promoted, Rounded, Split, Stage, Whole
+from smtmodel.plans import Chain, Fold, Interleaved, Lanes, Plan, Promoted, Rounded, Split, Stage, Whole
 from smtmodel.plans.plantext import plan_text
 from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
@@ -93,7 +93,8 @@ class Found:
 
 def general(plan: str) -> str:
     """A plan's text without what the shape alone decides: how many runs K is cut into."""
-    return re.sub(r"(split|interleave)\(\d+,", r"\1(n,", plan)
+    plan = re.sub(r"(split|interleave)\(\d+,", r"\1(n,", plan)
+    return re.sub(r"\d+, fold\(\d+, 1\), grain", "n, fold(n, 1), grain", plan)
 
 
 def family(names: Sequence[str]) -> tuple[str, int | None]:
@@ -155,6 +156,8 @@ def stages(
         for ways in range(2, MOST + 1 if isinstance(body, Chain) else 0):
             if length % (ways * own) == 0:
                 yield Interleaved(ways, body, how, "sequential", own)
+            elif length > ways * own:  # the last turn is short
+                yield Lanes(body, how, (ways, Fold(ways, 1)), grain=own)
         seen = set()
         for grain, ways in product(dict.fromkeys((own, *GRAINS)), range(2, MOST + 1)):
             size = -(-length // (grain * ways)) * grain
