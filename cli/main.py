@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from cli.config import config_path, load_defaults
-from cli.entry import interrupts_raise
+from cli.interrupts import interrupts_raise
 from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
 from cli.streams import NobodyReadsError, secure
 from smtmodel import VERSION
