@@ -28,7 +28,9 @@ from smtmodel.wording import install
 
 LARGEST = 1 << 21  # vectors of one launch
 SMALLEST = 1 << 8  # a launch of fewer must fit
-_OPTION = re.compile(r"(row|column|seed|columns)=(\d+)|(neighbours)=(zero|random)|(a)=(shared|registers)")
+#: the values of what may follow an instruction's name, as patterns
+OPTIONS = {"row": r"\d+", "column": r"\d+", "neighbours": "zero|random", "seed": r"\d+", "columns": r"\d+",
+           "a": "shared|registers"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -64,14 +66,13 @@ def parse_name(text: str) -> tuple[str, Position, Variant | None]:
     name, question, tail = text.strip().partition("?")
     given: dict[str, Any] = {}
     for part in tail.split(",") if question else []:
-        found = _OPTION.fullmatch(part.strip())
-        if found is None:
+        key, _, value = part.strip().partition("=")
+        if key not in OPTIONS or not re.fullmatch(OPTIONS[key], value):
             known = "row=R, column=C, neighbours=zero or random, seed=S, columns=N, a=shared or registers"
             raise InputError(f"cuda:{text}: {part.strip()!r} is none of {known}")
-        key = found[1] or found[3] or found[5]
         if key in given:
             raise InputError(f"cuda:{text}: {key} is given twice")
-        given[key] = int(found[2]) if found[1] else found[4] or found[6]
+        given[key] = int(value) if value.isdecimal() else value
     if given.get("seed", 0) >> 32:
         raise InputError(f"cuda:{text}: seed has more than 32 bits")
     chosen = {key: given.pop(key) for key in ("columns", "a") if key in given}

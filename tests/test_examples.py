@@ -7,6 +7,7 @@ import shlex
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -59,7 +60,7 @@ def test_torch() -> None:
 def test_torch_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a stand-in for PyTorch: numbers go there and come back, in the format of the result that is asked for."""
 
-    class Tensor(np.ndarray):  # type: ignore[type-arg]
+    class Tensor(np.ndarray[Any, Any]):
         cuda = cpu = lambda self: self
 
     torch = types.ModuleType("torch")

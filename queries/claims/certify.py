@@ -26,7 +26,7 @@ from queries.properties.asked import SCHEMA
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.certify import certify_proofs, certify_refuted
 from queries.search.distinguish import Options
-from queries.search.problem import free_names
+from queries.search.problem import free_values
 
 
 def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[tuple[Path, dict[str, Any]]]:
@@ -34,14 +34,13 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     CertificateError."""
     claim = outcome.claim
     question = f"{claim.id}: {claim.text}"
-    if outcome.refuting is not None:
-        return certify_refuted(claim.wanted, outcome.refuting, directory, options)  # type: ignore[union-attr]
     if isinstance(claim, Claim) and outcome.row is not None:
-        names = free_names(claim.layout, {claim.terms} if claim.zero_addend else ())
-        values = {name: hex(x) for name, x in zip(claim.layout.names, outcome.row, strict=True) if name in names}
+        values = free_values(claim.layout, {claim.terms} if claim.zero_addend else (), outcome.row)
         texts = {CLAIM: _claim_text(claim), WITNESS: json.dumps({"schema": SCHEMA, "values": values}) + "\n"}
         return [(directory, write_certificate(directory, question, options, texts, "witness.md"))]
     if isinstance(claim, PropertyClaim):
+        if outcome.refuting is not None:
+            return certify_refuted(claim.wanted, outcome.refuting, directory, options)
         return certify_proofs(claim.wanted, outcome.proofs, directory, options)
     if isinstance(claim, BoundClaim) and outcome.theorem is not None:
         manifest = certify_theorems([outcome.theorem], claim.model.unit, question, directory, options)

@@ -14,7 +14,7 @@ from hypotheses.schema import Compare, Inputs
 from queries.certificates.certificate import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
 from queries.proof.written import Written
 from queries.properties.statements import Monotonic, Negated, Reordered
-from queries.search.problem import Problem, free_names
+from queries.search.problem import Problem, free_values
 from smtmodel.dot import Model
 from smtmodel.operands import Operands
 from smtmodel.unit import Unit
@@ -41,9 +41,7 @@ def witness_texts(problem: Problem, operands: Operands[int], wanted: str) -> dic
     """The texts of the files that state an input on which the two sides of a problem differ, by file name; `wanted`:
     what this refutes, "equal" or a property."""
     texts = question_texts(problem)
-    names = free_names(problem.layout, problem.inputs.zero_terms)
-    values = {name: hex(value) for name, value in zip(problem.layout.names, operands.every, strict=True)
-              if name in names}  # fmt: skip
+    values = free_values(problem.layout, problem.inputs.zero_terms, operands.every)
     document = json.loads(texts.pop(QUESTION)) | {"property": wanted, "values": values}
     return {WITNESS: json.dumps(document) + "\n"} | texts
 

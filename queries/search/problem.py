@@ -219,3 +219,9 @@ def free_names(layout: Layout, zero_terms: Collection[int]) -> set[str]:
     """The operands of a layout, but for those of some terms (after the products, c)."""
     zero = {f"{side}{k}" for side in "ab" for k in zero_terms} | ({"c"} if layout.length in zero_terms else set())
     return set(layout.names) - zero
+
+
+def free_values(layout: Layout, zero_terms: Collection[int], row: Sequence[int]) -> dict[str, str]:
+    """The patterns of those operands in a row of a layout, in hexadecimal, by name."""
+    names = free_names(layout, zero_terms)
+    return {name: hex(pattern) for name, pattern in zip(layout.names, row, strict=True) if name in names}
