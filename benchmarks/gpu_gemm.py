@@ -2,7 +2,8 @@
 
     python -m benchmarks.gpu_gemm FOLDER [--seconds 240] [--workers 6] [--device cuda] [--kinds f16,...]
 
-Needs NumPy and PyTorch, and CuPy for the names that begin with `cupy`; nothing of this project. Every product of
+Needs NumPy and PyTorch, and CuPy, JAX or Triton for the names that begin with them; nothing of this project but the
+Triton kernel (benchmarks/triton_product.py). Every product of
 `KINDS` (or those named) writes FOLDER/NAME.npz and NAME.json, whole at any moment: an error, or the end of the time,
 loses what was not yet asked. Of each shape:
 
@@ -86,13 +87,19 @@ NUMERICS = {
 @dataclass(frozen=True)
 class Kind:
     """A product that is recorded: a format of the factors (as NUMERICS has it) and one of the result, and how a library
-    is asked: `call` of LIBRARIES, PyTorch's `flags`, whether the sides are multiples of 16."""
+    is asked: `call` with its `options` (`Torch.multiply`), PyTorch's `flags`, whether the sides are multiples of 16."""
 
     given: str
     result: str
     call: str = "mm"
     flags: tuple[tuple[str, object], ...] = ()
     aligned: bool = False
+    options: tuple[Any, ...] = ()
+
+
+def _triton(given: str, result: str, *options: Any) -> Kind:
+    """A kernel with tiles of so many products of K, input_precision and max_num_imprecise_acc of `tl.dot`."""
+    return Kind(given, result, "triton", options=(*options, None, None)[:3])
 
 
 def _flag(name: str, value: object) -> tuple[tuple[str, object], ...]:
@@ -122,6 +129,26 @@ KINDS = {
     "cupy-f16": Kind("f16", "f16", "cupy"),
     "cupy-f32": Kind("f32", "f32", "cupy"),
     "cupy-f64": Kind("f64", "f64", "cupy"),
+    "triton-f16": _triton("f16", "f32", 64),
+    "triton-f16-in-f16": _triton("f16", "f16", 64),
+    "triton-bf16": _triton("bf16", "f32", 64),
+    "triton-tf32": _triton("f32", "f32", 32, "tf32"),
+    "triton-tf32x3": _triton("f32", "f32", 32, "tf32x3"),
+    "triton-bf16x3": _triton("f32", "f32", 32, "bf16x3"),
+    "triton-bf16x6": _triton("f32", "f32", 32, "bf16x6"),
+    "triton-ieee": _triton("f32", "f32", 32, "ieee"),
+    "triton-f64": _triton("f64", "f64", 16),
+    "triton-e4m3": _triton("e4m3", "f32", 128),
+    "triton-e4m3-0": _triton("e4m3", "f32", 128, None, 0),
+    "triton-e4m3-32": _triton("e4m3", "f32", 128, None, 32),
+    "triton-e4m3-128": _triton("e4m3", "f32", 128, None, 128),
+    "triton-e5m2": _triton("e5m2", "f32", 128),
+    "jax-f16": Kind("f16", "f16", "jax"),
+    "jax-bf16": Kind("bf16", "bf16", "jax"),
+    "jax-f16-f32": Kind("f16", "f32", "jax"),
+    "jax-f32": Kind("f32", "f32", "jax"),
+    "jax-f32-highest": Kind("f32", "f32", "jax", options=("highest",)),
+    "jax-f64": Kind("f64", "f64", "jax"),
 }  # fmt: skip
 
 
@@ -246,6 +273,17 @@ class Torch:
             case "cupy":
                 cupy = importlib.import_module("cupy")
                 return torch.from_dlpack(cupy.matmul(cupy.from_dlpack(a), cupy.from_dlpack(b)))
+            case "triton":
+                triton = importlib.import_module("benchmarks.triton_product")
+                d = torch.empty((len(a), b.shape[1]), dtype=self.out, device=a.device)
+                return triton.product(a, b, d, *kind.options)
+            case "jax":
+                jax = importlib.import_module("jax")
+                jax.config.update("jax_enable_x64", True)
+                given = map(jax.dlpack.from_dlpack, (a, b.contiguous()))
+                kept = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}[kind.result]
+                d = jax.numpy.matmul(*given, precision=(*kind.options, None)[0], preferred_element_type=kept)
+                return torch.from_dlpack(d)
         rows = kind.call.startswith("scaled_rows")
         ones = [torch.ones(size, dtype=torch.float32, device=a.device)
                 for size in (((len(a), 1), (1, b.shape[1])) if rows else ((), ()))]  # fmt: skip
@@ -393,6 +431,8 @@ class Recorder:
         if self.library.device != "cpu":
             found["gpu"] = torch.cuda.get_device_name()
             found["capability"] = list(torch.cuda.get_device_capability())
+        if self.kind.call in ("jax", "triton"):
+            found[self.kind.call] = importlib.import_module(self.kind.call).__version__
         if self.kind.call == "cupy":
             cupy = importlib.import_module("cupy")
             found["cupy"] = cupy.__version__
@@ -522,7 +562,8 @@ def main() -> None:
         work(names, given.folder, given.device, given.until, given.largest)
         return
     until = time.time() + given.seconds
-    environment = {**os.environ, "CUPY_TF32": "0", "PYTORCH_NVML_BASED_CUDA_CHECK": "0"}
+    environment = {**os.environ, "CUPY_TF32": "0", "PYTORCH_NVML_BASED_CUDA_CHECK": "0",
+                   "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # fmt: skip
     module = [sys.executable, "-m", "benchmarks.gpu_gemm", str(given.folder.absolute()), "--kinds"]
     options = ["--device", given.device, "--until", str(until), "--largest", str(given.largest)]
     shares = [names[number :: given.workers] for number in range(min(given.workers, len(names)))]

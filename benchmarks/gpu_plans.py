@@ -42,10 +42,13 @@ STEPS = {
     "f32": ("ieee/fma/f32",),
     "f64": ("ieee/fma/f64",),
     "e4m3": ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"),
+    "e5m2": ("hopper/wgmma/m64n8k32.f32.e5m2.e5m2", "hopper/mma/m16n8k32.f32.e5m2.e5m2.f32"),
+    "f16 in f16": ("hopper/wgmma/m64n8k16.f16.f16.f16", "hopper/mma/m16n8k16.f16.f16.f16.f16"),
 }  # fmt: skip
 TILES = (64, 128, 32, 16, 8)  # products of K that a kernel loads at a time
-PROMOTED = 128  # products after which FP8 is added in f32
+PROMOTED = (128, 64, 32)  # products after which FP8 is added in f32
 KEPT = 1100  # K of a product that is kept for the tests, at most
+TF32 = ("tf32", "triton-tf32", "jax-f32")  # kinds whose inputs may be rounded to tf32
 QUICK = 2048  # K up to which shapes are looked at first, from the longest, which tells most plans apart
 MOST = 160  # runs of a split
 GRAINS = (8, 4, 2, 1, 16, 32)  # a run is a multiple of one of these (of 16 bytes), if not of the tile
@@ -142,8 +145,8 @@ def stages(
         model = parse_reference(step)
         tiles = Chain(model)
         bodies.append((tiles, tile or TILES[0]))
-        if model.a.width == 8 and length > PROMOTED:
-            bodies.append((Promoted(PROMOTED, tiles, Rounding(FORMATS["f32"])), tile or TILES[1]))
+        runs = [run for run in PROMOTED if run < length] if model.a.width == 8 else []
+        bodies += [(Promoted(run, tiles, Rounding(FORMATS["f32"])), tile or TILES[1]) for run in runs]
         heads = [Whole(one, tiles, head=tiles) for one in ([tile] if tile else TILES) if length > one]
         bodies += [(head, head.number) for head in heads]
     if not split:
@@ -175,13 +178,20 @@ class Search:
     def __init__(self, folder: Path, name: str) -> None:
         self.kind, self.record, self.found = KINDS[name], read(folder, name), Found(name)
         self.formats = f"{self.kind.given},{self.kind.given},{self.kind.result}"
-        self.steps = STEPS["tf32" if name == "tf32" else self.kind.given]
-        modes = sorted(CONVERSIONS["tf32"], key=lambda mode: mode != "nearest_even")
-        converts = [Rounding(FORMATS["tf32"], mode) for mode in modes] if name == "tf32" else [None]
-        self.several = [Candidates(parse_signature(self.formats, 1), convert) for convert in converts]
-        for candidates in self.several:
-            candidates.compiled.update(map(parse_reference, self.steps))
+        self.several = list(self._steps(name))
+        self.judge = Candidates(parse_signature(self.formats, 1))
+        self.judge.compiled.update(parse_reference(step) for _, steps in self.several for step in steps)
         self.usual: dict[str, Counter[Plan]] = defaultdict(Counter)
+
+    def _steps(self, name: str) -> Iterator[tuple[Candidates, tuple[str, ...]]]:
+        """The instructions that are tried, with the conversion of their inputs."""
+        asked, given = parse_signature(self.formats, 1), self.kind.given
+        if name in TF32:
+            for mode in sorted(CONVERSIONS["tf32"], key=lambda mode: mode != "nearest_even"):
+                yield Candidates(asked, Rounding(FORMATS["tf32"], mode)), STEPS["tf32"]
+        yield Candidates(asked), (*STEPS[given], *STEPS.get(f"{given} in {self.kind.result}", ()))
+        if given in ("e4m3", "e5m2"):
+            yield Candidates(asked, Rounding(FORMATS["f16"])), STEPS["f16"][1:3]
 
     def run(self, seconds: float) -> Found:
         begun, found = time.monotonic(), self.found
@@ -192,29 +202,32 @@ class Search:
         for split in (False, True):
             for shape in ordered:
                 kernels, tile = tiles[shape]
-                told = not self.record.kernels or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))
+                told = not any(self.record.kernels.values()) or any(
+                    name in kernels for name in ("cutlass", "nvjet", "xmma")
+                )
                 if found.plans.get(shape) is not None or (split and not told):  # the kernel of a vector is another
                     continue
                 if time.monotonic() > begun + seconds:
                     found.left.add(shape)
                     continue
-                told_steps = [step for step in self.steps if split and "s1688gemm" in kernels and "n8k8." in step]
-                every = stages(
-                    told_steps or self.steps, lengths[shape], tile, self.kind.result, split, "cutlass" in kernels
-                )
-                found.plans[shape] = self.plan_of(shape, kernels, every)
+                found.plans[shape] = self.plan_of(shape, kernels, self._plans(lengths[shape], kernels, tile, split))
         found.seconds = round(time.monotonic() - begun, 1)
         return found
 
-    def plan_of(self, shape: str, kernels: str, every: Iterator[Stage]) -> Plan | None:
-        """The first plan that gives what was recorded of a shape; those that other shapes of the same kernels have are
-        tried first."""
+    def _plans(self, length: int, kernels: str, tile: int | None, split: bool) -> Iterator[Plan]:
+        for candidates, steps in self.several:
+            told = [step for step in steps if split and "s1688gemm" in kernels and "n8k8." in step]
+            for stage in stages(told or steps, length, tile, self.kind.result, split, "cutlass" in kernels):
+                yield from candidates.plans(stage, False)
+
+    def plan_of(self, shape: str, kernels: str, plans: Iterator[Plan]) -> Plan | None:
+        """The first of some plans that gives what was recorded of a shape; those that other shapes of the same kernels
+        have are tried first."""
         sample = sample_of(self.record, self.kind, shape, self.formats)
         one, usual = one_of(sample), self.usual[kernels]
-        plans = (plan for stage in every for candidates in self.several for plan in candidates.plans(stage, False))
         tried = set()
         for plan in chain([plan for plan, _ in usual.most_common()], plans):
-            if plan not in tried and self.several[0].same(plan, one) and self.several[0].same(plan, sample):
+            if plan not in tried and self.judge.same(plan, one) and self.judge.same(plan, sample):
                 if general(plan.reference) == plan.reference:
                     usual[plan] += 1
                 return plan

@@ -270,6 +270,7 @@ class Mapper(Candidates):
         fitting.sort(
             key=lambda plan: max(_depth(products.stage) for products in plan.sums)
         )  # of equally good plans the simplest
+        self.compiled.update(model for plan in fitting for model in plan.models)  # each is now tried on many shapes
         fitting = self._going_on(fitting, looked)
         _, fits, where = self._table()
         open_at = np.flatnonzero(~fits.any(axis=1))
