@@ -68,10 +68,12 @@ class FusedSum(Sum):
                 reach.append(self.each(self.reach, position))
         trace = context.trace
         with context.within(context.prefix(self)):
+            normalised = keep is not None  # what reads the sum: then its number counts, not its exponent
             if trace.keeps:
-                term = self._sum(trace, names, values, keeps, floors, reach)
+                term = self._sum(trace, names, values, keeps, floors, reach, normalised)
             else:
-                term = context.formed(self.own, partial(self._of, trace, keeps, floors, reach), *map(bare, values))
+                sum_of = partial(self._of, trace, keeps, floors, reach, normalised)
+                term = context.formed((self.own, normalised), sum_of, *map(bare, values))
         return Total(term, values)
 
     def _of(
@@ -80,9 +82,10 @@ class FusedSum(Sum):
         keeps: Sequence[int],
         floors: Sequence[int | None],
         reach: Sequence[int | None],
+        normalised: bool,
         *items: Unpacked,
     ) -> Term:
-        return self._sum(trace, [""] * len(items), items, keeps, floors, reach)
+        return self._sum(trace, [""] * len(items), items, keeps, floors, reach, normalised)
 
     def _sum(
         self,
@@ -92,10 +95,12 @@ class FusedSum(Sum):
         keeps: Sequence[int],
         floors: Sequence[int | None],
         reach: Sequence[int | None],
+        normalised: bool,
     ) -> Term:
-        exponents = self._counted(items, floors, min(keeps))
+        zeros, least = (self._counting(bound, items, min(keeps), normalised) for bound in (self.zeros, self.least))
+        exponents = self._counted(items, floors, zeros, least)
         enter(trace, names, items, exponents)
-        maximum = self._maximum(exponents, items, min(keeps))
+        maximum = self._maximum(exponents, least)
         trace.exponent(Stage.MAXIMUM, maximum)
         finest = max(keeps)
         unit = maximum.offset(-finest)
@@ -119,21 +124,20 @@ class FusedSum(Sum):
         trace.number(Stage.SUM, magnitude, unit, part=Part.MAGNITUDE)
         return Term(negative, magnitude, unit.offset(finest), finest)
 
-    def _matters(self, bound: int | None, items: Sequence[Value | Unpacked], bits: int) -> bool:
-        """Whether a least exponent can make any bit of the sum vanish."""
+    def _counting(
+        self, bound: int | None, items: Sequence[Value | Unpacked], bits: int, normalised: bool
+    ) -> int | None:
+        """A least exponent where it can make any bit of the sum vanish, or change the exponent with which the sum
+        counts in another alignment; None where it cannot."""
         alike = self.carry_bits is None and not isinstance(self.fraction_bits, tuple) and not self.reach
-        return bound_matters(bound, [item.term for item in items], bits if alike else None)
+        kept = bits if alike and normalised else None
+        return bound if bound_matters(bound, [item.term for item in items], kept) else None
 
-    def exponent_of_zeros(self, items: Sequence[Value | Unpacked]) -> int | None:
-        """The exponent with which a zero counts where these terms are added; None for the smallest that there is."""
-        bits = self.fraction_bits if isinstance(self.fraction_bits, int) else min(self.fraction_bits)
-        return self.zeros if self._matters(self.zeros, items, bits) else None
-
-    def _counted(self, items: Sequence[Value | Unpacked], floors: Sequence[int | None], bits: int) -> list[Exponent]:
+    def _counted(
+        self, items: Sequence[Value | Unpacked], floors: Sequence[int | None], zeros: int | None, least: int | None
+    ) -> list[Exponent]:
         """The exponents with which the terms count, on one scale. One that must not count is the smallest that there
         is, which no sum can notice: if every term is zero the sum is zero at any scale."""
-        zeros = self.exponent_of_zeros(items)
-        least = self.least if self._matters(self.least, items, bits) else None
         bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
         low = min([item.term.exponent.low for item in items] + bounds)
         high = max([item.term.exponent.high for item in items] + bounds)
@@ -148,10 +152,10 @@ class FusedSum(Sum):
             found.append(Exponent(own, low, high))
         return found
 
-    def _maximum(self, exponents: Sequence[Exponent], items: Sequence[Value | Unpacked], bits: int) -> Exponent:
+    def _maximum(self, exponents: Sequence[Exponent], least: int | None) -> Exponent:
         low, high, own = exponents[0].low, exponents[0].high, [exponent.bits for exponent in exponents]
-        if self.least is not None and self._matters(self.least, items, bits):
-            own.append(constant(own[0].carrier, self.least - low, own[0].width))
+        if least is not None:
+            own.append(constant(own[0].carrier, least - low, own[0].width))
         return Exponent(max_of(own), low, high)
 
     def variants(self) -> Iterator[Variant]:
