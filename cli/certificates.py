@@ -22,7 +22,7 @@ CERTIFICATE = click.option(
     "checks it again).",
 )  # fmt: skip
 
-#: of plans that differ, error bounds that a sum refutes, and claims that nothing decides or that are evaluated alone
+#: of claims that nothing decides, or that are evaluated alone
 NO_CERTIFICATE = "no certificate is written of such a verdict"
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import NO_CERTIFICATE, attach, check_attached
+from cli.certificates import attach, check_attached
 from cli.options import print_json, progress, say
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
@@ -31,7 +31,7 @@ def prove_bound(
     """Print the bound; returns the exit code. Raises ParameterError and FaultError as `find_bound` does, and
     CertificateError after the proved bound was printed."""
     from queries.proof.settling import Settled
-    from queries.properties.bound_certificate import certify_bound
+    from queries.properties.bound_certificate import certify_bound, certify_wrap
     from queries.properties.bound_report import document_of, find_bound
     from smtmodel.reference import names_plan, parse_reference
 
@@ -44,11 +44,9 @@ def prove_bound(
     document = document_of(result)
     _show(result, document, explain)
     failure: MmaprobeError | None = None
-    if certificate is not None and result.verdict == "holds":
-        folder = certificate
-        failure = attach(document, lambda: [(folder, certify_bound(result, folder, options))])
-    elif certificate is not None and result.verdict == "refuted":
-        say(NO_CERTIFICATE)
+    if certificate is not None and result.verdict != "unknown":
+        folder, write = certificate, certify_bound if result.verdict == "holds" else certify_wrap
+        failure = attach(document, lambda: [(folder, write(result, folder, options))])
     if as_json:
         print_json(document)
     check_attached(failure)

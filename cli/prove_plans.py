@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.certificates import NO_CERTIFICATE, attach, check_attached
+from cli.certificates import attach, check_attached
 from cli.options import print_json, say
 from cli.show import merged
 from smtmodel.errors import MmaprobeError
@@ -38,12 +38,11 @@ def run_plans(
     document = _document(names, length, proof)
     _show(document, proof)
     failure: MmaprobeError | None = None
-    if certificate is not None and proof.verdict == "equal":
-        from queries.plans.certify import certify_plans
+    if certificate is not None and proof.verdict != "unknown":
+        from queries.plans.certify import certify_difference, certify_plans
 
-        failure = attach(document, lambda: certify_plans(proof, certificate, options))
-    elif certificate is not None and proof.verdict == "different":
-        say(NO_CERTIFICATE)
+        write = certify_plans if proof.verdict == "equal" else certify_difference
+        failure = attach(document, lambda: write(proof, certificate, options))
     if as_json:
         print_json(document)
     check_attached(failure)

@@ -17,7 +17,7 @@ from cli.main import main
 from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
 from queries.checking.plans import OneZero, _Written, plans_fault
-from queries.plans.certify import certify_plans, read_plan
+from queries.plans.certify import certify_difference, certify_plans, read_plan
 from queries.plans.equal import prove_plans
 from queries.properties.asked import plain
 from queries.properties.forms import by_expression
@@ -33,7 +33,7 @@ from smtmodel.plans import Plan
 from smtmodel.plans.span import Span
 from smtmodel.plans.stages import Chain
 from smtmodel.reference import parse_reference
-from tests.tampering import accepted, tampered
+from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
 from tests.test_prove_plans import with_units
 
@@ -150,6 +150,29 @@ def test_no_plans_that_differ_are_accepted(left: str, right: str, length: int | 
     assert plans_fault(stated, plan(left), plan(right), [])
     for times in (2, 3):
         assert plans_fault({**stated, "multiples": multiples * times or 12 * times}, plan(left), plan(right), [])
+
+
+@pytest.mark.parametrize("length", [None, 12])
+def test_an_input_on_which_plans_differ_is_evaluated_again(length: int | None, tmp_path: Path) -> None:
+    """Another K, other places and another plan are looked at with it, and refused where they do not differ."""
+    proof = prove_plans(plan("sum(ones, c)"), plan("sum(promote(8, ones, r), c)"), length, QUICK, confirm=False)
+    certify_difference(proof, tmp_path, QUICK)
+    found, kinds = json.loads((tmp_path / "witness.json").read_text()), [one.kind for one in check_folder(tmp_path)]
+    assert set(kinds) == {"fine"}
+    more = found["values"] | {f"{side}{len(found['places'])}": "0x0" for side in "ab"}
+    changes: list[dict[str, Any]] = [
+        {"values": dict.fromkeys(found["values"], "0x0")}, {"values": {"c": "0x0"}},
+        {"places": [*found["places"], 99], "values": more}, {"places": [-1, *found["places"]], "values": more},
+        {"places": found["places"][::-1]}, {"length": found["places"][-1]}, {"length": 0},
+    ]  # fmt: skip
+    for change in changes:
+        (tmp_path / "witness.json").write_text(json.dumps(found | change))
+        fitted(tmp_path)
+        assert not accepted(tmp_path), change
+    (tmp_path / "witness.json").write_text(json.dumps(found))
+    (tmp_path / "left.plan.yaml").write_text((tmp_path / "right.plan.yaml").read_text())
+    fitted(tmp_path)
+    assert not accepted(tmp_path)
 
 
 def test_last_sums_are_rounded_alike() -> None:

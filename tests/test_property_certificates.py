@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 import re
 import shutil
 from dataclasses import asdict
@@ -15,6 +16,7 @@ import pytest
 
 from hypotheses.claim import claims_named
 from hypotheses.schema import ExponentRange, Inputs
+from queries.certificates.exact_values import Unrounded, chained
 from queries.certificates.magnitudes import FaultError
 from queries.certificates.together import groups_of, one_unit, property_fault, refuting_fault, rewritten_unit
 from queries.certificates.tree import Tree
@@ -26,16 +28,21 @@ from queries.proof.settling import Settled
 from queries.proof.written import Written
 from queries.properties.asked import plain, read_document, read_question
 from queries.properties.bound import bound_of
-from queries.properties.bound_certificate import certify_theorems
+from queries.properties.bound_certificate import certify_theorems, certify_wrap
+from queries.properties.bound_report import find_bound
+from queries.properties.bound_samples import ExactRow, numbers_of
 from queries.properties.certify import certify_proofs, certify_refuted
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.statements import problems_of, reordered_groups
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
+from queries.search.samples import sample_rows
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
+from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
+from tests.node_units import random_unit
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
 from tests.test_opposite import believed
@@ -149,6 +156,48 @@ def test_an_input_that_decides_a_claim_is_evaluated_again(tmp_path: Path) -> Non
     larger = {"a0": "0xdfd0", "a1": "0x7800", "c": "0x42500000"}  # decides, and is larger than the claim admits
     for change in ({"c": "0xbe500000"}, larger):
         assert refused_witness(tmp_path, found | {"values": found["values"] | change})
+
+
+@pytest.mark.parametrize(("products", "rows"), [(4, 1), (12, 2)])
+def test_an_input_on_which_a_sum_wraps_is_evaluated_again(products: int, rows: int, tmp_path: Path) -> None:
+    """It says nothing where the sum does not wrap, or a value is infinite, or the chain goes on."""
+    wraps = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=1")
+    result = find_bound(wraps, Inputs(), None if rows == 1 else products)
+    certify_wrap(result, tmp_path, FREE)
+    assert [one.kind for one in check_folder(tmp_path)] == ["fine"] * 3
+    found = read_document(tmp_path / "witness.json")
+    assert (found["length"], len(found["rows"])) == (products, rows)
+    first, *more = found["rows"]
+    values = [{name: int(value, 16) for name, value in row.items()} for row in found["rows"]]
+    assert result.near is not None
+    assert chained(plain(wraps.unit), values)[-1] == (result.near.exact, result.near.bound)
+    values[0]["a1"] ^= 0x8000
+    assert chained(plain(wraps.unit), values)[-1][1] == result.near.bound
+    zeros = dict.fromkeys(first, "0x0")
+    infinite = zeros | {"a0": "0x7c00", "b0": "0x3c00"}
+    alone = [[zeros], [infinite], [first | {"c": "0x0", "a0": "0x3c00"}], [], [first, first]]
+    for changed in alone if rows == 1 else [[first], [first, zeros], [*more, first]]:
+        assert refused_witness(tmp_path, found | {"rows": changed}), changed
+    assert refused_witness(tmp_path, found | {"length": 24 if rows == 1 else 4})
+    assert refused_witness(tmp_path, found | {"length": 8, "rows": [zeros, first]})  # an addend from nowhere
+    assert refused_witness(tmp_path, found | {"property": "exact"})
+    (tmp_path / "unit.yaml").write_text(unit_text(parse_reference(str(wraps.reference)[:-1] + "3").unit))
+    assert refused_witness(tmp_path, found)
+
+
+def test_what_a_unit_makes_of_numbers_without_rounding() -> None:
+    """As `ExactRow` has it, of all kinds of nodes."""
+    parts = "segment(a[0], 1, 3, leading=true) * b[0], segment(a[1], 1, 3) * b[1], number(0xb8, e4m3) * c"
+    segments = Model("segments", parse_unit(UNIT.format(how="down", step=f"r(exact({parts}))"), "small.yaml"))
+    drawn = (random_unit(random.Random(seed), ("e2m1", "binary4p2se"), ("e3m2", "e2m3")) for seed in range(30))
+    for seed, model in enumerate([segments, *(Model("small", unit) for unit in drawn)]):
+        layout, document = layout_of(model), plain(model.unit)
+        for row in sample_rows(layout, 6 if seed else 150, seed):
+            values = dict(zip(layout.names, map(int, row), strict=True))
+            if (given := numbers_of(layout, row)) is not None:
+                exact = ExactRow(model.unit, given).exact(model.unit.result, {}, {})
+                assert Unrounded(document, values).result == exact
+                assert Unrounded(document, values, sizes=True).result >= abs(exact)
 
 
 def test_an_order_across_steps_refutes_nothing(tmp_path: Path) -> None:

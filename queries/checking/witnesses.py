@@ -5,20 +5,28 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from pysmt.fnode import FNode
 
 from hypotheses.claim import Claim
 from queries.certificates.bitblast import Blaster, bits_of
-from queries.certificates.certificate import CLAIM, WITNESS
+from queries.certificates.certificate import CLAIM, UNIT, WITNESS
+from queries.certificates.exact_values import chained, number_of
 from queries.certificates.gates import TRUE
 from queries.certificates.magnitudes import need
 from queries.certificates.together import refuting_fault
 from queries.checking.finding import Contents, Finding, of_file, read_claim
+from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
+from queries.plans.equal import Placed
 from queries.proof.same import Compared
 from queries.proof.undecided import Question
-from queries.properties.asked import plain, read_document, read_question
+from queries.properties.asked import plain, read_document, read_question, read_unit
+from queries.properties.bound_samples import is_beyond
+from queries.search.problem import Problem
 from smtmodel.algebra import Bits
+from smtmodel.dot import Model
+from smtmodel.plans.lowering import unit_of_plan
 
 
 class _Evaluated:
@@ -52,16 +60,60 @@ def witness(folder: Path, contents: Contents) -> Iterator[Finding]:
         yield Finding(WITNESS, f"an admitted input that {says}: {claim.text}" if decides else
                       "it is not admitted, or does not decide the claim", "fine" if decides else "fault")  # fmt: skip
         return
+    if UNIT in contents.files:
+        yield _wraps(folder, stated)
+        return
+    if LEFT_PLAN in contents.files:
+        yield _differ(_at(folder, stated), stated, f"not equal for K = {stated['length']}")
+        return
     problem = read_question(folder, WITNESS)
     units = {"left": plain(problem.left.unit), "right": plain(problem.right.unit)}
     if fault := refuting_fault(stated | units):
         yield Finding(WITNESS, fault, "fault")
         return
+    yield _differ(problem, stated, f"not {stated['property']}")
+
+
+def _differ(problem: Problem, stated: Mapping[str, Any], says: str) -> Finding:
+    """Whether an input is admitted, and the sides of a problem differ on it."""
     compared = Compared(problem, "select")
     found = _Evaluated(compared.symbols, stated["values"])
     if not found.holds(*compared.assertions, compared.differ.node):
-        yield Finding(WITNESS, "it is not admitted, or the two sides do not differ on it", "fault")
-        return
+        return Finding(WITNESS, "it is not admitted, or the two sides do not differ on it", "fault")
     results = (f"{side} gives {found.pattern(one.d)}"
                for side, one in zip(problem.sides, (compared.left, compared.right), strict=True))  # fmt: skip
-    yield Finding(WITNESS, f"not {stated['property']}: on this input {', '.join(results)}")
+    return Finding(WITNESS, f"{says}: on this input {', '.join(results)}")
+
+
+def _at(folder: Path, stated: Mapping[str, Any]) -> Problem:
+    """Both plans at the K stated, with zeros at all places but those stated."""
+    length, places = stated["length"], stated["places"]
+    need(all(0 <= place < length for place in places), "these are no places of products")
+    plans = [read_plan(folder, name) for name in (LEFT_PLAN, RIGHT_PLAN)]
+    need(all(plan.scale is None for plan in plans), "plans with scale factors are not compared")
+    left, right = (Model(plan.reference, unit_of_plan(plan, length)) for plan in plans)
+    return Placed(left, right, places=tuple(places))
+
+
+def _wraps(folder: Path, stated: Mapping[str, Any]) -> Finding:
+    """Whether the result of a chain is further from the exact one than the magnitudes of all terms together, though no
+    value is too large for its format. A chain whose last row changes nothing may go on with it."""
+    model, rows = Model(UNIT, read_unit(folder / UNIT)), stated["rows"]
+    count, results = stated["length"] // model.length, list[str]()
+    need(stated["property"] == "error-bound" and 0 < len(rows) <= count, "it is no chain of so many products")
+    compared = Compared(Problem(model, model), "select")
+    fine = [(~is_beyond(visit)).node for visit in compared.left.trace.visits]
+    for row in rows:
+        found = _Evaluated(compared.symbols, row)
+        need(found.holds(*compared.assertions, *fine), "a value is too large for its format")
+        need(not results or int(row["c"], 16) == int(results[-1], 16), "an addend is not the result before it")
+        results.append(found.pattern(compared.left.d))
+    unit = plain(model.unit)
+    values = chained(unit, [{name: int(value, 16) for name, value in row.items()} for row in rows])
+    ends = len(rows) == count or (len(rows) > 1 and values[-1] == values[-2] and results[-1] == results[-2])
+    need(ends, "the chain goes on")
+    (exact, size), d = values[-1], number_of(unit["formats"][unit["unit"]["d"]], int(results[-1], 16))
+    if abs(d - exact) <= size:
+        return Finding(WITNESS, "the result is no further from the exact one than all magnitudes together", "fault")
+    return Finding(WITNESS, f"no error bound: d is {float(d):.6g} on this input, the exact result {float(exact):.6g}, "
+                   f"and all magnitudes add up to {float(size):.6g}")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Certificates that two plans are equal."""
+"""Certificates that two plans are equal, or that they differ on an input."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 
 import yaml
 
-from queries.certificates.certificate import PLANS, Certificate, CertificateError
+from queries.certificates.certificate import PLANS, WITNESS, Certificate, CertificateError, write_certificate
 from queries.plans.equal import PlanProof
 from queries.properties.asked import SCHEMA, read_unit
 from queries.properties.certify import certify_joined
 from queries.search.distinguish import Options
+from queries.search.problem import free_values
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.plans import Plan
@@ -35,6 +36,20 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
     where = f"K = {proof.length}" if proof.length else f"every K that is a multiple of {ground.multiples}"
     question = f"{proof.left.reference} = {proof.right.reference} for {where}"
     return certify_joined(proof.proofs, question, texts, "plans.md", directory, options)
+
+
+def certify_difference(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
+    """Write the certificate that two plans differ: an input, which the checker evaluates again. Raises CertificateError
+    without one, or if a plan cannot be written as a file."""
+    problem, witness = proof.problem, proof.witness
+    if problem is None or witness is None:
+        raise CertificateError("no input was found")
+    values = free_values(problem.layout, (), witness.operands.every)
+    length = problem.left.length
+    document = {"schema": SCHEMA, "property": "equal", "length": length, "places": problem.places, "values": values}
+    texts = {WITNESS: json.dumps(document) + "\n"} | plan_texts({LEFT_PLAN: proof.left, RIGHT_PLAN: proof.right})
+    question = f"{proof.left.reference} and {proof.right.reference} differ on an input at K = {length}"
+    return [(directory, write_certificate(directory, question, options, texts, "witness.md"))]
 
 
 def plan_texts(plans: Mapping[str, Plan]) -> dict[str, str]:

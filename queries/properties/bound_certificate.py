@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import TREE, UNIT, CertificateError, Leaf, write_certificate
+from queries.certificates.certificate import TREE, UNIT, WITNESS, CertificateError, Leaf, write_certificate
 from queries.proof.kernel import Theorem
 from queries.proof.lemmas import Lemma, query_of, words_of
 from queries.proof.written import Written
-from queries.properties.asked import plain
+from queries.properties.asked import SCHEMA, plain
 from queries.properties.bound_report import BoundResult
 from queries.search.distinguish import Options
+from queries.search.problem import free_values
+from smtmodel.operands import layout_of
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 
@@ -26,6 +28,20 @@ def certify_bound(result: BoundResult, directory: Path, options: Options) -> dic
     roots = [theorem for theorem in (result.shown, result.any) if theorem is not None]
     return certify_theorems(roots, result.model.unit, f"A bound of the error of {result.model.reference}", directory,
                             options)  # fmt: skip
+
+
+def certify_wrap(result: BoundResult, directory: Path, options: Options) -> dict[str, Any]:
+    """Write the certificate that no bound holds, as a sum wraps: the input, which the checker evaluates again. Raises
+    CertificateError without one, and ParameterError for a unit that no file states."""
+    if result.near is None:
+        raise CertificateError("no input was found")
+    layout = layout_of(result.model)
+    width = len(layout.names)
+    rows = [free_values(layout, (), result.near.row[at : at + width]) for at in range(0, len(result.near.row), width)]
+    document = {"schema": SCHEMA, "property": "error-bound", "length": result.length, "rows": rows}
+    texts = {WITNESS: json.dumps(document) + "\n", UNIT: unit_text(result.model.unit)}
+    question = f"No bound of the error of {result.model.reference} holds"
+    return write_certificate(directory, question, options, texts, "witness.md")
 
 
 def certify_theorems(

@@ -15,9 +15,8 @@ from queries.proof.forms import EXACT, Factor, Form, added, power
 from queries.properties.bound import bound_of, error_of
 from queries.search.contradiction import row_text
 from queries.search.samples import Table, pattern_of, sample_rows
-from smtmodel.algebra import constant
+from smtmodel.algebra import Bit, constant
 from smtmodel.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
@@ -161,35 +160,31 @@ def numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tupl
     return found
 
 
-_CARRIER = ArrayCarrier()
-
-
 def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     """The result of each row, and the rows that a bound covers: no value is infinite, a NaN, or as large as its format
     can hold, so that no rounding has overflowed and no product has reached its limit."""
     found = evaluate_lanes(model, *sides_of(model, table))
     out = np.ones(len(table), dtype=bool)
     for visit in found.trace.visits:
-        out &= ~_beyond(visit, len(table))
+        out &= to_integers(is_beyond(visit), len(table)) == 0
     return to_integers(found.d, len(table)), out
 
 
-def _beyond(visit: Visit, count: int) -> NDArray[np.bool_]:
+def is_beyond(visit: Visit) -> Bit:
+    """Whether a value is infinite, a NaN, or as large as its format can hold."""
     value = visit.value
-    special: NDArray[np.bool_] = to_integers(value.is_infinite | value.is_nan, count) != 0
+    special = value.is_infinite | value.is_nan
     if not isinstance(visit.node, Round):
         return special
     how, term = visit.node.rounding, value.term
-    fmt = how.format
+    fmt, carrier, exponent = how.format, value.sign.carrier, term.exponent.bits
     if how.loses_nan:  # the number that is written for a NaN, and so for an overflow
-        nan = unpack(constant(_CARRIER, how.nan_pattern, fmt.width), fmt).term
-        same = term.significand.eq(nan.significand) & term.exponent.bits.eq(nan.exponent.bits)
-        special |= to_integers(same, count) != 0
+        nan = unpack(constant(carrier, how.nan_pattern, fmt.width), fmt).term
+        special |= term.significand.eq(nan.significand) & exponent.eq(nan.exponent.bits)
     field = (fmt.largest_field >> fmt.fraction) - term.exponent.low - fmt.bias
     digits = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
-    top = to_integers(term.exponent.bits, count) == field
-    special |= top & (to_integers(term.significand, count) == digits)
-    return special
+    top = exponent.eq(constant(carrier, field, exponent.width))
+    return special | (top & term.significand.eq(constant(carrier, digits, term.significand.width)))
 
 
 def measured(model: Model, error: Form, table: Table) -> list[Near]:
