@@ -1,9 +1,9 @@
 """Random statements about random small expressions, each on so few inputs that evaluating all of them tells the truth.
 
-All properties of `prove`, equality and error bounds; formats of at most 8 bits, up to 3 products, restrictions of the
-inputs. The truth is of the array carrier's results (held against the exact rationals of tests/node_oracle.py) and of
-NumPy's own numbers; it shares nothing with the goals that provers are given: all orders of the products are tried, not
-an exchange and a rotation, and every pair of inputs one of which is larger.
+All properties of `prove`, equality and error bounds; formats of at most 8 bits, up to 3 products, some with scale
+factors, restrictions of the inputs. The truth is of the array carrier's results (held against the exact rationals of
+tests/node_oracle.py) and of NumPy's own numbers; it shares nothing with the goals that provers are given: all orders of
+the products are tried, not an exchange and a rotation, and every pair of inputs one of which is larger.
 
 A unit is drawn with one parameter after another changed until the statement is as true as its number wants: half of the
 statements hold, where such a unit is found.
@@ -47,7 +47,7 @@ from queries.properties.wraps import wrapped
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from queries.search.witness import Witness
-from smtmodel.batch import evaluate_batch
+from smtmodel.batch import evaluate_batch, sides_of
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, MmaprobeError, ParameterError
 from smtmodel.families.member import FUNCTIONS, nvidia_nan
@@ -66,11 +66,13 @@ from smtmodel.nodes import (
     Repeat,
     Round,
     Running,
+    Scale,
     Segment,
     Sum,
 )
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.rewriting import rebuilt
+from smtmodel.operands import layout_of
 from smtmodel.parameters import FAMILY
 from smtmodel.reference import with_parameters
 from smtmodel.unit import Unit
@@ -101,6 +103,14 @@ CHAINED = (
     ("e1m1_none", "e1m1_none", "e2m1", 1, 2), ("e2m1", "e1m1_none", "e3m2", 1, 2), ("e2m1", "e2m1", "e2m1", 1, 2),
     ("e1m1_none", "e1m1_none", "e2m3", 1, 2), ("e1m1_none", "ue1m1_none", "e2m1", 1, 3),
 )  # fmt: skip
+#: the same of units with scale factors, with the format of these
+SCALED = (
+    ("e1m1_none", "e1m1_none", "e2m1", 1, "ue1m1_all_ones"), ("e2m1", "e1m1_none", "e2m1", 1, "ue1m1_none"),
+    ("e1m1_none", "e1m1_none", "e1m1_none", 1, "ue2m1_ieee"),
+    ("ue1m1_none", "ue1m1_none", "e1m1_none", 2, "ue1m1_none"),
+    ("binary3p2se", "e1m1_none", "e2m1_ieee", 1, "ue1m1_all_ones"),
+)  # fmt: skip
+SCALED_SHARE = 0.2
 RESULTS = ("e4m3", "e5m2", "e4m3", "e3m2", "e2m3", "e4m3fnuz", "binary6p3se", "e3m4_ieee", "e2m1")
 RESTRICTIONS = (
     *(Inputs(),) * 6, Inputs(finite=True), Inputs(finite=True, nonnegative=True), Inputs(nonnegative=True),
@@ -125,7 +135,8 @@ MEMBERS: dict[str, tuple[Any, ...]] = {
     "overflow": ("infinity", "saturate", "ieee"),
 }  # fmt: skip
 
-for _name, _row in (("e2m2_none", (2, 2, 0, "none")), ("ue1m1_none", (1, 1, 1, "none"))):
+for _name, _row in (("e2m2_none", (2, 2, 0, "none")), ("ue1m1_none", (1, 1, 1, "none")),
+                    ("ue1m1_all_ones", (1, 1, 1, "all_ones")), ("ue2m1_ieee", (2, 1, 0, "ieee"))):  # fmt: skip
     oracle.FORMATS.setdefault(_name, oracle.Format(*_row, signed=not _name.startswith("u")))
 
 
@@ -209,12 +220,18 @@ def _signed(fmt: Format, pattern: int) -> bool:
 
 
 def formats_of(model: Model) -> list[Format]:
-    return [*[model.a] * model.length, *[model.b] * model.length, model.c]
+    return list(layout_of(model).formats)
+
+
+def format_of(model: Model | Unit, operand: str) -> Format:
+    found: Format = getattr(model, operand if len(operand) == 1 else "scale")
+    return found
 
 
 def columns_of(model: Model, inputs: Inputs) -> list[tuple[int, ...]]:
     """The patterns of each operand that are admitted."""
-    found = [admitted(fmt, inputs) for fmt in formats_of(model)]
+    found = [admitted(fmt, inputs if place <= 2 * model.length else Inputs(finite=inputs.finite))
+             for place, fmt in enumerate(formats_of(model))]  # fmt: skip
     for index in inputs.zero_terms:
         for place in (2 * index,) if index == model.length else (index, model.length + index):
             found[place] = (0,)
@@ -232,7 +249,8 @@ def counted(model: Model, inputs: Inputs, table: Table) -> Flags:
     k, found = model.length, np.ones(len(table), dtype=bool)
     if inputs.special:
         zeros = {2 * k if index == k else index for index in inputs.zero_terms}
-        special = [~np.isfinite(values_of(fmt)[table[:, place]]) for place, fmt in enumerate(formats_of(model))
+        formats = formats_of(model)[: 2 * k + 1]
+        special = [~np.isfinite(values_of(fmt)[table[:, place]]) for place, fmt in enumerate(formats)
                    if (place if place == 2 * k else place % k) not in zeros]  # fmt: skip
         found &= np.any(special, axis=0)
     if inputs.products_below_two:
@@ -251,8 +269,7 @@ def _significand(fmt: Format, patterns: Table) -> Lanes:
 
 
 def results(model: Model, table: Table) -> Table:
-    k = model.length
-    return evaluate_batch(model, table[:, :k], table[:, k : 2 * k], table[:, 2 * k])
+    return evaluate_batch(model, *sides_of(model, table))
 
 
 def numbers(model: Model, patterns: Table) -> Lanes:
@@ -300,7 +317,8 @@ def broken_order(statement: Statement, table: Table) -> int:
             for at, source in zip(group, order, strict=True):
                 place[at] = source
         if place != sorted(place):
-            moved = table[:, [*place, *(k + x for x in place), 2 * k]]
+            moved = table.copy()
+            moved[:, : 2 * k] = table[:, [*place, *(k + x for x in place)]]
             count += int(different(own, (model, results(model, moved)), statement.compare or "bits").sum())
     return count
 
@@ -339,7 +357,7 @@ def falls(before: Lanes, ranks: NDArray[np.int64], counts: Flags, strictly: bool
 
 def broken_addend(statement: Statement, table: Table) -> int:
     (model,) = statement.models
-    values = values_of(model.c)[np.array(columns_of(model, statement.inputs)[-1])]
+    values = values_of(model.c)[np.array(columns_of(model, statement.inputs)[2 * model.length])]
     return _broken_along(statement, table, [2 * model.length], values, strictly=False)
 
 
@@ -425,7 +443,7 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
         match node:
             case Element():
                 own = values[node.operand][0 if node.index is None else node.index.at(places)]
-                fmt = getattr(unit, node.operand)
+                fmt = format_of(unit, node.operand)
                 flushed = node.subnormals != "keep" and fmt.subnormals
                 return np.where(np.abs(own) < 2.0**fmt.emin, 0, own) if flushed else own
             case Constant():
@@ -441,6 +459,8 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
                 return np.sign(value) * (np.floor(np.abs(value) / last) % 2.0 ** (node.end - node.first)) * last
             case Product():
                 return of(node.left, places, running) * of(node.right, places, running)
+            case Scale():
+                return of(node.term, places, running) * of(node.left, places, running) * of(node.right, places, running)
             case Gate():
                 return of(node.term, places, running)  # of finite numbers: those whose errors are looked at
             case Sum():
@@ -461,20 +481,21 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
 
 def beyond(statement: Statement, bound: Form) -> tuple[int, float]:
     """On how many inputs the error of a chain of instructions is above a bound, and the largest ratio of the two: of
-    those on which nothing overflows, in 53 bits."""
+    those on which nothing overflows, in 53 bits. Units with scale factors are no chains."""
     (model,) = statement.models
-    k, n = model.length, statement.count
+    k, n, s = model.length, statement.count, model.scales
     columns = [np.flatnonzero(np.isfinite(values_of(fmt))).tolist() for fmt in formats_of(model)]
-    table = grid_of([*columns[:k] * n, *columns[k : 2 * k] * n, columns[-1]])
-    operands = {"a": table[:, : n * k], "b": table[:, n * k : 2 * n * k], "c": table[:, -1:]}
-    values = {name: [values_of(getattr(model, name))[side[:, at]] for at in range(side.shape[1])]
+    table = grid_of([*columns[:k] * n, *columns[k : 2 * k] * n, *columns[2 * k :]])
+    sides = np.split(table, np.cumsum([n * k, n * k, 1, s]).tolist(), axis=1)
+    operands = dict(zip(("a", "b", "c", "scale_a", "scale_b"), sides, strict=True))
+    values = {name: [values_of(format_of(model, name))[side[:, at]] for at in range(side.shape[1])]
               for name, side in operands.items()}  # fmt: skip
     counts, d, exact = np.ones(len(table), dtype=bool), operands["c"][:, 0], values["c"][0]
     with np.errstate(invalid="ignore"):
         for step in range(n):
             own = slice(step * k, step * k + k)
-            rows = np.column_stack([operands["a"][:, own], operands["b"][:, own], d])
-            given = {"a": values["a"][own], "b": values["b"][own], "c": [exact]}
+            rows = np.column_stack([operands["a"][:, own], operands["b"][:, own], d, table[:, 2 * n * k + 1 :]])
+            given = values | {"a": values["a"][own], "b": values["b"][own], "c": [exact]}
             chained = replace(model.unit, result=_kept(model.unit.result)) if step else model.unit
             exact = np.broadcast_to(exact_values(chained, given), (len(table),))
             d, fine = _covered(model, rows)
@@ -509,7 +530,7 @@ def _valued(bound: Form, model: Model, values: dict[str, list[Lanes]], exact: La
         if factor.name == EXACT:
             return exact
         own = np.abs(values[factor.name][factor.offset])
-        least = 2.0 ** getattr(model, factor.name).emin
+        least = 2.0 ** format_of(model, factor.name).emin
         return np.where(own > 0, np.maximum(own, least), 0) if factor.raised else own
 
     found = np.zeros(1)
@@ -568,12 +589,14 @@ class _Maker(Maker):
         return Literal(self.rng.choice((fmt.one, fmt.one | fmt.sign_bit, fmt.largest, 1, fmt.infinity, fmt.nan)), fmt)
 
 
-def random_unit(rng: random.Random, shape: tuple[str, str, str, int], wanted: str) -> Unit:
-    """A unit of few nodes that reads c, and all factors where it is to be an exact sum."""
+def random_unit(rng: random.Random, shape: tuple[str, str, str, int], wanted: str, scale: str | None = None) -> Unit:
+    """A unit of few nodes that reads c, and all factors where it is to be an exact sum. `scale`: the format of its
+    scale factors."""
     a, b, c = map(format_named, shape[:3])
+    factors = None if scale is None else format_named(scale)
     length, least = shape[3], {"c"} if wanted != "exact" else {"a", "b", "c"}
     while True:
-        maker = _Maker(rng, length, {"a": a, "b": b, "c": c}, None)
+        maker = _Maker(rng, length, {"a": a, "b": b, "c": c}, factors)
         simple = rng.random() < 0.5
         try:
             top = simple_sum(rng, maker) if simple else maker.repeat(2) if rng.random() < 0.3 else maker.round(2)
@@ -582,7 +605,7 @@ def random_unit(rng: random.Random, shape: tuple[str, str, str, int], wanted: st
                 continue
             if not least <= {x.operand for x in nodes if isinstance(x, Element)}:
                 continue
-            return Unit(a, b, c, length, top)
+            return Unit(a, b, c, length, top, factors, length if factors else 0)
         except ParameterError:
             continue
 
@@ -649,6 +672,9 @@ def drawn(number: int, rng: random.Random, largest: int) -> Statement | None:
     shape = rng.choice(shapes)
     if wanted == "zero-padding":
         found: tuple[Model, ...] = (random_member(rng, shape),)
+    elif wanted != "exact" and random.Random(f"scaled {number}").random() < SCALED_SHARE:
+        *shape, scale = rng.choice([shape for shape in SCALED if shape[3] > 1 or wanted != "order-independent"])
+        found = (Model("small", random_unit(rng, tuple(shape), wanted, scale)),)
     else:
         found = (Model("small", random_unit(rng, shape, wanted)),)
     inputs = Inputs() if wanted == "error-bound" else restricted(rng, wanted, shape[3])
@@ -821,13 +847,14 @@ def _bounded(statement: Statement, options: Options) -> tuple[Statement, str, li
 def _not_beyond(statement: Statement, near: Near) -> list[str]:
     """What is wrong with an input on which a result is said to be further off than all magnitudes together."""
     (model,) = statement.models
-    k, rows = model.length, [near.row[start : start + 2 * model.length + 1]
-                             for start in range(0, len(near.row), 2 * model.length + 1)]  # fmt: skip
+    k, width = model.length, len(formats_of(model))
+    rows = [near.row[start : start + width] for start in range(0, len(near.row), width)]
     found = _unlike_oracle(model, rows, near.results)
     exact, size = values_of(model.c)[rows[0][-1]], abs(values_of(model.c)[rows[0][-1]])
     for step, row in enumerate(rows):
-        values = {name: [values_of(getattr(model, name))[x] for x in side]
-                  for name, side in (("a", row[:k]), ("b", row[k : 2 * k]))}  # fmt: skip
+        scales = row[2 * k + 1 : 2 * k + 1 + model.scales], row[2 * k + 1 + model.scales :]
+        sides = ("a", row[:k]), ("b", row[k : 2 * k]), ("scale_a", scales[0]), ("scale_b", scales[1])
+        values = {name: [values_of(format_of(model, name))[x] for x in side] for name, side in sides}
         unit = replace(model.unit, result=_kept(model.unit.result)) if step else model.unit
         exact = exact_values(unit, values | {"c": [exact]})
         size = exact_values(unit, {name: list(map(abs, side)) for name, side in values.items()} | {"c": [size]})
@@ -861,7 +888,8 @@ def _faults(problem: Problem, witness: Witness | None) -> list[str]:
     found = []
     for model, pattern in sides if type(problem) is Problem else sides[:1]:  # the other sides of properties are moved
         rest = (0,) * (model.length - len(row.a))
-        found += _unlike_oracle(model, [(*row.a, *rest, *row.b, *rest, row.c)], [pattern])
+        scales = (*row.scale_a, *row.scale_b)
+        found += _unlike_oracle(model, [(*row.a, *rest, *row.b, *rest, row.c, *scales)], [pattern])
     return found
 
 
@@ -876,9 +904,10 @@ def _oracle(statement: Statement) -> list[str]:
 
 
 def _unlike_oracle(model: Model, rows: Sequence[Sequence[int]], given: Sequence[int]) -> list[str]:
-    k = model.length
+    k, s = model.length, model.scales
     for row, pattern in zip(rows, given, strict=True):
-        exact = node_oracle.evaluate(model.unit, row[:k], row[k : 2 * k], row[2 * k])
+        scales = row[2 * k + 1 : 2 * k + 1 + s], row[2 * k + 1 + s :]
+        exact = node_oracle.evaluate(model.unit, row[:k], row[k : 2 * k], row[2 * k], *scales)
         own = numbers(model, np.array([pattern], dtype=np.uint64))[0]
         if not (np.isnan(own) if exact == node_oracle.ANY_NAN else exact == pattern):
             return [f"the oracle gives {exact:x}, not {pattern:x}, for {list(map(hex, row))}"]
