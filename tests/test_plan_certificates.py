@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.plan_statements import UNITS, plan
+from benchmarks.plan_statements import UNIT, UNITS, plan
 from cli.main import main
 from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
@@ -33,6 +33,7 @@ from smtmodel.plans import Plan
 from smtmodel.plans.span import Span
 from smtmodel.plans.stages import Chain
 from smtmodel.reference import parse_reference
+from smtmodel.unitfile import parse_unit
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
 from tests.test_prove_plans import with_units
@@ -273,6 +274,23 @@ def test_units_written_out_are_one_in_any_order_that_is_of_no_effect() -> None:
             assert alike(own, own, problem.order) == (by_expression(problem) is not None), reference
             next(numbers)
     assert next(numbers) > 40
+
+
+def test_segments_and_sums_that_cancel_are_written_out() -> None:
+    """With every parameter; one that stands in a loop as one that does not, in any order of the sum."""
+
+    def own(step: str) -> dict[str, Any]:
+        text = UNIT.format(name="u", length=2, step=f"r(fused({step}, c, F=2, zeros=1))")
+        return plain(parse_unit(text, "u.yaml"))
+
+    parts = "segment(a[0], 0, 2, leading=true) * b[0], segment(a[1], 0, 2, leading=true) * b[1]"
+    sums = f"cancelling(fused({parts}, F=3))"
+    assert alike(own(sums), own(sums.replace(parts, "each(k in range(2), segment(a[k], 0, 2, leading=true) * b[k])")))
+    assert alike(own(sums), own(sums), (1, 0))
+    for old, new in (("cancelling(fused", "(fused"), (", leading=true) * b[1]", ") * b[1]"), ("0, 2", "0, 3"),
+                     ("0, 2", "1, 2"), ("leading=true", "leading=true, positive=true"), ("F=3", "F=4"),
+                     ("a[1]", "b[1]"), ("segment(a[1], 0, 2, leading=true)", "a[1]")):  # fmt: skip
+        assert not alike(own(sums), own(sums.replace(old, new))), new
 
 
 def test_a_plan_that_names_a_file_elsewhere_is_refused(tmp_path: Path) -> None:
