@@ -17,5 +17,6 @@ def main() -> None:
     interrupts_leave()
     gc.set_threshold(*COLLECTED)
     from cli.main import main as command
+    from smtmodel.frames import with_room
 
-    command()
+    with_room(command)

@@ -21,6 +21,7 @@ from cli import options
 from cli.entry import COLLECTED
 from queries.solvers import store
 from reports import documents
+from smtmodel.frames import with_room
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 
 #: group -> modules without their test_; what is in none runs with `make test-fast`. "oracle": results bit for bit
@@ -107,6 +108,14 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTED)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
+    """Tests have the room for frames that commands have."""
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    assert with_room(lambda: pyfuncitem.obj(**given)) is None, "a test returns nothing"
+    return True
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -98,12 +98,13 @@ def _answer(connection: socket.socket) -> None:
 
 def _run(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
     from cli.main import main
+    from smtmodel.frames import with_room
 
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["mmaprobe", *arguments]
-    main(prog_name="mmaprobe")
+    with_room(lambda: main(prog_name="mmaprobe"))
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from queries.solvers import engines as racing
 from queries.solvers.contract import Answer
+from smtmodel.frames import with_room
 
 AHEAD = 2  # threads for each question asked at a time: some wait for the lock, or for what another asks already
 Item = TypeVar("Item")
@@ -163,4 +164,4 @@ class Pool:
             raise KeyboardInterrupt
         racing.unwanted.set(self._ended.is_set)
         with self._building.held():
-            return work(item)
+            return with_room(lambda: work(item))
