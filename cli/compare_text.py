@@ -187,12 +187,12 @@ class Report:
         if not count:
             return
         say()
+        shown = "the difference" if count == 1 else f"all {count} differences"
         for word, side in (("first", 0), ("second", 1)):
             if self.common[side] or any(near[side] for near in self.changes):
-                told = ", ".join(
-                    f"{one.change} (and {one.right} of all {one.asked} answers)" for one in self.common[side]
-                )
-                say(f"single changes of the {word} model that reproduce every difference: {told or 'none'}")
+                told = ", ".join(f"{one.change} ({one.right} of {one.asked})" for one in self.common[side])
+                start = f"single changes of the {word} model that explain {shown} above (answers reproduced): "
+                say(start + (told or "none"))
         complete = [one for one in self.found if one.complete]
         if not complete:
             say("no question of the library has hypotheses that predict every answer of both devices")

@@ -81,7 +81,8 @@ def simulate(
     kind = ".npy" if "" in names else ".npz"
     if output.suffix in (".npy", ".npz") and output.suffix != kind:
         raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))
-    results, document = {}, []
+    results: dict[str, NDArray[Any]] = {}
+    document: list[dict[str, Any]] = []
     for name in names:
         start = time.perf_counter()
         pairs = zip(("scale_a", "scale_b"), scales, strict=True)
@@ -89,10 +90,11 @@ def simulate(
         results[name] = _product(how, files, [table[name] for table in tables], convert, engine, threads, factors)
         seconds = time.perf_counter() - start
         progress("")
-        shape = "x".join(str(size) for size in results[name].shape)
-        say(f"{name or output.name}: {shape} in {seconds:.2f} s")
         document.append({"name": name, "shape": list(results[name].shape), "seconds": round(seconds, 3)})
     _save(output, results)
+    for one in document:
+        shape = "x".join(str(size) for size in one["shape"])
+        say(f"{one['name'] or output.name}: {shape} in {one['seconds']:.2f} s")
     if as_json:
         print_json({"schema": 1, "model": how.reference, "output": str(output), "products": document})
 

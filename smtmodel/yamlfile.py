@@ -21,6 +21,33 @@ from smtmodel.jsontext import plain_reason
 Key = tuple[str | int, ...]
 MOST_CHARACTERS, MOST_VALUES = 1_000_000, 20_000  # of a file; aliases can make a short one endless
 MOST_DEPTH = 500  # of what libyaml, whose recursion nothing stops, is given
+STANDARD = "tag:yaml.org,2002:"
+#: kinds of values that a tag may name, and what such a value is
+SCALARS = {
+    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "null": "empty",
+    "timestamp": "a date", "binary": "text in base64", "merge": "<<", "value": "=",
+}  # fmt: skip
+#: how messages of the parser begin, and what is wrong then
+SYNTAX = {
+    "mapping values are not allowed": "a second colon on a line, or a line indented deeper than the one above it; "
+    "text with a colon is in quotes",
+    "found character '\\t'": "a tab; lines are indented with spaces",
+    "found character": "text that begins with {name} must be in quotes",
+    "expected ',' or ']'": "[ without its ], or a comma is missing",
+    "expected ',' or '}'": "{{ without its }}, or a comma is missing",
+    "found unexpected end of stream": "a quotation mark without its second",
+    "but found another document": "a second document begins (---); a file holds one",
+    "found undefined alias": "an alias, *{name}, without an anchor, &{name}, above it",
+    "found undefined tag handle": "unknown tag {name}: write the value without it",
+    "found unknown escape character": "\\{name} is not known in double quotes; single quotes keep it",
+    "second occurrence": "an anchor (&) that is given twice",
+    "sequence entries are not allowed": "a list item (-) on the line of its key; it begins on the next line",
+    "could not find expected ':'": "a line without a colon, or text that goes on outside quotes",
+    "expected <block end>": "a line that is indented neither like its neighbours nor like the key they belong to",
+    "expected alphabetic or numeric": "text that begins with & or * must be in quotes",
+    "expected the node content": "a value is missing before {name}",
+    "expected '<document start>'": "a line indented less than the first, or a bracket too many",
+}
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -52,8 +79,12 @@ def read_yaml(text: str, name: str) -> YamlFile:
     try:
         root = _compose(text)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        raise InputError(f"not YAML: {error.problem}", name, mark.line + 1 if mark else None) from None
+        unclosed = str(error.problem).startswith("found unexpected end")
+        mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
+        raise InputError(f"not YAML: {_syntax(error)}", name, mark.line + 1 if mark else None) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, int(error.position)) + 1
+        raise InputError(f"not YAML: U+{error.character:04X}, a character that no text has", name, line) from None
     except yaml.YAMLError as error:
         raise InputError(f"not YAML: {plain_reason(error)}", name) from None
     except RecursionError:
@@ -66,6 +97,13 @@ def read_yaml(text: str, name: str) -> YamlFile:
     except RecursionError:
         raise InputError("not YAML: nested too deep", name) from None
     return file
+
+
+def _syntax(error: yaml.MarkedYAMLError) -> str:
+    """What is wrong, in words for whoever wrote the file; the parser's own where it found something rare."""
+    problem = str(error.problem)
+    said = next((words for start, words in SYNTAX.items() if problem.startswith(start)), problem)
+    return said.format(name=problem.split("'")[1] if problem.count("'") > 1 else "")
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -87,12 +125,14 @@ def _construct(node: yaml.Node, path: Key, file: YamlFile, above: tuple[yaml.Nod
     if any(node is other for other in above):
         raise InputError("an alias that contains itself", file.name, line)
     above = (*above, node)
+    _check_tag(node, file)
     if isinstance(node, yaml.MappingNode):
         out: dict[Any, Any] = {}
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
                 raise InputError("a key must be a single word", file.name, line)
+            _check_tag(key_node, file)
             key = str(key_node.value)
             if key in out:
                 raise InputError(f"repeated key (first on line {file.lines[(*path, key)]})", file.name, line, key)
@@ -105,8 +145,17 @@ def _construct(node: yaml.Node, path: Key, file: YamlFile, above: tuple[yaml.Nod
         return yaml.SafeLoader("").construct_object(node)
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
         # PyYAML's constructors raise whatever their own code does: an IndexError for `!!int ""`
-        reason = getattr(error, "problem", None) or plain_reason(error)
-        raise InputError(f"not a value: {reason}", file.name, line) from None
+        kind = SCALARS[node.tag.removeprefix(STANDARD)]
+        reason = plain_reason(error) if "digits" in plain_reason(error) else f"{node.value!r} is not {kind}"
+        raise InputError(f"not a value: {reason}; put text in quotes", file.name, line) from None
+
+
+def _check_tag(node: yaml.Node, file: YamlFile) -> None:
+    """A tag says of which kind a value is; PyYAML knows more kinds than these, and some of them run code."""
+    own = SCALARS if isinstance(node, yaml.ScalarNode) else ("map" if isinstance(node, yaml.MappingNode) else "seq",)
+    if node.tag.removeprefix(STANDARD) not in own:
+        tag = "!!" + node.tag.removeprefix(STANDARD) if node.tag.startswith(STANDARD) else node.tag
+        raise InputError(f"unknown tag {tag}: write the value without it", file.name, node.start_mark.line + 1)
 
 
 def validate(file: YamlFile, schema: type[Model]) -> Model:

@@ -131,6 +131,7 @@ def test_files_of_commands_stay_as_they_were(tmp_path, rows, monkeypatch):
         assert (done.exit_code, path.read_text()) == (4, "before"), (name, done.output)
         why = "4096 requested and" if name == "d.npy" else "File too large"  # NumPy has a way of its own
         assert f"error: {path}: cannot be written: {why}" in done.stderr
+        assert " in 0." not in done.stderr, "a result that no file holds was announced"
     assert not [name for name in os.listdir(tmp_path) if name.endswith(".new")]
 
 
