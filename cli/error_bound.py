@@ -63,7 +63,8 @@ def _prove_of_plan(
     from smtmodel.reference import parse_plan_reference
 
     plan, lengths = parse_plan_reference(name), SIZES if length is None else (length,)
-    found = find_plan_bound(plan, inputs, lengths, Settled(options, confirm), options.progress)
+    settled = Settled(options, confirm)
+    found = find_plan_bound(plan, inputs, lengths, settled, options.progress, late=settled.late)
     progress("")
     document = document_of_plan(found, name)
     _show_plan(found, document, explain)

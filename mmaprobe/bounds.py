@@ -162,7 +162,8 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
     from queries.proof.settling import Settled
     from queries.properties.bound_report import conditions_of
 
-    found = find_plan_bound(plan, inputs, () if length is None else (length,), Settled(options, confirm))
+    settled = Settled(options, confirm)
+    found = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
     document = document_of_plan(found, plan.reference)
     every, size = document["formula"], document["sizes"][0] if document["sizes"] else None
     formulas = [one["bound"] for one in (every, size) if one is not None]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -254,7 +254,7 @@ class CompiledModel:
         self._function.restype = None
         self._function.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 6]
 
-    @property
+    @cached_property
     def address(self) -> int:
         """Of its function in C: `tile` in its source."""
         return address_of(self._function)
@@ -315,7 +315,7 @@ class CompiledLanes:
         self._function.restype = None
         self._function.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + len(outputs))]
 
-    @property
+    @cached_property
     def address(self) -> int:
         """Of its function in C: `lanes` in its source."""
         return address_of(self._function)

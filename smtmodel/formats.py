@@ -76,10 +76,10 @@ class Format:
 
     def takes(self, other: Format) -> bool:
         """Whether the patterns of the other format are those of the same numbers here, their padding read as zeros."""
-        same = all(
-            getattr(self, key) == getattr(other, key) for key in ("exponent", "bias", "specials", "signed", "width")
+        keys = ("exponent", "bias", "specials", "signed", "width")
+        return self.name == other.name or (
+            0 == self.padding <= other.padding and all(getattr(self, key) == getattr(other, key) for key in keys)
         )
-        return self.name == other.name or (same and 0 == self.padding <= other.padding)
 
     def is_within(self, other: Format) -> bool:
         """Whether a conversion to the other format changes nothing but the number of fraction bits: neither a number

@@ -25,6 +25,7 @@ from queries.plans.tree_stages import stages_of
 from smtmodel.batch import evaluate_row
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, InputError
+from smtmodel.formats import FORMATS
 from smtmodel.gemm import simulate
 from smtmodel.nodes import Constant
 from smtmodel.nodes.round import Rounding
@@ -316,6 +317,11 @@ def tree_of(stage: Stage, places: list[int]) -> Node | Leaf:
             if len(places) <= stage.most or not 0 < half < len(places):
                 return tree_of(stage.body, places)
             return Node("binary", (tree_of(stage, places[:half]), tree_of(stage, places[half:])))
+        case Whole(head=Stage()):
+            left = len(places) % stage.number or stage.number
+            rest = places[left:]
+            parts = [rest[n : n + stage.body.every] for n in range(0, len(rest), stage.body.every)]
+            return added([tree_of(stage.head, places[:left]), *(tree_of(stage.body.body, part) for part in parts)])
         case Whole(tail=Chain()):
             whole = len(places) - len(places) % stage.number
             return added([*([tree_of(stage.body, places[:whole])] if whole else []), *places[whole:]])
@@ -344,6 +350,7 @@ STAGES = [
     Promoted(24, CHAIN, R, even=4),
     Promoted(20, Interleaved(2, CHAIN, R), R),
     Promoted(24, CHAIN, R, share=8),
+    Whole(24, Promoted(24, CHAIN, R), head=CHAIN),
     Interleaved(1, Interleaved(2, CHAIN, R), R, grain=8, tail=CHAIN),
     Split(3, CHAIN, R, grain=1),
     Split(2, CHAIN, R, grain=8),
@@ -390,7 +397,8 @@ def lanes_tree(stage: Lanes, count: int) -> Node | Leaf:
             place += stage.head
     for number, step in enumerate(stage.steps):
         if isinstance(step, Fold):
-            sums = [added([sums[lane] for lane in group]) for group in step.groups(len(sums))]
+            groups = ([sums[lane] for lane in group if sums[lane] is not None] for group in step.groups(len(sums)))
+            sums = [added(group) if group else None for group in groups]
             continue
         end = count - count % stage.unroll if stage.unroll and not number else count
         while stage.order == "backwards" and not number and end - place:
@@ -398,10 +406,11 @@ def lanes_tree(stage: Lanes, count: int) -> Node | Leaf:
                 for lane in range(step):
                     take(lane, place + turn + lane)
             place += stage.unroll
-        while end - place >= step or (stage.tail is None and step == last and place < end):
-            for lane in range(min(step, count - place)):
-                take(lane, place + lane)
-            place += min(step, count - place)
+        turn = step * stage.grain
+        while end - place >= turn or (stage.tail is None and step == last and place < end):
+            for taken in range(min(turn, count - place)):
+                take(taken // stage.grain, place + taken)
+            place += min(turn, count - place)
         assert number < len(stage.steps) - 1
     rest = list(range(place, count))
     if rest and isinstance(stage.tail, Promoted):
@@ -416,11 +425,15 @@ LANES = [
     Lanes(CHAIN, R, (16, Fold(2, 1), Fold(2, 1), Fold(2, 1), Fold(2, 1))),
     Lanes(CHAIN, R, (2, 1, Fold(2, 1)), unroll=8),
     Lanes(CHAIN, R, (4, 4, Fold(2, 1), Fold(2, 1)), unroll=16, order="backwards"),
+    Lanes(CHAIN, R, (8, Fold(2, 4), Fold(4, 1)), grain=4),
+    Lanes(CHAIN, R, (8, Fold(8, 1)), grain=2, tail=CHAIN),
+    Lanes(CHAIN, R, (128, Fold(2, 64), Fold(4, 16), Fold(16, 1)), grain=2),
 ]
+NAMES = ["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "several", "several-tail", "one-turn"]
 
 
-@pytest.mark.parametrize("stage", LANES, ids=["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards"])
-@pytest.mark.parametrize("length", [200, 236, 239, 253])
+@pytest.mark.parametrize("stage", LANES, ids=NAMES)
+@pytest.mark.parametrize("length", [200, 236, 239, 254])
 def test_a_tree_suggests_lanes(stage: Lanes, length: int) -> None:
     """Among the guesses is the stage itself, or one with its tree at every K."""
     guesses = list(lanes_of(lanes_tree(stage, length), FMA, R))
@@ -436,6 +449,13 @@ def test_a_tree_suggests_blocks() -> None:
     tree = added([added(list(range(8))), added(list(range(8, 16))), added([16, 17, 18, 19]), added([20, 21]), 22])
     two = Promoted(2, CHAIN, R)
     assert Promoted(8, CHAIN, R, tail=Promoted(4, CHAIN, R, tail=two)) in list(blocks_of(tree, FMA, R))
+    pairs = added([added([k, k + 1]) for k in range(0, 12, 2)])
+    found = [plan.sums[0].stage for plan in Candidates(parse_signature("f32,f32,f32", 12)).guesses(pairs)]
+    unfused = Chain(parse_reference("ieee/muladd/f32"))
+    assert Promoted(2, unfused, Rounding(FORMATS["f64"])) in found  # OpenBLAS, kernel/x86_64/sdot.c, for a stride
+    mma = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32"))
+    around = Candidates(parse_signature("f16,f16,f32", 100)).cuts(mma.model, 100)
+    assert Whole(32, mma, head=mma) in {plan.sums[0].stage for plan in around}  # CUTLASS, see docs/cublas-plans.md
 
 
 def product(stage: Stage, x: Matrix, y: Matrix) -> np.float32:
@@ -587,7 +607,7 @@ def test_products_left_over_may_come_first(length: int) -> None:
 @pytest.mark.parametrize(
     "stage",
     [*LANES, Whole(4, LANES[3], head=CHAIN), Turns(8, Split(2, CHAIN, R, grain=4), CHAIN)],
-    ids=["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "whole", "turns"],
+    ids=[*NAMES, "whole", "turns"],
 )
 def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
     plan = Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference="lanes")

@@ -286,6 +286,7 @@ def test_numbers_of_a_plan_are_exact() -> None:
 def test_a_data_sheet_of_a_plan() -> None:
     plan = parse_plan(FILE.format(step="sum(split(2, promote(32, chain(mma, tail=fma), r), r), c)", d="f32"),
                       "small.yaml", parse_reference)  # fmt: skip
+    assert [one.tried for one in find_plan_bound(plan, Inputs(), (64,), late=lambda: True).sizes] == [0]
     found = find_plan_bound(plan, Inputs(), (64, 1024), searched=64)
     sheet = sheet_of_plan(plan, "small.yaml", document_of_plan(found, "small.yaml"))
     lines = [(line.name, line.value) for line in sheet.lines]

@@ -332,10 +332,10 @@ def test_too_many_sums_for_one_expression_are_named() -> None:
 def test_lengths_that_do_not_fit_are_named() -> None:
     for step, k, message in (
         ("sum(interleave(4, fma, r), c)", 6, r"interleave: 6 products do not fit: it takes multiples of 4 unless"),
-        ("sum(interleave(2, mma, r, grain=3), c)", 12, r"interleave: runs of 3 products and steps of 4 do not fit"),
+        ("sum(interleave(2, mma, r, grain=3), c)", 12, r"grain: runs of 3 products and steps of 4 do not fit"),
         ("sum(split([8, 16], mma, r), c)", 16, r"split: 16 products do not fit: the last cut is at 16"),
         ("sum(split(2, split([8], mma, r), r), c)", 16, r"split: 4 products do not fit: the last cut is at 8"),
-        ("sum(split(2, interleave(2, mma, r, grain=2), r), c)", 32, r"interleave: runs of 2 products"),
+        ("sum(split(2, interleave(2, mma, r, grain=2), r), c)", 32, r"grain: runs of 2 products"),
     ):
         plan = plan_of(step)
         a, b, c = operands(plan, 2, 2, k)

@@ -91,10 +91,11 @@ class PlanBound:
 def find_plan_bound(
     plan: Plan, inputs: Inputs, lengths: Sequence[int], settle: Settle = lambda goal: None,
     progress: Callable[[str], None] = lambda text: None, searched: int = LARGEST,
+    late: Callable[[], bool] = lambda: False,
 ) -> PlanBound:  # fmt: skip
     """The bounds of a plan: for every multiple of its period, and for each K of `lengths` (1 to LARGEST). For K up to
-    `searched`, samples are evaluated and compared with the bound. Raises ParameterError if a K is out of range or
-    `inputs` restricts more than exponents, and FaultError if an evaluation contradicts a bound."""
+    `searched`, samples are evaluated and compared with the bound, until it is `late`. Raises ParameterError if a K is
+    out of range or `inputs` restricts more than exponents, and FaultError if an evaluation contradicts a bound."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
@@ -113,7 +114,7 @@ def find_plan_bound(
             progress(f"the bound for K = {length}")
             theorem = _shown(bound_of_plan(plan, length, settle))
             form = error_of(theorem)
-            near, tried = _near(plan, form, length) if length <= searched else (None, 0)
+            near, tried = _near(plan, form, length, late) if length <= searched else (None, 0)
             number = largest_bound(plan, form, length, found.window.max)
             found.sizes.append(AtLength(length, theorem, number, near, tried))
     except RuleError as error:
@@ -122,11 +123,11 @@ def find_plan_bound(
     return found
 
 
-def _near(plan: Plan, form: Form, length: int) -> tuple[NearPlan | None, int]:
-    if plan.scale is not None:
+def _near(plan: Plan, form: Form, length: int, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:
+    if plan.scale is not None or late():
         return None, 0
     scout = error_of(_shown(bound_of_plan(plan, SCOUTED))) if length > SCOUTED else None
-    return nearest_to(plan, form, length, scout)
+    return nearest_to(plan, form, length, scout, late)
 
 
 def _shown(theorem: Theorem) -> Theorem:

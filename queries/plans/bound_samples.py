@@ -4,7 +4,7 @@ bound is a fault."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -30,6 +30,7 @@ from smtmodel.tiles import Matrix, kind_of
 SEED, GAPS, RANDOM = 37, 30, 16
 MEASURED = 3  # elements of each matrix product whose errors are computed exactly
 SCOUTED = 768  # K at which rows of A are chosen for a longer K
+NEARLY = 0.9  # of a ratio: no ratio in long double is that much too small
 EASY = Fraction(1, 4)  # of each format's largest number: sums of magnitudes up to it do not overflow
 NONE = Fraction(0)
 Sums = dict[tuple[str, ...], Fraction]  # sums of |a_k b_k|, |a_k| and so on, by the names of operands
@@ -66,16 +67,21 @@ def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
     return sum((value * max(map(of, atom)) for atom, value in form.parts.items()), Fraction(0))
 
 
-def nearest_to(plan: Plan, form: Form, length: int, scout: Form | None = None) -> tuple[NearPlan | None, int]:
-    """The input whose error is nearest to its bound, and how many elements were evaluated; c is zero. All errors are
-    computed in long double, the largest again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are
-    chosen for a longer K. Raises FaultError if an error exceeds its bound."""
+def nearest_to(
+    plan: Plan, form: Form, length: int, scout: Form | None = None, late: Callable[[], bool] = lambda: False
+) -> tuple[NearPlan | None, int]:
+    """The input whose error is nearest to its bound, and how many elements were evaluated until it is `late`; c is
+    zero. All errors are computed in long double, those that are larger than the ones before again exactly. `scout`: the
+    bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises FaultError if an error exceeds its
+    bound."""
     rows = None if scout is None else _scouted(plan, scout)
     best, tried = None, 0
     for a, b in _matrices(plan, length, rows):
+        if late():
+            break
         results = simulate(a, b, None, plan)
         tried += results.size
-        for row, column in _worst(plan, form, a, b, results):
+        for row, column in _worst(plan, form, a, b, results, NEARLY * float(best.ratio) if best else 0.0):
             near = _measured(plan, form, a[row], b[:, column], int(results[row, column]))
             if near is not None and (best is None or near.ratio > best.ratio):
                 best = near
@@ -127,8 +133,9 @@ def _fractions(plan: Plan) -> list[int]:
     return [0, (1 << 63) - 1] + ([] if how is None else [1 << max(0, plan.a.fraction - how.format.fraction - 1)])
 
 
-def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix) -> list[tuple[int, int]]:
-    """The places (row, column) of the `MEASURED` largest ratios of error to bound, computed in long double."""
+def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix, least: float = 0.0) -> list[tuple[int, int]]:
+    """The places (row, column) of the `MEASURED` largest ratios of error to bound, computed in long double; only those
+    of at least a ratio."""
     x, y, d = (_long(side, fmt) for side, fmt in ((a, plan.a), (b, plan.b), (results, plan.d)))
     magnitudes = {("a", "b"): abs(x) @ abs(y), ("a",): abs(x).sum(1)[:, None], ("b",): abs(y).sum(0), ("c",): 0.0}
     factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
@@ -142,7 +149,7 @@ def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix) -> lis
         ratio = np.where(error > 0, error / bound, 0.0)
     ratio = np.where(easy & np.isfinite(d), ratio, -1.0)
     order = np.argsort(ratio.astype(float), axis=None)[::-1][:MEASURED]
-    return [(int(place) // b.shape[1], int(place) % b.shape[1]) for place in order]
+    return [(int(place) // b.shape[1], int(place) % b.shape[1]) for place in order if ratio.flat[place] >= least]
 
 
 def _long(patterns: Matrix, fmt: Format) -> NDArray[np.longdouble]:

@@ -37,6 +37,7 @@ from smtmodel.plans import (
     Split,
     Stage,
     Uneven,
+    Whole,
 )
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
@@ -54,6 +55,9 @@ WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 SPLITS = (2, 3, 4, 5, 6, 8, 16)  # numbers of parts of a kernel that splits K
 MOST_CUTS = 128  # ways of cutting K at multiples of one number that are tried
 GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in turn
+THREADS = (32, 64, 128, 256)  # numbers of lanes of kernels of vectors on GPUs, besides WAYS
+TAKEN = (1, 2, 4, 8, 16, 32, 64)  # products that one of these lanes takes in a turn
+HEADS = (8, 16, 32, 64, 128)  # products of K in a tile; those that fill none may come first
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 #: how libraries convert inputs in f32 for units of a narrower format
 CONVERSIONS: dict[str, tuple[Mode, ...]] = {
@@ -205,7 +209,7 @@ class Candidates:
                 Halves(most, chain, how, grain) for most in (8, 16, 32, 64, 128) if most < length for grain in (1, 8)
             ]
             stages += [Lanes(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS]
-            for stage in stages:
+            for stage in (*stages, *vectors(chain, how, length)):
                 yield from self.plans(stage, False)
 
     def cuts(self, model: Model, length: int) -> Iterator[Plan]:
@@ -234,6 +238,11 @@ class Candidates:
             for ways in WAYS[:3]
             for order in _orders(ways)
         ]
+        heads = [
+            Whole(tile, chain, head=chain) for tile in HEADS if tile % unit == 0 and length % tile and tile < length
+        ]
+        stages += [*heads, *(Split(ways, head, how, "sequential", grain) for head in heads for ways in SPLITS
+                             for grain in (8, head.number))]  # fmt: skip
         ends = (False, True) if self.asked.addend else (False,)
         for stage in dict.fromkeys((chain, *stages)):
             for at_end in ends:
@@ -272,8 +281,13 @@ class Candidates:
         for model in self.steps():
             how = Rounding(model.d)
             bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
-            for stage in (*lanes_of(products, model, how), *blocks_of(products, model, how),
-                          *stages_of(products, model, how, bodies)):  # fmt: skip
+            found = [*lanes_of(products, model, how), *blocks_of(products, model, how),
+                     *stages_of(products, model, how, bodies)]  # fmt: skip
+            if model.d.name in WIDER:  # parts whose sums are added in a wider format
+                wide = Rounding(FORMATS[WIDER[model.d.name]])
+                parts = (stage for stage in found if isinstance(stage, Promoted | Split) and len(stage.parts) == 1)
+                found += [replace(stage, rounding=wide) for stage in parts]
+            for stage in found:
                 yield from self.plans(stage, at_end)
 
     def of_units(self, tree: Node | Leaf) -> bool:
@@ -330,6 +344,16 @@ def named(plan: Plan) -> Plan:
     inputs = "" if how is None else f", inputs rounded to {how.format.name}, {how.mode}"
     result = "" if out == "nearest_even" else f", result rounded {out}"
     return replace(plan, reference=f"{stage_text(plan)}{inputs}{result}")
+
+
+def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
+    """Sums of K = `length` products by many lanes that take one or more of each turn, as threads of a GPU do: added in
+    halves or in order."""
+    for ways in (*WAYS, *THREADS):
+        for grain in TAKEN:
+            if ways * grain < 2 * length:
+                for folds in dict.fromkeys((_halved(ways), (Fold(ways, 1),))):
+                    yield Lanes(chain, how, (ways, *folds), grain=grain)
 
 
 def _orders(ways: int) -> tuple[Order, ...]:

@@ -8,7 +8,7 @@ some K, so that such stages are guessed.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -34,25 +34,29 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
         if not 2 <= lanes <= MOST_LANES:
             continue
         first = sorted(_first_products(head))
-        short = next((n for n, product in enumerate(first) if n != product), 0)  # length of a shorter first turn
-        begins = [lane if lane < short or not short else lane + short for lane in range(lanes)]
-        yield from _after_the_rest(head, first, lanes, model, rounding)
-        yield from _backwards(head, first, lanes, model, rounding)
-        if first != begins:
-            continue
-        if (folds := _folds(_key(head, lanes, short), lanes)) is None:
-            continue
-        for steps in _widths(lanes, folds):
-            takes_all = any(step == 1 for step in steps)  # the first lane takes the remaining products: no tail
-            for tail in [None] if takes_all else _tails(lanes, model, rounding):
-                for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
-                    try:
-                        yield Lanes(Chain(model), rounding, steps, length, tail)
-                    except ParameterError:
-                        continue
-            for unroll in UNROLLS if takes_all and not short else ():
-                if unroll > lanes and unroll % lanes == 0:
-                    yield Lanes(Chain(model), rounding, steps, unroll=unroll)
+        for guesses in (_after_the_rest, _backwards, _with_grain, _in_turn):
+            yield from guesses(head, first, lanes, model, rounding)
+
+
+def _in_turn(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Stages whose lanes take one product each in turn, perhaps after a short first turn."""
+    short = next((n for n, product in enumerate(first) if n != product), 0)
+    begins = [lane if lane < short or not short else lane + short for lane in range(lanes)]
+    if first != begins:
+        return
+    if (folds := _folds(_key(head, lambda k: k if k < short else (k - short) % lanes), lanes)) is None:
+        return
+    for steps in _widths(lanes, folds):
+        takes_all = any(step == 1 for step in steps)  # the first lane takes the remaining products: no tail
+        for tail in [None] if takes_all else _tails(lanes, model, rounding):
+            for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
+                try:
+                    yield Lanes(Chain(model), rounding, steps, length, tail)
+                except ParameterError:
+                    continue
+        for unroll in UNROLLS if takes_all and not short else ():
+            if unroll > lanes and unroll % lanes == 0:
+                yield Lanes(Chain(model), rounding, steps, unroll=unroll)
 
 
 def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -61,7 +65,7 @@ def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, 
     left = first[1] - 1 if len(first) > 1 else 0
     if not 1 <= left <= lanes or list(first) != [0, *range(left + 1, left + lanes)]:
         return
-    if (folds := _folds(_key(head, lanes, left, after=True), lanes)) is not None:
+    if (folds := _folds(_key(head, lambda k: 0 if k < left else (k - left) % lanes), lanes)) is not None:
         for steps in _widths(lanes, folds):
             if 1 not in steps:
                 yield Whole(lanes, Lanes(Chain(model), rounding, steps), head=Chain(model))
@@ -72,8 +76,28 @@ def _backwards(head: Node, first: Sequence[int], lanes: int, model: Model, round
     turns = first[0] // lanes + 2
     if turns < 3 or first[0] % lanes or list(first) != list(range(first[0], first[0] + lanes)):
         return
-    if (folds := _folds(_key(head, lanes, 0), lanes)) is not None:
+    if (folds := _folds(_key(head, lambda k: k % lanes), lanes)) is not None:
         yield Lanes(Chain(model), rounding, (lanes, lanes, *folds), unroll=turns * lanes, order="backwards")
+
+
+def _with_grain(head: Node, first: Sequence[int], present: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Stages whose lanes take several products of a turn, one after another. If there is one turn alone, there may be
+    more lanes than took products."""
+    grain = first[1] if len(first) > 1 else 0
+    if grain < 2 or list(first) != list(range(0, grain * present, grain)):
+        return
+    count = _extent(_extents(head), head).count
+    several, one_more = count > grain * present, count == grain * present + 1  # which may be a lane of its own
+    if several and (folds := _folds(_key(head, lambda k: k // grain % present), present)) is not None:
+        for tail in _tails(present * grain, model, rounding):
+            yield Lanes(Chain(model), rounding, (present, *folds), tail=tail, grain=grain)
+    if not several or one_more:
+        taking = present + one_more
+        key, whole = _key(head, lambda k: k // grain, count - 1 if one_more else -1), 1 << taking.bit_length()
+        for lanes in dict.fromkeys((taking, whole // 2, whole, 2 * whole)):
+            folds = _folds(key, lanes, taking) if taking <= lanes <= MOST_LANES else None
+            if folds is not None and folds != [Fold(lanes, 1)]:  # else the sums of runs, which follow one another
+                yield Lanes(Chain(model), rounding, (lanes, *folds), grain=grain)
 
 
 def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -139,17 +163,15 @@ def _first_products(head: Node) -> list[int]:
     return found
 
 
-def _key(node: Node | Leaf, lanes: int, short: int, after: bool = False) -> Key:
-    """The tree over lanes: each chain is replaced by the number of its lane, the place of its products in a turn.
-    `short`: the length of a shorter first turn, or, with `after`, the number of products with which the first lane
-    begins; 0 for neither."""
+def _key(node: Node | Leaf, lane_of: Callable[[int], int], alone: int = -1) -> Key:
+    """The tree over lanes: each chain is replaced by the number of its lane, which `lane_of` tells of a product.
+    `alone`: a product that is a lane of its own, -1 for none."""
     if not isinstance(node, Node):
-        place = _place(node)
-        return (0 if after else place) if place < short else (place - short) % lanes
+        return lane_of(_place(node))
     sums = [child for child in node.children if isinstance(child, Node)]
-    if len(sums) == 1:
-        return _key(sums[0], lanes, short, after)  # the other child is one more product of the lane or of folded lanes
-    one, other = sorted((_key(child, lanes, short, after) for child in node.children), key=_lowest)
+    if len(sums) == 1 and alone not in node.children:
+        return _key(sums[0], lane_of, alone)  # the other child is one more product of the lane or of folded lanes
+    one, other = sorted((_key(child, lane_of, alone) for child in node.children), key=_lowest)
     return one if one == other else (one, other)
 
 
@@ -159,15 +181,17 @@ def _lowest(key: Key) -> int:
     return key
 
 
-def _folds(key: Key, lanes: int) -> list[Fold] | None:
-    """Folds that add the lanes to one sum in the order of the tree; None if there are none."""
+def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | None:
+    """Folds that add the lanes to one sum in the order of the tree; None if there are none. `present`: how many of the
+    lanes took products; None for all."""
     sums, found = set[Key](), list[Fold]()
     waiting = [key]
     while waiting:
         part = waiting.pop()
         sums.add(part)
         waiting += [] if isinstance(part, int) else list(part)
-    current: list[Key] = list(range(lanes))
+    taking = lanes if present is None else present
+    current: list[Key | None] = [lane if lane < taking else None for lane in range(lanes)]
     while len(current) > 1:
         tried = [
             Fold(ways, stride)
@@ -178,7 +202,7 @@ def _folds(key: Key, lanes: int) -> list[Fold] | None:
         ]
         for fold in tried:
             joined = [_added([current[lane] for lane in group]) for group in fold.groups(len(current))]
-            if all(one in sums for one in joined):
+            if all(one is None or one in sums for one in joined):
                 break
         else:
             return None
@@ -187,8 +211,12 @@ def _folds(key: Key, lanes: int) -> list[Fold] | None:
     return found
 
 
-def _added(keys: Sequence[Key]) -> Key:
-    whole, *rest = keys
+def _added(keys: Sequence[Key | None]) -> Key | None:
+    """The sum of lanes; None of lanes without products, which add nothing."""
+    taking = [key for key in keys if key is not None]
+    if not taking:
+        return None
+    whole, *rest = taking
     for key in rest:
         whole = (whole, key) if _lowest(whole) < _lowest(key) else (key, whole)
     return whole

@@ -127,6 +127,8 @@ class _Guesser:
         even = evens[0] if evens else 0
         if ways == 2 and first < last:
             yield from self._smaller_first(first, last, body)
+        if first < last and set(sizes[1:]) == {last}:  # what fills no whole run comes first
+            yield Whole(last, Promoted(last, body, how), head=body)
         if max(sizes[-2], last - (even > 0)) > first or set(sizes[:-2]) - {first}:
             yield from self._uneven(sizes, body)
             return

@@ -29,6 +29,10 @@ class Settled:
         self.known: dict[Lemma, Theorem | None] = {}
         self.asked: list[ProofLemma] = []
 
+    def late(self) -> bool:
+        """Whether the time of the options is over."""
+        return self.deadline is not None and self.options.clock() > self.deadline
+
     def __call__(self, goal: Lemma) -> Theorem | None:
         if goal not in self.known:
             self.known[goal] = self._settled(goal)

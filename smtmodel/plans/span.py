@@ -76,5 +76,5 @@ class Span:
 
     def unfit(self, count: int) -> ParameterError:
         return ParameterError(
-            "interleave", f"runs of {self.size} products and steps of {count} do not fit: one has to divide the other"
+            "grain", f"runs of {self.size} products and steps of {count} do not fit: one has to divide the other"
         )
