@@ -16,7 +16,6 @@ from queries.certificates.rewrite_rules import (
     Lemmas,
     Place,
     by_formats,
-    counts_as_terms,
     multiples,
     plus_for_zeros,
 )
@@ -100,7 +99,6 @@ def congruent(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> No
         counting = node["least"] is not None
     elif kind == "fused":
         need(counting, "a fused sum sees with which exponents its terms count")
-        counting = counts_as_terms(node)
     if kind == "repeat":
         need(node["body"] == new["body"], "the body of a loop is in another scope")
         formats = [known.formats(found.scope, at["start"]) for at in (node, new)]

@@ -117,7 +117,7 @@ def held_product(place: Place) -> Needs:
     need(fmt["specials"] == "ieee" and nan_as(how, fmt) == "nan", "the format has no NaN, or no infinity")
     need(how["subnormals"] != "flush_before", "tiny products are flushed")
     lemmas = [_lemma("FormatHolds", one, target=target_of(how)) for one in place.ranges(exact.at)]
-    return Needs([lemmas], counting=counts_as_terms(what))
+    return Needs([lemmas])
 
 
 def normalised_in_vain(place: Place) -> Needs:
@@ -427,11 +427,6 @@ def _lemma(kind: str, one: Range, **parts: Any) -> dict[str, Any]:
 def target_of(how: Plain) -> dict[str, Any]:
     return {"format": how["format"], "rounding": how["mode"], "overflow": how["overflow"],
             "flush": how["subnormals"] == "flush_after", "positive_zero": how["zero"] == "positive"}  # fmt: skip
-
-
-def counts_as_terms(node: Plain) -> bool:
-    """Whether the exponent with which a sum counts is that of its terms, or fixed."""
-    return node["kind"] != "fused" or (node["zeros"] is None and node["least"] is None)
 
 
 def plus_for_zeros(known: Known, at: int) -> bool:

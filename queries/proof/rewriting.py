@@ -120,7 +120,7 @@ def held_product(scope: Scope, node: Node) -> Replacement | None:
         other = replace(item, body=product) if isinstance(item, Each) else product
         items = (*node.operands[:place], other, *node.operands[place + 1 :])
         lemmas = tuple(FormatHolds(one, target_of(how)) for one in _sorted(ranges))
-        return Replacement(with_operands(node, items), lemmas, counting=_counts_as_terms(node))
+        return Replacement(with_operands(node, items), lemmas)
     return None
 
 
@@ -457,12 +457,6 @@ def _is_sum(node: Node) -> bool:
     return isinstance(node, FusedSum) or sum(item.count for item in _items(node)) > 1
 
 
-def _counts_as_terms(node: Node) -> bool:
-    """Whether the exponent with which a sum counts is that of its terms, or fixed: where a floor counts, the datapath
-    may leave it out for some ranges of the terms, which changes no number."""
-    return not isinstance(node, FusedSum) or (node.zeros is None and node.least is None)
-
-
 def _has_ieee_zeros(node: Node) -> bool:
     if not isinstance(node, Round) or not node.rounding.nan_or_zero:
         return False
@@ -543,7 +537,7 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
     """Congruence: a node computes alike if its operands do (None: an operand does not change). Roundings, cuts and
     exact sums depend on their operands as numbers; a fused sum depends on exponents as well; products and scales pass
     them on. An exact sum counts with the exponent 0, a cut with its normalised exponent, if its least exponent is
-    given, and a fused sum with m, if that is its terms's. A loop depends on its start as a number of a format. A
+    given, and a fused sum with m. A loop depends on its start as a number of a format. A
     difference in the signs of zeros is passed on by the nodes of `BLIND`, and ends where, before and after, every zero
     result, or every exact zero sum, is +0."""
     goals = [None if one is None else goal_of(one, Alike, "congruent") for one in operands]
@@ -562,7 +556,6 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
         case FusedSum():
             if not counting:
                 raise RuleError("congruent: a fused sum sees with which exponents its terms count")
-            counting = not changed or _counts_as_terms(node)
         case Repeat():
             if goals[1] is not None or (changed and not _one_format(scope, node.start, others[0])):
                 raise RuleError("congruent: a loop's body is in another scope, or its start has another format")
