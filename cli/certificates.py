@@ -23,7 +23,7 @@ CERTIFICATE = click.option(
 )  # fmt: skip
 
 #: of claims that nothing decides, or that are evaluated alone
-NO_CERTIFICATE = "no certificate is written of such a verdict"
+NO_CERTIFICATE = "no certificate is written for such a verdict"
 
 
 def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]]) -> MmaprobeError | None:
@@ -55,7 +55,9 @@ def _shown(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     whole = [piece for piece in proofs if piece["name"] == "whole"]
     found = "an input, which `mmaprobe check` evaluates again" if "witness.json" in manifest["sha256"] else ""
     held = [counted(len(parts), "part")] * bool(parts) + [counted(len(proofs), "proof")] * bool(pieces)
-    text = " with ".join(held) or found or "what to compare, and no proof"
+    text = (
+        " with ".join(held) or found or "what `mmaprobe check` compares; no proof by a solver is needed"
+    )
     if proofs:
         text += f" accepted by the checker (in {proofs[0]['checker'].capitalize()})"
     text += "".join(

@@ -174,9 +174,9 @@ def _headline(document: dict[str, Any]) -> str:
     by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
     if verdict == "equal" and len(whys) == len(proofs) > 0:
         rests = f", with {count} by {', '.join(document['engines'])}; confirmed by {by}" if lemmas else ""
-        return f"{wanted}{where}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}"
+        return f"{stated}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}"
     if verdict == "equal":
-        engines = ", ".join(document["engines"]) or "construction alone"
+        engines = ", ".join(document["engines"]) or "rules alone"
         return f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}"
     if verdict == "different":
         return f"{stated}: no; both results below were evaluated again, with NumPy"

@@ -69,7 +69,8 @@ def of_changed(row: Instruction, model: Model, parameters: Collection[str]) -> s
 
 
 def of_file(model: Model) -> str:
-    """The evidence that a unit file states, up to the first semicolon; else its source."""
+    """The evidence that a unit file states, up to the first semicolon; else its source. Either is of the whole unit:
+    which line rests on which answer, the file does not say."""
     return next((text.split(";")[0] for text in (model.unit.evidence, model.unit.source) if text), "the file")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,6 +28,7 @@ from smtmodel.unit_table import units_of
 from smtmodel.unitfile import parse_unit
 from smtmodel.vectors import to_hex
 
+LONG = 30  # characters of a basis that stands below a sheet if several lines have it
 #: property of `prove` -> what the sheet calls it
 ASKED = {
     "order-independent": "Independent of the order of products in a step",
@@ -55,6 +57,13 @@ class Sheet:
     basis: str
     lines: list[Line] = field(default_factory=list)
     id: str = ""
+
+    @property
+    def notes(self) -> dict[str, int]:
+        """Long bases of several lines, and their numbers: below the sheet each stands once."""
+        counts = Counter(line.basis for line in self.lines)
+        repeated = [text for text, count in counts.items() if count > 1 and len(text) > LONG]
+        return {text: number for number, text in enumerate(repeated, 1)}
 
 
 def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
@@ -215,10 +224,11 @@ def _property(wanted: str, name: str, document: Mapping[str, Any] | None) -> Lin
         return Line(name, "not asked", document["why"])
     verdict = {"equal": "yes", "different": "no", "unknown": "open"}[document["verdict"]]
     if verdict == "yes":
-        by = ", ".join(document["engines"]) or "construction alone"
-        return Line(
-            name, verdict, f"proved by {by}; confirmed by {', '.join(document['confirmed_by']) or 'no other engine'}"
-        )
+        if not document["engines"]:
+            return Line(name, verdict, "proved by rules about its nodes alone")
+        second = ", ".join(document["confirmed_by"])
+        by = f"proved by {', '.join(document['engines'])}; "
+        return Line(name, verdict, by + (f"confirmed by {second}" if second else "not confirmed by a second solver"))
     if verdict == "no":
         return Line(name, verdict, f"a counterexample, replayed: mmaprobe prove --property {wanted}")
     return Line(name, verdict, f"no answer in {document['seconds']} s")

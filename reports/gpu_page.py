@@ -18,11 +18,12 @@ from smtmodel.reference import parse_reference
 
 ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell"}
 EVERY = "all"
+STEPS = "; "  # between the number of products and the steps that take them
 SOME = "*"  # of some instructions of a row alone
-LEGEND = (
-    '`recorded on`: results of these GPUs refute every value near the one in the column "what". `1*` stands for some '
-    "of the instructions with number 1, `1` for all of them."
+RECORDED_ON = (
+    'A GPU in the column "rests on": its recorded results refute every value near the one in the column "what".'
 )
+PARTLY = "`1*` stands for some of the instructions with number 1, `1` for all of them."
 
 
 def architecture_name(arch: str) -> str:
@@ -63,6 +64,8 @@ def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
     if not sheets:
         return "\n".join([*head, "", f"Not modelled: {not_modelled(f'{arch}/')}.", ""])
     of_files = not _instructions(arch)
+    sources = {} if of_files else _sources(sheets)
+    arithmetic = _lines(sheets, sources)
     lines = [
         *head, "", *_wrapped(_evidence(gpu, arch)), "",
         *_wrapped(
@@ -74,9 +77,9 @@ def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
         *_table("no.", "unit", "instructions", "formats", "products", *(["rests on"] if of_files else [])),
         *(_row(number, sheet) for number, sheet in enumerate(sheets, 1)), "",
         "## Arithmetic", "",
-        *([] if of_files else [*_wrapped(LEGEND), ""]),
+        *([] if of_files else _legend(arithmetic, sources)),
         *_table("line", "of no.", "what", *([] if of_files else ["rests on"])),
-        *_lines(sheets), "",
+        *arithmetic, "",
     ]  # fmt: skip
     return "\n".join(lines)
 
@@ -153,7 +156,8 @@ def _row(number: int, sheet: Sheet) -> str:
     scaled = f"; factors {values['Scale factors']}" if "Scale factors" in values else ""
     rests = "" if first in INSTRUCTIONS else f" {basis.of_file(parse_reference(first))} |"
     formats = formats.replace("->", "→")  # browsers break lines at a hyphen, not in an arrow
-    return f"| {number} | {unit} | `{name}`{more} | {formats}{scaled} | {values['Products']} |{rests}"
+    count = values["Products"].partition(STEPS)[0]
+    return f"| {number} | {unit} | `{name}`{more} | {formats}{scaled} | {count} |{rests}"
 
 
 def _shortened(formats: str) -> str:
@@ -163,40 +167,63 @@ def _shortened(formats: str) -> str:
     return f"two of {', '.join(sides)} + {rest}"
 
 
-def _lines(sheets: Sequence[Sheet]) -> list[str]:
+def _sources(sheets: Sequence[Sheet]) -> dict[str, str]:
+    """A letter for each publication, or ground of inference, that a line of the arithmetic rests on."""
+    found = dict.fromkeys(
+        basis.said(INSTRUCTIONS[name], parameters)
+        for sheet in sheets
+        for line in sheet.lines
+        if (parameters := LINES.get(line.name)) is not None
+        for name in sheet.instructions
+        if not basis.deciders(INSTRUCTIONS[name], parameters)
+    )
+    return {source: chr(ord("A") + number) for number, source in enumerate(found)}
+
+
+def _legend(lines: Sequence[str], sources: Mapping[str, str]) -> list[str]:
+    """What the entries of the column "rests on" mean."""
+    rests = [line.rsplit("|", 2)[1] for line in lines]
+    said = [RECORDED_ON] if any(text.strip() not in sources.values() for text in rests) else []
+    said += [PARTLY] if any(SOME in text for text in rests) else []
+    return [*(_wrapped(" ".join(said)) if said else []), *([""] if said else []),
+            *(f"- {letter}: {source}" for source, letter in sources.items()), *([""] if sources else [])]  # fmt: skip
+
+
+def _lines(sheets: Sequence[Sheet], sources: Mapping[str, str]) -> list[str]:
     """A row for each thing said, with the numbers of the sheets that say it."""
     told: dict[str, dict[str, list[int]]] = {name: {} for name in LINES}
     for number, sheet in enumerate(sheets, 1):
         for line in sheet.lines:
             if line.name in LINES:
-                told[line.name].setdefault(line.value, []).append(number)
+                value = line.value.partition(STEPS)[2] if line.name == "Products" else line.value
+                told[line.name].setdefault(value, []).append(number)
     rows = []
     for name, values in told.items():
         for value, numbers in values.items():
             where = EVERY if len(numbers) == len(sheets) else numbered(numbers)
-            rests = f" {_rests(name, sheets, numbers)} |" if sheets[0].instructions[0] in INSTRUCTIONS else ""
+            rests = f" {_rests(name, sheets, numbers, sources)} |" if sheets[0].instructions[0] in INSTRUCTIONS else ""
             rows.append(f"| {name} | {where} | {value} |{rests}")
     return rows
 
 
-def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int]) -> str:
+def _rests(line: str, sheets: Sequence[Sheet], numbers: Sequence[int], sources: Mapping[str, str]) -> str:
     """The basis of a line of some sheets: each kind once, with the numbers of its sheets; `*` where it holds for some
     instructions of a sheet only."""
     kinds: dict[str, dict[int, str]] = {}
     for number in numbers:
-        found = [_kind(name, LINES[line]) for name in sheets[number - 1].instructions]
+        found = [_kind(name, LINES[line], sources) for name in sheets[number - 1].instructions]
         for kind in found:
             kinds.setdefault(kind, {})[number] = "" if len(set(found)) == 1 else SOME
     if len(kinds) == 1:
         return next(iter(kinds))
-    ordered = sorted(kinds.items(), key=lambda item: not item[0].startswith("recorded"))
+    ordered = sorted(kinds.items(), key=lambda item: item[0] in sources.values())
     return "; ".join(f"{_marked(marks)}: {kind}" for kind, marks in ordered)
 
 
-def _kind(reference: str, parameters: Sequence[str]) -> str:
+def _kind(reference: str, parameters: Sequence[str], sources: Mapping[str, str]) -> str:
     row = INSTRUCTIONS[reference]
     gpus = basis.deciders(row, parameters)
-    return f"recorded on {_listed(gpus)}" if gpus else basis.said(row, parameters)
+    return ", ".join(gpus) if gpus else sources[basis.said(row, parameters)]
 
 
 def _marked(marks: Mapping[int, str]) -> str:

@@ -126,7 +126,7 @@ def compared(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     for side, changes in document["common_changes"].items():
         agree = (f"{one['change']} ({one['agree']} of {counted(one['answers'], 'answer')})" for one in changes)
         if changes:
-            section.facts.append((f"changes of the {side} that give every difference", ", ".join(agree)))
+            section.facts.append((f"changes of the {side} that explain every difference shown", ", ".join(agree)))
     if gemm := document.get("gemm"):
         section.facts.append(("elements", f"{gemm['differing']} of {gemm['elements']} differ"))
         section.facts += [("why", sentence) for sentence in gemm.get("plans", {}).get("why", ())]

@@ -69,9 +69,9 @@ def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     title = f"Are {subject} equal?" if wanted == "equal" else f"Is {subject} {wanted}?"
     section = Section("prove", title, _proof_verdict(wanted, verdict), TONES[verdict])
     lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
-    confirmed = ", ".join(document["confirmed_by"])
+    engines, confirmed = ", ".join(document["engines"]), ", ".join(document["confirmed_by"])
     section.facts = [
-        ("proved by" if verdict == "equal" else "asked", ", ".join(document["engines"]) or "construction alone"),
+        ("proved by", engines or "rules alone") if verdict == "equal" else ("asked", engines or "no solver"),
         (
             "confirmed by",
             "replay of the vector on both sides" if verdict == "different" else confirmed or "no second solver",

@@ -17,7 +17,7 @@ from hypotheses.schema import Inputs
 from queries.properties.bound_report import document_of, find_bound
 from reports import basis
 from reports.arithmetic import LINES, arithmetic
-from reports.datasheet import ASKED, Sheet, groups, sheet_of_identified, sheet_of_model, sheets_of
+from reports.datasheet import ASKED, Sheet, groups, page, sheet_of_identified, sheet_of_model, sheets_of
 from reports.gpu_page import file_name, pages
 from smtmodel.dot import Model
 from smtmodel.gpus import GPUS
@@ -196,6 +196,10 @@ def test_a_changed_parameter_is_given_and_a_unit_file_says_its_own_evidence() ->
     assert bases["Fraction bits"] == basis.GIVEN
     assert bases["Products"].startswith("recorded: ")
     assert bases_of("x86/amx/tdpbf16ps")["Rounding of the result"] == "recorded on an Intel Xeon with AMX"
+    sheet = sheet_of_model(parse_reference("x86/amx/tdpbf16ps"), silent)
+    text = page([sheet], "mmaprobe", "a sheet")  # a basis that many lines have stands once, below them
+    assert text.count('<a href="#sheet-1-1">[1]</a>') == sum("Intel Xeon" in line.basis for line in sheet.lines) > 5
+    assert '<p class="soft" id="sheet-1-1">[1] recorded on an Intel Xeon with AMX</p>' in text
 
 
 # --- the pages of GPUs ----------------------------------------------------------------------------------------------
@@ -208,13 +212,14 @@ def test_the_pages_of_all_gpus_are_up_to_date() -> None:
     assert {file_name(gpu) for gpus in GPUS.values() for gpu in gpus} | {"README.md"} == set(written)
     h100 = written["h100.md"]
     assert "Recorded on this GPU: 3,800 rows of 8 of the 32 instructions" in h100
-    assert (
-        "| Fraction bits | 1-16 | 25 below the largest exponent | 1*, 2, 4-16: recorded on H200; 1*, 3: recorded"
-        in h100
-    )
+    assert "| Fraction bits | 1-16 | 25 below the largest exponent | 1*, 2, 4-16: H200; 1*, 3: H100, H200 |" in h100
+    assert "- A: published: MMA-Sim 2.1.1\n" in h100
+    floor = "-133: the exponent of zero terms in the alignment"
+    assert f"| Exponent floor | 1, 3, 5-9, 14, 16-17 | {floor} | 1, 3, 5, 14, 16-17: A; 6-9: C |" in h100
+    assert "refute every value near" in h100
     assert "no published model" in written["mi350x.md"]
     files = written["rx-9070.md"]  # no claim about near values, which nobody has tried on rows of unit files
-    assert "refute every nearby value" not in files
+    assert "refute every value near" not in files
     assert files.count("71 rows") == 1
 
 

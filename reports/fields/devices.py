@@ -269,7 +269,7 @@ class Difference(Part):
 
 
 class CommonChange(Part):
-    """A change that gives every difference."""
+    """A change that explains every difference found: the changed model gives the other side's results."""
 
     change: str
     """parameter=value"""
@@ -280,7 +280,7 @@ class CommonChange(Part):
 
 
 class CommonChanges(Part):
-    """Of each model the changes that give every difference."""
+    """Of each model the changes that explain every difference found."""
 
     first: list[CommonChange]
     """changes of the first model"""
