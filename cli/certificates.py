@@ -55,9 +55,7 @@ def _shown(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     whole = [piece for piece in proofs if piece["name"] == "whole"]
     found = "an input, which `mmaprobe check` evaluates again" if "witness.json" in manifest["sha256"] else ""
     held = [counted(len(parts), "part")] * bool(parts) + [counted(len(proofs), "proof")] * bool(pieces)
-    text = (
-        " with ".join(held) or found or "what `mmaprobe check` compares; no proof by a solver is needed"
-    )
+    text = " with ".join(held) or found or "what `mmaprobe check` compares; no proof by a solver is needed"
     if proofs:
         text += f" accepted by the checker (in {proofs[0]['checker'].capitalize()})"
     text += "".join(
