@@ -26,7 +26,7 @@ from queries.building.candidates import Candidate, Sketch
 from queries.building.clock import Clock
 from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step, Store
 from queries.building.mending import beside, mended
-from queries.building.naming import same_by_form
+from queries.building.naming import same_by_form, with_nan
 from queries.building.outcome import text_of
 from queries.building.parts import PASSES, Parts, Reading, read_once
 from queries.building.roles import alike, apart, placements
@@ -44,7 +44,7 @@ from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_r
 from smtmodel.dot import Model
 from smtmodel.errors import OutOfTimeError
 from smtmodel.formats import FORMATS
-from smtmodel.nodes import FusedSum, Repeat
+from smtmodel.nodes import FusedSum, Repeat, Round
 from smtmodel.nodes.node import walk
 from smtmodel.numbers import nans
 from smtmodel.reference import parse_reference
@@ -573,6 +573,15 @@ def test_choices_that_say_the_same_are_left_out() -> None:
     assert needless(Choices(products=How()), asked, {})  # products of f16 fit f32
     assert not needless(Choices(products=How()), parse_signature("f32,f32,f32,f32", 4), {})
     assert needless(Choices(steps=(Step(How(overflow="infinity")),)), asked, {})
+
+
+def test_a_pattern_that_is_a_number_in_another_format_of_the_width_is_no_nan_of_it() -> None:
+    roundings = "roundings:\n  r: round(f16, up)\n  s: round(bf16, up)\nsteps:\n  d: r(s(exact(a[0] * b[0], c)))\n"
+    unit = parse_unit(f"unit: x\nformats: {{a: e5m2, b: e5m2, c: f16, d: f16}}\nlength: 1\n{roundings}", "x.yaml")
+    found = with_nan(unit, 0x7E00).result
+    assert isinstance(found, Round)
+    assert isinstance(found.term, Round)
+    assert (found.rounding.nan, found.term.rounding.nan) == (0x7E00, None)
 
 
 def test_chains_in_place_of_steps_without_loss() -> None:

@@ -11,6 +11,7 @@ from queries.candidates.classes import Equality, partition
 from queries.candidates.kinds import candidate_of, why_alike
 from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
+from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import OutOfTimeError
 from smtmodel.instructions import INSTRUCTIONS
@@ -89,7 +90,7 @@ def any_pattern(node: Node) -> Node:
 
 def with_nan(unit: Unit, nan: int | None) -> Unit:
     """The unit whose roundings to the width of d give this pattern for NaN (None: any quiet NaN); those to other widths
-    give any quiet NaN."""
+    give any quiet NaN, as do those to formats in which the pattern is a number."""
     found = _patterned(unit.result, nan, unit.d.width)
     return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block)
 
@@ -98,7 +99,9 @@ def _patterned(node: Node, nan: int | None, width: int) -> Node:
     def changed(part: Node) -> Node | None:
         if not isinstance(part, Round):
             return None
-        pattern = nan if part.rounding.format.width == width else None
+        fmt = part.rounding.format
+        fits = nan is not None and fmt.width == width and exact_value(nan, fmt) == "nan"
+        pattern = nan if fits else None
         if part.rounding.nan is not None and not part.rounding.keeps_nan:
             pattern = part.rounding.nan  # in this format the NaN becomes a number
         return Round(_patterned(part.term, nan, width), replace(part.rounding, nan=pattern))
