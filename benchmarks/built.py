@@ -2,7 +2,7 @@
 
 `python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by
 exact rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first` to
-`eighth` the blind sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the
+`ninth` the blind sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the
 units that ship, by `model:`. Each is a run of the command line of its own. A unit that was built is held against the
 truth on 20,000 vectors (5,000 for programs in exact numbers, fewer of long sums); "exact" where no vector differs,
 "wrong" otherwise. With -o a second run goes on from the rows that the output already has.
@@ -63,7 +63,7 @@ def model_case(name: str, device: str, truth: Model, note: str = "") -> Case:
 def blind_cases(units: Iterable[Blind]) -> Iterator[Case]:
     for unit in units:
         device = f"command:{sys.executable} -m benchmarks.blind.device {unit.name}"
-        yield Case(unit.name, device, parse_signature(unit.formats, unit.length), unit, unit.like)
+        yield Case(unit.name, device, parse_signature(unit.formats, unit.length, unit.scale or None), unit, unit.like)
 
 
 def table_cases() -> Iterator[Case]:
@@ -161,8 +161,11 @@ def differences(case: Case, built: Unit) -> tuple[int, int]:
 
 def answers(unit: Blind, rows: Patterns) -> Patterns:
     """What a blind unit gives."""
-    given, length = rows.tolist(), unit.length
-    found = [unit.result(row[:length], row[length : 2 * length], row[2 * length]) for row in given]
+    at = np.cumsum([unit.length, unit.length, 1, unit.scales])
+    found = []
+    for row in rows:
+        a, b, [c], *scales = (part.tolist() for part in np.split(row, at))
+        found.append(unit.result(a, b, c, *scales))
     return np.array(found, dtype=np.uint64)
 
 

@@ -17,7 +17,8 @@ def main() -> None:
         row = json.loads(line)
         a, b = ([int(text, 16) for text in row[side]] for side in ("a", "b"))
         missing = [0] * (unit.length - len(a))
-        d = unit.result(a + missing, b + missing, int(row["c"], 16))
+        scales = [[int(text, 16) for text in row[f"scale_{side}"]] if unit.scale else [] for side in ("a", "b")]
+        d = unit.result(a + missing, b + missing, int(row["c"], 16), *scales)
         print(json.dumps({"id": row.get("id"), "d": f"{d:x}".zfill(digits)}), flush=True)
 
 

@@ -6,6 +6,7 @@ from benchmarks.blind.eighth import EIGHTH
 from benchmarks.blind.fifth import FIFTH
 from benchmarks.blind.first import FIRST
 from benchmarks.blind.fourth import FOURTH
+from benchmarks.blind.ninth import NINTH
 from benchmarks.blind.second import SECOND
 from benchmarks.blind.seventh import SEVENTH
 from benchmarks.blind.sixth import SIXTH
@@ -20,5 +21,6 @@ SETS = {
     "sixth": SIXTH,
     "seventh": SEVENTH,
     "eighth": EIGHTH,
+    "ninth": NINTH,
 }
 UNITS = {name: unit for some in SETS.values() for name, unit in some.units.items()}

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from benchmarks.blind.numbers import ZERO, N, add, mul, normal_only, pattern, read, to, top
+from benchmarks.blind.numbers import NAN, ZERO, N, add, mul, normal_only, pattern, read, to, top
+from tests.oracle import FORMATS, decode
 
 Row = Sequence[N]
 Compute = Callable[[Row, Row, N], N]
@@ -15,20 +16,42 @@ Round = Callable[[N], N]
 
 @dataclass(frozen=True)
 class Blind:
-    """A unit as a program. `formats`: of a, b, c and d; of a, b and d where it takes no addend. `like`: whose it is."""
+    """A unit as a program. `formats`: of a, b, c and d; of a, b and d where it takes no addend. `like`: whose it is.
+    `scale`: FORMAT/BLOCK of its scale factors; `compute` gets a and b multiplied by them, without loss."""
 
     name: str
     formats: str
     length: int
     like: str
     compute: Compute
+    scale: str = ""
 
-    def result(self, a: Sequence[int], b: Sequence[int], c: int) -> int:
+    @property
+    def scales(self) -> int:
+        """The number of scale factors of a, and of b."""
+        return self.length // int(self.scale.partition("/")[2]) if self.scale else 0
+
+    def result(
+        self, a: Sequence[int], b: Sequence[int], c: int, scale_a: Sequence[int] = (), scale_b: Sequence[int] = ()
+    ) -> int:
         """The result's pattern."""
         names = self.formats.split(",")
         addend = read(names[2], c) if len(names) == 4 else ZERO
-        d = self.compute([read(names[0], x) for x in a], [read(names[1], x) for x in b], addend)
-        return pattern(names[-1], d)
+        sides = [[read(name, x) for x in side] for name, side in zip(names, (a, b), strict=False)]
+        if self.scale:
+            name, _, block = self.scale.partition("/")
+            for side, given in zip(sides, (scale_a, scale_b), strict=True):
+                factors = [factor(name, x) for x in given]
+                side[:] = [mul(x, factors[k // int(block)]) for k, x in enumerate(side)]
+        return pattern(names[-1], self.compute(*sides, addend))
+
+
+def factor(fmt: str, given: int) -> N:
+    """A scale factor."""
+    x = decode(fmt, given)
+    if x.kind == "nan":
+        return NAN
+    return N(int(x.significand * 2 ** FORMATS[fmt].mantissa_bits), x.exponent - FORMATS[fmt].mantissa_bits)
 
 
 class Set:
@@ -37,12 +60,12 @@ class Set:
     def __init__(self) -> None:
         self.units: dict[str, Blind] = {}
 
-    def unit(self, name: str, formats: str, length: int, like: str) -> Callable[[Compute], Compute]:
+    def unit(self, name: str, formats: str, length: int, like: str, scale: str = "") -> Callable[[Compute], Compute]:
         """Adds a unit."""
 
         def added(compute: Compute) -> Compute:
             assert name not in self.units
-            self.units[name] = Blind(name, formats, length, like, compute)
+            self.units[name] = Blind(name, formats, length, like, compute, scale)
             return compute
 
         return added
