@@ -151,6 +151,18 @@ def test_a_sum_in_few_bits_is_counted_in_groups() -> None:
         ([0, 1, 2, "c"], ["added", "├─ c", "└─ 0-2 (added one after another)"]),
         ([2, 1, 0], ["added", "├─ added", "│  ├─ 1", "│  └─ 2", "└─ 0"]),
         ([*range(9)][::-1], ["one step after another", "└─ 8, 7 .. 0 (added one after another)"]),
+        (["c", 0, 2, 4, 6, 1, 3, 5, 7], ["c, 0,2..6, 1,3..7 (added one after another)"]),
+        (["c", 1, 0, 5, 4], ["c, 1, 0, 5, 4 (added one after another)"]),
+        (
+            ["c", *(k + at for k in range(0, 40, 4) for at in (3, 0, 1, 2)), 41, 40],
+            [
+                "one step after another",
+                "├─ c",
+                "├─ 10 times, each 4 products further: the sum so far and these, one after another",
+                *("│  ├─ 3", "│  ├─ 0", "│  ├─ 1", "│  └─ 2"),
+                *("├─ 41", "└─ 40"),
+            ],
+        ),
     ],
 )
 def test_a_chain_is_drawn_in_its_own_order(order: list[Leaf], expected: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -21,6 +21,9 @@ from smtmodel.wording import counted
 
 DRAWN = 12  # levels of a tree that are drawn
 TIMES = 5  # alike steps one after another that are drawn as one
+AGAIN = 3  # times that several steps recur, which are then drawn once
+PERIOD = 16  # steps that may recur together
+LISTED = 12  # ranges of terms in one line
 Parts = Mapping[tuple[int, ...], tuple[tuple[int, ...], ...]]
 Step = tuple[Node, tuple[Node | Leaf, ...]]  # a step of a chain, and what it adds
 
@@ -86,7 +89,7 @@ class Outliner:
             leaves = leaves_of(branch)
             names = ["c"] * ("c" in leaves) + [self._label(leaves)]
             return Outline(f"... {counted(len(nodes_of(branch)), 'step')} more, of {' and '.join(names)}")
-        return self._chain(branch, depth) or self._step(branch, depth)
+        return self._chain(branch, depth) or self._recurring(branch, depth) or self._step(branch, depth)
 
     def _short(self, branch: Node) -> str | None:
         """One line for single terms added one after another, and for a pairwise sum of neighbours."""
@@ -162,6 +165,45 @@ class Outliner:
             below.append(Outline(text, terms))
         return Outline("one step after another", tuple(below))
 
+    def _recurring(self, branch: Node, depth: int) -> Outline | None:
+        """Steps one after another in another order than that of their products: single terms listed, or what recurs."""
+        start, steps = self.steps(branch)
+        if len(steps) >= AGAIN and self._size(start) <= 2 and self._single(steps) and "c" not in self._leaves(steps):
+            first = ["c" if leaf == "c" else self._label([leaf]) for leaf in leaves_of(start)]
+            if len(ranges := [*first, *self._ranges(self._leaves(steps))]) <= LISTED:
+                return Outline(f"{', '.join(ranges)} (added one after another)")
+        for period in range(2, min(PERIOD, len(steps) // AGAIN) + 1):
+            distance = self.first(steps[period][1][0]) - self.first(steps[0][1][0])
+            times = len(steps) // period
+            alike = steps[: times * period]
+            if all(self._displaced(*pair) == {distance} for pair in zip(alike, alike[period:], strict=False)):
+                text = f"{times} times, each {distance} products further: the sum so far and these, one after another"
+                below = self._outline(start, depth + 1), Outline(text, self._added(steps[:period], depth))
+                return Outline("one step after another", (*below, *self._added(steps[len(alike) :], depth)))
+        return None
+
+    def _added(self, steps: Sequence[Step], depth: int) -> tuple[Outline, ...]:
+        """What each of some steps adds."""
+        drawn = [self._step(Node(node.kind, added), depth + 2) for node, added in steps]
+        return tuple(x.below[0] if len(x.below) == 1 else x for x in drawn)
+
+    def _displaced(self, one: Step, other: Step) -> set[int]:
+        """The distances from what one step adds to what another does; none where it is not alike."""
+        if not self._alike(one, other):
+            return set()
+        return {self.first(y) - self.first(x) for x, y in zip(one[1], other[1], strict=True)}
+
+    def _ranges(self, leaves: Sequence[Leaf]) -> Iterator[str]:
+        """Products in the order in which they are added, those at equal distances together."""
+        numbers = [leaf for leaf in leaves if leaf != "c"]
+        while numbers:
+            alike = 1
+            while alike < len(numbers) and numbers[alike] - numbers[alike - 1] == numbers[1] - numbers[0] > 0:
+                alike += 1
+            alike = alike if alike > 3 or numbers[:alike] == [*range(numbers[0], numbers[0] + alike)] else 1
+            yield self._label(numbers[:alike])
+            numbers = numbers[alike:]
+
     def _single(self, run: Sequence[Step]) -> bool:
         """Whether each step adds one product."""
         return all(len(added) == 1 and not isinstance(added[0], Node) for _, added in run)
@@ -217,11 +259,8 @@ class Outliner:
         return runs
 
     def _goes_on(self, run: Sequence[Step], step: Step) -> bool:
-        def gaps(one: Step, other: Step) -> set[int]:
-            return {self.first(y) - self.first(x) for x, y in zip(one[1], other[1], strict=True)}
-
-        own = gaps(run[-1], step)
-        return len(own) == 1 and (len(run) < 2 or own == gaps(run[-2], run[-1]))
+        own = self._displaced(run[-1], step)
+        return len(own) == 1 and (len(run) < 2 or own == self._displaced(run[-2], run[-1]))
 
 
 FAR = 1 << 32  # where c is among the numbers of products
