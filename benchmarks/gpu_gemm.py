@@ -3,7 +3,7 @@
     python -m benchmarks.gpu_gemm FOLDER [--seconds 240] [--workers 6] [--device cuda] [--kinds f16,...]
 
 Needs NumPy and PyTorch, and CuPy, JAX or Triton for the names that begin with them; nothing of this project but the
-Triton kernel (benchmarks/triton_product.py). Every product of
+kernel of examples/triton_device.py. Every product of
 `KINDS` (or those named) writes FOLDER/NAME.npz and NAME.json, whole at any moment: an error, or the end of the time,
 loses what was not yet asked. Of each shape:
 
@@ -274,7 +274,7 @@ class Torch:
                 cupy = importlib.import_module("cupy")
                 return torch.from_dlpack(cupy.matmul(cupy.from_dlpack(a), cupy.from_dlpack(b)))
             case "triton":
-                triton = importlib.import_module("benchmarks.triton_product")
+                triton = importlib.import_module("examples.triton_device")
                 d = torch.empty((len(a), b.shape[1]), dtype=self.out, device=a.device)
                 return triton.product(a, b, d, *kind.options)
             case "jax":

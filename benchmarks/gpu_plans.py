@@ -202,8 +202,10 @@ class Search:
         for split in (False, True):
             for shape in ordered:
                 kernels, tile = tiles[shape]
-                told = not any(self.record.kernels.values()) or any(
-                    name in kernels for name in ("cutlass", "nvjet", "xmma")
+                told = (
+                    self.kind.call == "jax"
+                    or not self.record.kernels
+                    or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))
                 )
                 if found.plans.get(shape) is not None or (split and not told):  # the kernel of a vector is another
                     continue

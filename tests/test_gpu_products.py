@@ -1,5 +1,5 @@
-"""What cuBLAS gave on an H200 (benchmarks/gpu_gemm.py recorded it, benchmarks/gpu_plans.py found the plans): every
-element again, bit for bit, by its plan."""
+"""What cuBLAS, Triton and JAX gave on an H200 (benchmarks/gpu_gemm.py recorded it, benchmarks/gpu_plans.py found the
+plans): every element again, bit for bit, by its plan."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.gpu_gemm import KINDS, Record
+from benchmarks.gpu_gemm import KINDS, NUMERICS, Record, places, random_factors
 from benchmarks.gpu_plans import sample_of
 from queries.plans.candidates import Candidates
+from runner.callable import open_callable
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.reference import parse_plan_path, parse_reference
 from smtmodel.signature import parse_signature
 
 DATA = Path(__file__).with_name("data") / "gpu_products.jsonl"
+PARTS = DATA.with_name("triton_parts.jsonl")
+EXAMPLE = Path(__file__).parent.parent / "examples" / "triton_parts.py"
 SHIPPED = {"fp8": "plan:cutlass/fp8-promoted", "fp8-rows": "plan:deepgemm/fp8"}
 
 
@@ -33,4 +36,17 @@ def test_recorded_products_are_what_their_plans_give() -> None:
         if row["kind"] in SHIPPED:
             assert candidates.same(parse_plan_path(SHIPPED[row["kind"]]), sample)
         kinds.add(row["kind"])
-    assert len(kinds) == 9
+    assert len(kinds) == 24
+
+
+def test_triton_with_factors_in_parts() -> None:
+    """input_precision tf32x3, bf16x3 and bf16x6: each row has an element that shows two products of parts swapped."""
+    for row in map(json.loads, PARTS.read_text().splitlines()):
+        rows, columns, length = map(int, row["shape"].split(","))
+        i, j = len(places(rows, 1)), len(places(columns, 2))
+        function = open_callable(f"{EXAMPLE}:{row['kind'].removeprefix('triton-')}").function
+        found = []
+        for cancels in (False, True):
+            a, b = (x.astype(np.float32) for x in random_factors(NUMERICS["f32"], length, cancels, length))
+            found += function(a[:i], b[:, :j]).view(np.uint32).ravel().tolist()
+        assert found == [int(pattern, 16) for pattern in row["d"].split()], row["kind"]

@@ -100,7 +100,7 @@ def _wraps(folder: Path, stated: Mapping[str, Any]) -> Finding:
     value is too large for its format. A chain whose last row changes nothing may go on with it."""
     model, rows = Model(UNIT, read_unit(folder / UNIT)), stated["rows"]
     count, results = stated["length"] // model.length, list[str]()
-    need(stated["property"] == "error-bound" and 0 < len(rows) <= count, "it is no chain of so many products")
+    need(stated["property"] == "error-bound" and 0 < len(rows) <= count, "its rows are more than its steps")
     compared = Compared(Problem(model, model), "select")
     fine = [(~is_beyond(visit)).node for visit in compared.left.trace.visits]
     for row in rows:

@@ -259,7 +259,7 @@ class Mapper(Candidates):
         if tree is None or self.of_units(tree):  # longer units are slow to evaluate
             groups.append(self.shipped())
             if looked.shape.length <= BRIEF:
-                groups.append(self.chains(INSTRUCTIONS))
+                groups += [self.chains(INSTRUCTIONS), self.unusual(looked.shape.length)]
         for group in groups:
             one = looked.alone(number)
             fitting = [plan for plan in dict.fromkeys(group) if plan not in self.known and self._gives(plan, one)]
