@@ -7,34 +7,43 @@ from dataclasses import dataclass, replace
 from smtmodel.algebra import Bit, Bits, constant, max_of, product, select, truth
 from smtmodel.formats import Format
 
+BELOW_ALL = -(1 << 20)  # no number has such an exponent
+
 
 @dataclass(frozen=True)
 class Exponent:
     """An integer as an unsigned vector plus a static offset: its value is `bits` + `low`. It is at most `high`, and the
-    vector is never below `spare`."""
+    vector is never below `spare`. `floats`: the vector 0 stands for an exponent below all that there are."""
 
     bits: Bits
     low: int
     high: int
     spare: int = 0
+    floats: bool = False
 
     @property
     def least(self) -> int:
         """The smallest value that it can have."""
-        return self.low + self.spare
+        return BELOW_ALL if self.floats else self.low + self.spare
 
     def __add__(self, other: Exponent) -> Exponent:
         low, high = self.low + other.low, self.high + other.high
         width = max(1, (high - low).bit_length())
-        return Exponent(fit(self.bits, width) + fit(other.bits, width), low, high, self.spare + other.spare)
+        bits, spare = fit(self.bits, width) + fit(other.bits, width), self.spare + other.spare
+        return Exponent(_if(self, _if(other, bits)), low, high, spare, self.floats or other.floats)
 
     def offset(self, amount: int) -> Exponent:
         """The exponent plus a static number."""
-        return Exponent(self.bits, self.low + amount, self.high + amount, self.spare)
+        return replace(self, low=self.low + amount, high=self.high + amount)
 
     def rebased(self, low: int, width: int) -> Bits:
         """The vector that, with offset `low` (at most this one's), stands for the same value."""
-        return fit(self.bits, width) + constant(self.bits.carrier, self.low - low, width)
+        return _if(self, fit(self.bits, width) + constant(self.bits.carrier, self.low - low, width))
+
+
+def _if(exponent: Exponent, bits: Bits) -> Bits:
+    """A vector, or 0 where an exponent is below all."""
+    return select(exponent.bits.any(), bits, constant(bits.carrier, 0, bits.width)) if exponent.floats else bits
 
 
 def fit(bits: Bits, width: int) -> Bits:

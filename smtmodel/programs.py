@@ -78,7 +78,7 @@ def _shape(value: Any, lanes: list[Any]) -> Any:
     if kind is Term:
         at = value.exponent
         inner = _shape(value.sign, lanes), _shape(value.significand, lanes), _shape(at.bits, lanes)
-        return Term, *inner, at.low, at.high, at.spare, value.fraction
+        return Term, *inner, at.low, at.high, at.spare, at.floats, value.fraction
     if kind is Unpacked:
         flags = value.is_zero, value.is_infinite, value.is_nan
         return Unpacked, _shape(value.term, lanes), *[_shape(flag, lanes) for flag in flags]
@@ -113,8 +113,8 @@ def _text(shape: Any, places: Iterator[int]) -> str:
         return f"Bits(carrier, {rest[0]}, None, {rest[1]})"
     if kind is Term:
         sign, significand, bits = (_text(part, places) for part in rest[:3])
-        low, high, spare, fraction = rest[3:]
-        return f"Term({sign}, {significand}, Exponent({bits}, {low}, {high}, {spare}), {fraction})"
+        low, high, spare, floats, fraction = rest[3:]
+        return f"Term({sign}, {significand}, Exponent({bits}, {low}, {high}, {spare}, {floats}), {fraction})"
     if kind is Unpacked:
         return f"Unpacked({', '.join(_text(part, places) for part in rest)})"
     parts = "".join(f"{_text(part, places)}, " for part in rest[2 if rest[0] is Bits else 1 :])

@@ -290,12 +290,20 @@ def test_operands_that_no_sum_can_take(formats: str, message: str) -> None:
         ),
         "grid(a[0] * b[0], c, F=[1, 1], reach=[none, -2])",
         *(f"fused(fused(a[0] * b[0], +0, F=40, {name}=-10), c, F=[2, 30])" for name in ("zeros", "least")),
+        *(
+            total.format("cut(fused(c, number(0xc, e2m1b9_ieee), F=0), 3, up)")
+            for total in (
+                "fused({}, a[0] * b[0], F=2)",
+                "grid({}, a[0] * b[0], F=[0, 2])",
+                "fused(fused({}, F=3), a[0] * b[0], F=2)",
+            )
+        ),
     ],
 )
 def test_what_lies_far_below_an_exponent_is_aligned(term: str) -> None:
     """An exact sum counts with the exponent 0, so that all of a small one lies below the last place that is kept. A
     term of which no place is in reach vanishes. A sum counts with the exponent at which it was aligned, also where a
-    least exponent changed none of its bits."""
+    least exponent changed none of its bits; one that is cut, where it is zero, with one below all."""
     model = unit(f"r({term})", a="e2m1b9_ieee", c="e2m1b9_ieee")
     table = grid_of(columns_of(model, Inputs()))[::5]
     wanted = [node_oracle.evaluate(model.unit, row[:1], row[1:2], row[2]) for row in table.tolist()]

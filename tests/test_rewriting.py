@@ -253,7 +253,7 @@ def test_rules_of_inference_refuse_what_does_not_follow() -> None:
     refused("congruent", SCOPE, Constant(), ())
     refused("congruent", SCOPE, Product(A, B), (made(SCOPE, A, total), None))
     floor = replace(total, zeros=-3)
-    for node, counting in ((total, True), (floor, True), (Cut(total, 9), False), (Cut(total, 9, least=-9), True)):
+    for node, counting in ((total, True), (floor, True), (Cut(total, 9), True), (Cut(total, 9, least=-9), True)):
         below = one if isinstance(node, FusedSum) else made(inner, total, floor, counting=False)
         operands = (below, None) if isinstance(node, FusedSum) else (below,)
         assert RULES["congruent"](inner, node, operands).goal.counting is counting  # type: ignore[attr-defined]

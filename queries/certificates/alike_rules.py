@@ -93,10 +93,8 @@ def congruent(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> No
         kind in ("round", "exact", "cut", "fused", "repeat", "product", "scale", "each"), f"of a {kind} it is not known"
     )
     ends = [found.node, found.other]
-    if kind in ("round", "exact", "repeat"):
+    if kind in ("round", "exact", "cut", "repeat"):
         counting = True
-    elif kind == "cut":
-        counting = node["least"] is not None
     elif kind == "fused":
         need(counting, "a fused sum sees with which exponents its terms count")
     if kind == "repeat":

@@ -536,10 +536,9 @@ def followed(first: Theorem, second: Theorem) -> Made:
 def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> Made:
     """Congruence: a node computes alike if its operands do (None: an operand does not change). Roundings, cuts and
     exact sums depend on their operands as numbers; a fused sum depends on exponents as well; products and scales pass
-    them on. An exact sum counts with the exponent 0, a cut with its normalised exponent, if its least exponent is
-    given, and a fused sum with m. A loop depends on its start as a number of a format. A
-    difference in the signs of zeros is passed on by the nodes of `BLIND`, and ends where, before and after, every zero
-    result, or every exact zero sum, is +0."""
+    them on. An exact sum counts with the exponent 0, a cut with its normalised exponent, and a fused sum with m. A loop
+    depends on its start as a number of a format. A difference in the signs of zeros is passed on by the nodes of
+    `BLIND`, and ends where, before and after, every zero result, or every exact zero sum, is +0."""
     goals = [None if one is None else goal_of(one, Alike, "congruent") for one in operands]
     others = [old if goal is None else goal.other for old, goal in zip(node.operands, goals, strict=True)]
     if any(goal is not None and (goal.scope, goal.node) != (scope, old)
@@ -549,10 +548,8 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
     counting = all(goal is None or goal.counting for goal in goals)
     signs = all(goal is None or goal.signs for goal in goals)
     match node:
-        case Round() | ExactSum():
+        case Round() | ExactSum() | Cut():
             counting = True
-        case Cut():
-            counting = node.least is not None or not changed
         case FusedSum():
             if not counting:
                 raise RuleError("congruent: a fused sum sees with which exponents its terms count")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
-from smtmodel.algebra import Bit, choose
+from smtmodel.algebra import Bit, choose, constant, select
 from smtmodel.decode import Term, unpack
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
@@ -22,7 +22,7 @@ class Cut(Unary):
 
     One that is cut to zero keeps its sign. A sum that is zero counts with the least exponent in an alignment.
     `least`: the exponent below which a leading one does not count, so that smaller sums are rounded at one fixed
-    place; None: there is none.
+    place; None: there is none, and a zero counts with an exponent below those of all terms.
     """
 
     kind: ClassVar[str] = "cut"
@@ -37,16 +37,21 @@ class Cut(Unary):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)
-        cut = context.formed(self.own, self._cut, value.term)
+        cut = context.formed((self.own, keep is None), partial(self._cut, keep is None), value.term)
         with context.within(context.prefix(self)):
             context.trace.number(Stage.CUT, cut.significand, cut.exponent.offset(-cut.fraction))
         return _CutSum(value, cut)
 
-    def _cut(self, term: Term) -> Term:
+    def _cut(self, aligned: bool, term: Term) -> Term:
+        """`aligned`: it is a term of an alignment, or of what may be one."""
         target = self.target(term)
         unit = term.exponent.offset(-term.fraction)
         cut = unpack(round_and_pack(term.sign, term.significand, unit, target), target.format).term
-        return Term(term.sign, cut.significand, cut.exponent, target.format.fraction)
+        exponent = cut.exponent
+        if aligned and self.least is None:
+            bits = select(cut.significand.any(), exponent.bits, constant(term.sign.carrier, 0, exponent.bits.width))
+            exponent = replace(exponent, bits=bits, spare=0, floats=True)
+        return Term(term.sign, cut.significand, exponent, target.format.fraction)
 
     def target(self, term: Term) -> Target:
         """Rounding to a format without a largest exponent, with `least` as its smallest, or one below that of any

@@ -139,7 +139,8 @@ class FusedSum(Sum):
         """The exponents with which the terms count, on one scale. One that must not count is the smallest that there
         is, which no sum can notice: if every term is zero the sum is zero at any scale."""
         bounds = [bound for bound in (zeros, least, *floors) if bound is not None]
-        low = min([item.term.exponent.low for item in items] + bounds)
+        floats = any(item.term.exponent.floats for item in items)
+        low = min([item.term.exponent.low for item in items] + bounds) - floats
         high = max([item.term.exponent.high for item in items] + bounds)
         width = max(1, (high - low).bit_length())
         carrier = items[0].sign.carrier
@@ -149,14 +150,14 @@ class FusedSum(Sum):
             own = select(item.is_zero, absent, item.term.exponent.rebased(low, width))
             if floor is not None:
                 own = max_of([own, constant(carrier, floor - low, width)])
-            found.append(Exponent(own, low, high))
+            found.append(Exponent(own, low, high, floats=floats))
         return found
 
     def _maximum(self, exponents: Sequence[Exponent], least: int | None) -> Exponent:
-        low, high, own = exponents[0].low, exponents[0].high, [exponent.bits for exponent in exponents]
+        own = [exponent.bits for exponent in exponents]
         if least is not None:
-            own.append(constant(own[0].carrier, least - low, own[0].width))
-        return Exponent(max_of(own), low, high)
+            own.append(constant(own[0].carrier, least - exponents[0].low, own[0].width))
+        return replace(exponents[0], bits=max_of(own))
 
     def variants(self) -> Iterator[Variant]:
         for bits in dict.fromkeys(self.bits_of_terms):

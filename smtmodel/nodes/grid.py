@@ -98,7 +98,7 @@ class GridSum(Sum):
         carrier = items[0].sign.carrier
         finest = max(self.fraction_bits)
         exponents = self._counted(items, positions, finest)
-        maximum = Exponent(max_of([own.bits for own in exponents]), exponents[0].low, exponents[0].high)
+        maximum = replace(exponents[0], bits=max_of([own.bits for own in exponents]))
         unit = maximum.offset(-finest)
         enter(trace, names, items, exponents)
         trace.exponent(Stage.MAXIMUM, maximum)
@@ -131,7 +131,8 @@ class GridSum(Sum):
         floors = [None if floor is None else floor + more for floor, more in zip(least, raised, strict=True)]
         own = [item.term.exponent.offset(more) for item, more in zip(items, raised, strict=True)]
         bounds = [floor for floor in floors if floor is not None]
-        low = min([item.term.exponent.low for item in items] + bounds)
+        floats = any(exponent.floats for exponent in own)
+        low = min([item.term.exponent.low for item in items] + bounds) - floats
         high = max([exponent.high for exponent in own] + bounds)
         width, carrier = max(1, (high - low).bit_length()), items[0].sign.carrier
         found = []
@@ -139,7 +140,7 @@ class GridSum(Sum):
             counted = select(item.is_zero, constant(carrier, 0, width), exponent.rebased(low, width))
             if floor is not None:
                 counted = max_of([counted, constant(carrier, floor - low, width)])
-            found.append(Exponent(counted, low, high))
+            found.append(Exponent(counted, low, high, floats=floats))
         return found
 
     def variants(self) -> Iterator[Variant]:
