@@ -28,6 +28,7 @@ from queries.building.steps import (
     WIDE,
     Tier,
     format_of,
+    in_fixed_point,
     sizes,
     unit_of,
     with_step,
@@ -42,6 +43,7 @@ from smtmodel.signature import Signature
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
 APART = 4  # roles whose products are rounded or not, each by itself
+FIXED = 40  # places above the last one of products, below which they may be cut in fixed point
 FEWER = range(9)  # bits beyond a format's that a sum which seems exact might be cut to
 
 READS: tuple[tuple[Subnormals, Subnormals], ...] = (
@@ -240,8 +242,15 @@ def tiny_tiers(asked: Signature, weights: Weights) -> list[Tier]:
         for zeros, tried in product(floors(choices, asked.d), list(alike(choices, READS))):
             yield with_floor(tried, zeros)
 
+    def fixed(choices: Choices) -> Iterator[Choices]:
+        """Sums in fixed point: products are cut at one place, which may have been taken for zeros."""
+        choices = replace(read_as(all_tiny(choices, "keep", False, asked), READS[0]), zeros="")
+        for role, step in enumerate(choices.steps[:APART]):
+            for tried in in_fixed_point(step, asked, FIXED):
+                yield with_step(choices, role, tried)
+
     first = [lambda choices: alike(choices, READS[:3]), floored, tiny_products]
-    return [*first, lambda choices: alike(choices, READS), apart, every]
+    return [*first, lambda choices: alike(choices, READS), fixed, apart, every]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
@@ -379,6 +388,7 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
     bits = step.fraction_bits
     yield replace(step, negated=not step.negated)
     if bits is None:
+        yield from in_fixed_point(step, asked, 1)
         for more in FEWER:
             yield replace(step, fraction_bits=format_of(step.how, asked).precision + more)
         return

@@ -202,12 +202,15 @@ class Builder:
         yield from (Attempt([alike(chain, self.weights)], True, ORDERS) for chain in one_after_another(root))
 
     def _sought(self, times: int) -> list[Candidate]:
-        """The candidates that answer everything as the device does, found in at most `times` attempts."""
+        """The candidates that answer everything as the device does, found in at most `times` attempts. The second one
+        comes before changes of what came near: it knows the answers that refuted the first."""
         search, number = self.search, len(self.search.stages.all)
-        for _ in range(times):
+        for turn in range(times):
             before, ended, number = self.answers.questions, search.ended, len(search.stages.all)
             if alive := self._finished(search.by_stages()):
                 return alive
+            if not turn and self.answers.questions > before:
+                continue
             if search.farthest[0] >= number - 5 and (alive := self._finished(self._one_stage_again())):
                 return alive
             if search.farthest[0] >= number - 3 and (alive := self._finished(self._mended())):
@@ -267,7 +270,8 @@ class Builder:
 
     def _one_stage_again(self) -> list[Candidate]:
         """The units that give every answer, of those that differ from one that came near in what one stage decides: the
-        first tier that fits a stage's inputs need not be the right one."""
+        first tier that fits a stage's inputs need not be the right one. The first tiers of every stage come before the
+        later ones of any, which are longer."""
         near = [(unit, choices) for unit, choices in list(self.search.noted.items())[-NAMED:] if choices is not None]
         if not near:
             return []
@@ -275,12 +279,14 @@ class Builder:
         if min(wrong) > NEAR * sum(len(asked.rows) for asked in (*self.answers.bank, *self.answers.validated)):
             return []
         unit, base = near[int(np.argmin(wrong))]
-        for stage in self._likely_first(unit):
-            tiers = stage.tiers if stage in self.search.stages.all[-3:] else [self._ended(tier) for tier in stage.tiers]
-            last = self.search.stages.everything.rank
-            whole = replace(stage, name=f"{stage.name}, again", rank=last, tiers=tiers, counts=every, otherwise=())
-            if found := self.search.through([base], whole):
-                return self.search.drafted(choices_of(found), lambda given: [given], None)
+        last, stages = self.search.stages.everything.rank, self._likely_first(unit)
+        for depth in range(max(len(stage.tiers) for stage in stages)):
+            for stage in stages:
+                tiers = stage.tiers[depth : depth + 1]
+                tiers = tiers if stage in self.search.stages.all[-3:] else [self._ended(tier) for tier in tiers]
+                whole = replace(stage, name=f"{stage.name}, again", rank=last, tiers=tiers, counts=every, otherwise=())
+                if found := self.search.through([base], whole):
+                    return self.search.drafted(choices_of(found), lambda given: [given], None)
         return []
 
     def _likely_first(self, unit: Unit) -> list[Stage]:

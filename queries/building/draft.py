@@ -95,7 +95,8 @@ class Late:
 
 @dataclass(frozen=True)
 class Step:
-    """The arithmetic of the steps of one role. `fraction_bits`: F of a fused sum; None for an exact sum. `groups`:
+    """The arithmetic of the steps of one role. `fraction_bits`: F of a fused sum; None for an exact sum. `least`: the
+    least exponent at which its terms are aligned, beyond all products where they are kept in fixed point. `groups`:
     products that are summed first. `rounded`: whether the sum is rounded to a format. `leaves`: the rounding of the
     result where it is an operand of a step of another role; None: no further rounding. `negated`: the terms are added
     with their signs changed, and the sign of the rounded sum is changed back; `how` is the rounding of the sum of the
@@ -108,6 +109,7 @@ class Step:
     sticky: bool = False
     carry_bits: int | None = None
     zeros: int | None = None
+    least: int | None = None
     groups: Groups = ""
     late: Late | None = None
     rounded: bool = True
@@ -542,9 +544,8 @@ class _Draft:
 
     def fused(self, does: Step, terms: Sequence[Node]) -> Node:
         assert does.fraction_bits is not None
-        return FusedSum(
-            self.counted(terms, does), does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros
-        )
+        items = self.counted(terms, does)
+        return FusedSum(items, does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros, does.least)
 
     def counted(self, terms: Iterable[Node], does: Step) -> tuple[Node, ...]:
         """Terms of an alignment; numbers as normalised products with 1 where they count with their leading bits. Raises

@@ -24,6 +24,7 @@ SMALL = 8  # products of a sum whose order is not known, up to which everything 
 ALIGNED: tuple[tuple[Mode, bool], ...] = (*((mode, False) for mode in MODES), ("toward_zero", True))
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
+LONGEST = 128  # bits of an accumulator in fixed point
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
 
@@ -244,6 +245,17 @@ def carry_tiers(roles: Sequence[int]) -> list[Tier]:
         return choices
 
     return [lambda choices: [choices], lambda choices: [every(choices, carry) for carry in (None, *range(9))]]
+
+
+def in_fixed_point(step: Step, asked: Signature, places: int) -> Iterator[Step]:
+    """The step with its terms kept in fixed point: cut at one place, whatever the largest of them. At most `places`
+    above the last place that a product has; none where no accumulator is as long as the range of products."""
+    top = asked.a.emax + asked.b.emax + 2
+    last = unit_of(asked.a) + unit_of(asked.b)
+    if top - last > LONGEST or step.fraction_bits is not None:
+        return
+    for place, align in product(range(last + 1, min(last + places + 1, top)), (MODES[0], "toward_zero", "down")):
+        yield replace(step, fraction_bits=top - place, align=align, least=top)
 
 
 def converted(
