@@ -93,8 +93,8 @@ def show_identified(
         _show_misfit(family, found)
     elif found.survivors:
         _show_left(family, found, named, consistent)
-    elif not found.contradictions:
-        say("cut short" if failure is None else f"cut short: {failure}")
+    elif not found.contradictions and failure is None:  # a failure is printed as an error
+        say("cut short")
 
 
 def _show_misfit(family: Family, found: Identification) -> None:

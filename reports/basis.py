@@ -75,17 +75,17 @@ def of_file(model: Model) -> str:
 
 
 def of_device(document: Mapping[str, Any], varied: Collection[str], parameters: Collection[str]) -> str:
-    """The basis of a line in the answers that `identify` received: the questions that ruled out values of these
-    parameters, or else the number of all questions. `varied`: the parameters that the family varies; the others are
-    assumed, as far as the order of the additions does not show them."""
-    device, order = document["device"]["name"], document["summation_order"]
+    """The basis of a line in the answers that `identify` received from the device of the sheet: the questions that
+    ruled out values of these parameters, or else the number of all questions. `varied`: the parameters that the family
+    varies; the others are assumed, as far as the order of the additions does not show them."""
+    order = document["summation_order"]
     if varied and not set(varied).intersection(parameters):
         if not (order and order.get("tree") and ORDER.intersection(parameters)):
             return ASSUMED
-        return f"answers of {device}: {counted(order['questions'], 'question')} for the order; the rest is assumed"
+        return f"answers to {counted(order['questions'], 'question')} for the order; the rest is assumed"
     numbers = [str(n) for n, row in enumerate(document["asked"], 1) if set(row["ruled_out"]).intersection(parameters)]
     told = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else asked(document)
-    return f"answers of {device}: {told}"
+    return f"answers to {told}"
 
 
 def asked(document: Mapping[str, Any]) -> str:

@@ -156,7 +156,7 @@ def sheet_of_identified(document: Mapping[str, Any], ask: AskProperty) -> Sheet:
     else:
         unit = parse_unit(document["unit"], "unit")
         model, found, left, why = Model(unit.reference, unit), "built without a family", {}, ""
-        rests = basis.always(f"answers of {document['device']['name']}")
+        rests = basis.always("the device's answers")
     lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, rests, left, why)
     where = f"{found}, from answers to {basis.asked(document)}"
     return Sheet(f"Device {document['device']['name']}", [model.reference], where, lines)

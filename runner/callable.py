@@ -119,7 +119,9 @@ class CallableDevice(Device):
 
     def _product(self, model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], vector: Vector) -> NDArray[Any]:
         if not self.addend and c.any():
-            raise self._failure("it takes no addend: give three formats, a,b,d", vector)
+            raise self._failure(
+                "it takes no addend, and c is not zero (where --formats are given, a,b,d leave it out)", vector
+            )
         arrays = [to_numbers(a, model.a), to_numbers(b, model.b), *([to_numbers(c, model.c)] if self.addend else [])]
         try:
             found = array_from(self.function(*arrays))

@@ -99,11 +99,10 @@ def test_an_identified_device(tmp_path: Path) -> None:
     assert "asked" not in again
     named = {**json.loads(document), "family": "nvidia-f16"}  # which varies fraction_bits, not flush_inputs
     bases = {line.name: line.basis for line in sheet_of_identified(named, silent).lines}
-    device = json.loads(document)["device"]["name"]
-    assert re.fullmatch(rf"answers of {re.escape(device)}: questions? [\d, ]+", bases["Fraction bits"])
+    assert re.fullmatch(r"answers to questions? [\d, ]+", bases["Fraction bits"])
     assert bases["Subnormal inputs"] == basis.ASSUMED
     questions = json.loads(document)["summation_order"]["questions"]
-    assert bases["Operation"] == f"answers of {device}: {questions} questions for the order; the rest is assumed"
+    assert bases["Operation"] == f"answers to {questions} questions for the order; the rest is assumed"
     assert bases["Addend"] == basis.ASSUMED  # the tree is the same whether it is fused or late
     unordered = {**named, "summation_order": {"questions": 0, "tree": None}}
     assert {line.name: line.basis for line in sheet_of_identified(unordered, silent).lines}[
@@ -145,7 +144,7 @@ def test_a_device_that_was_built_without_a_family(tmp_path: Path) -> None:
     run("datasheet", str(path), "-o", str(target), "--limit", "0", "--store", str(tmp_path / "store.sqlite"))
     lines = sheet_of_identified(json.loads(path.read_text()), silent).lines
     assert {line.name: line.value for line in lines}["Fraction bits"] == "23 below the largest exponent"
-    assert {line.basis for line in lines if line.name in LINES} == {"answers of command:x"}
+    assert {line.basis for line in lines if line.name in LINES} == {"the device's answers"}
     assert (
         "built without a family, from answers to 30 questions, 12 for the order, 4096 vectors to validate"
         in Page(target.read_text()).text

@@ -369,15 +369,15 @@ class Probe:
     def _flaw(self) -> str:
         """Why this mask and unit cannot be used; nothing where they can."""
         mask, unit = self.span.mask, self.span.unit
+        one = powers(Fraction(2) ** unit)
         checks: list[tuple[str, Terms, Fraction]] = []
         singles: list[Leaf] = [self.products[0], self.products[-1], self.leaves[0]]
         checks += [
-            (f"2^{unit} at term {leaf} alone", Terms(((leaf, (1, unit)),)), Fraction(1))
-            for leaf in dict.fromkeys(singles)
+            (f"{one} at term {leaf} alone", Terms(((leaf, (1, unit)),)), Fraction(1)) for leaf in dict.fromkeys(singles)
         ]
         where = "everywhere" if len(self.groups) == 1 else "at {} of the leaves"
         checks += [
-            (f"2^{unit} {where.format(len(group))}", Terms((), group, (1, unit)), Fraction(len(group)))
+            (f"{one} {where.format(len(group))}", Terms((), group, (1, unit)), Fraction(len(group)))
             for group in self.groups
         ]
         ends: list[Leaf] = [self.products[0], self.leaves[0]]
