@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import print_json
-from cli.simulate import load_matrix, of_file
+from cli.simulate import ROUNDED, load_matrix, of_file
 from smtmodel.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
     i, j = int(row), int(column)
     sides = []
     for file, fmt in zip(files, formats, strict=False):
-        with of_file(file, converts="a file in that format"):
+        with of_file(file, wanted=ROUNDED):
             sides.append(from_numbers(load_matrix(Path(file)), fmt))
     a, b, *rest = sides
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:

@@ -85,7 +85,7 @@ def explain(
         explain_element(model, vectors, element, as_json)
         return
     if len(vectors) != 1:
-        raise click.UsageError("one vector is explained (matrix files go with --element)")
+        raise click.UsageError("give one vector: JSON, or FILE:LINE (matrix files go with --element ROW,COLUMN)")
     (vector,) = vectors
     models = [parse_reference(name) for name in (model, other) if name is not None]
     for one in models[1:]:

@@ -91,7 +91,7 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
 def plans_of_files(files: str, formats: str, save: Path | None, options: Options, as_json: bool) -> NoReturn:
     """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy, and end with the exit code. Raises
     MmaprobeError."""
-    from cli.simulate import load_matrix, of_file
+    from cli.simulate import ROUNDED, load_matrix, of_file
     from queries.plans.fitting import plans_of_product
     from smtmodel.numbers import from_numbers
     from smtmodel.plans.plantext import plan_text
@@ -109,7 +109,7 @@ def plans_of_files(files: str, formats: str, save: Path | None, options: Options
     kinds = [asked.a, asked.b, *([asked.c] if asked.addend else []), asked.d]
     sides = []
     for path, table, fmt in zip(paths, tables, kinds, strict=True):
-        with of_file(str(path), converts="a file in that format"):
+        with of_file(str(path), wanted=ROUNDED):
             sides.append(from_numbers(table, fmt))
     a, b, *c, d = sides
     seconds = options.timeout or FILES_SECONDS

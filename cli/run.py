@@ -159,7 +159,10 @@ class _Session:
             else:
                 known.append((vector, d))
         if target.earlier:
-            raise InputError(f"{target.earlier} of its answers are to vectors that are not asked", str(target.path))
+            raise InputError(
+                f"{target.earlier} of its answers are to vectors that are not asked: remove the file, or name another",
+                str(target.path),
+            )
         for vector, d in known:
             self._count(vector, d)
         self.earlier = self.answered = len(known)

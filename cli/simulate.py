@@ -166,10 +166,13 @@ def _product(
     return to_numbers(out, model.d) if own else out
 
 
+ROUNDED = "give a file of rounded numbers"  # of commands that convert none
+
+
 @contextmanager
-def of_file(place: str, *parameters: str, converts: str = "--convert") -> Iterator[None]:
+def of_file(place: str, *parameters: str, wanted: str = "say how to round (--convert)") -> Iterator[None]:
     """Replaces a ParameterError (if `parameters` are given, only of one of these) by an InputError that names the file
-    or files. `converts`: what would convert its numbers."""
+    or files. `wanted`: what to do about numbers that are not exact in a format."""
     from smtmodel.errors import InexactError, InputError, ParameterError
 
     try:
@@ -177,7 +180,7 @@ def of_file(place: str, *parameters: str, converts: str = "--convert") -> Iterat
     except ParameterError as error:
         if parameters and error.parameter not in parameters:
             raise
-        message = error.asking(converts) if isinstance(error, InexactError) else str(error)
+        message = error.asking(wanted) if isinstance(error, InexactError) else str(error)
         raise InputError(message, place) from None
 
 

@@ -40,7 +40,7 @@ def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str |
     try:
         return from_numbers(array, fmt, convert)
     except InexactError as error:
-        raise ParameterError(name, error.asking("convert='nearest_even', ...")) from None
+        raise ParameterError(name, error.asking("say how to round (convert='nearest_even', ...)")) from None
     except ParameterError as error:
         raise ParameterError(name, error.message) from None
 

@@ -50,11 +50,11 @@ class InexactError(ParameterError):
 
     def __init__(self, what: str) -> None:
         self._what = what
-        super().__init__("", self.asking("convert"))
+        super().__init__("", self.asking("say how to round (convert)"))
 
-    def asking(self, convert: str) -> str:
-        """The message, where rounding is asked for in these words."""
-        return f"{self._what}: say how to round ({convert})"
+    def asking(self, wanted: str) -> str:
+        """The message, with what the user can do about it."""
+        return f"{self._what}: {wanted}"
 
 
 class InputError(MmaprobeError):
