@@ -95,7 +95,8 @@ def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     every = tree.about(goal, premises, sides)
     facts = _product(every)
     if what["normalised"]:
-        need(all(one.formats is not None for one in every), "a factor is not a number of a format")
+        small = facts.head is not None and facts.head < 4
+        need(small or all(one.formats is not None for one in every), "a factor may be too large beside its exponent")
         digits = None if facts.digits is None else facts.digits + 1
         head = 2 - (Fraction(0) if digits is None else two(-digits))
         facts = replace(facts, weight=facts.value, least=facts.grid, head=head, digits=digits)

@@ -259,13 +259,13 @@ def _operands(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
 @rule
 def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
     """An exact product, v = v1 v2: |v - x| <= |x1| e2 + |x2| e1 + e1 e2. Unnormalised, its exponent is the sum of its
-    factors'. Normalised, 2^e <= |v| < 2 * 2^e, and v has one digit more below its exponent, as |v| < 4 * 2^(sum of the
-    exponents)."""
+    factors'. Normalised, 2^e <= |v| < 2 * 2^e, and v has one digit more below its exponent if |v| < 4 * 2^(sum of the
+    exponents), as of two numbers or segments of numbers."""
     goals = _joined("product", node, places, _operands(node, places), premises)
     found = _multiplied([goal.facts for goal in goals])
     if node.normalised:
-        if any(goal.facts.formats is None for goal in goals):
-            raise RuleError("product: a factor is not a number of a format")
+        if any(goal.facts.formats is None for goal in goals) and (found.head is None or found.head >= 4):
+            raise RuleError("product: a factor may be too large beside its exponent")
         digits = _sum(found.digits, 1)
         head = Fraction(2) if digits is None else 2 - power(-digits)
         found = replace(found, weight=found.value, least=found.grid, head=head, digits=digits)
