@@ -110,7 +110,7 @@ SCALED = (
     ("ue1m1_none", "ue1m1_none", "e1m1_none", 2, "ue1m1_none"),
     ("binary3p2se", "e1m1_none", "e2m1_ieee", 1, "ue1m1_all_ones"),
 )  # fmt: skip
-SCALED_SHARE = 0.2
+SCALED_SHARE, LONGER_SHARE = 0.2, 0.2  # of statements about equality: with a unit of one product more
 RESULTS = ("e4m3", "e5m2", "e4m3", "e3m2", "e2m3", "e4m3fnuz", "binary6p3se", "e3m4_ieee", "e2m1")
 RESTRICTIONS = (
     *(Inputs(),) * 6, Inputs(finite=True), Inputs(finite=True, nonnegative=True), Inputs(nonnegative=True),
@@ -302,7 +302,9 @@ def different(left: tuple[Model, Table], right: tuple[Model, Table], compare: Co
 
 def broken_equal(statement: Statement, table: Table) -> int:
     left, right = statement.models
-    sides = (left, results(left, table)), (right, results(right, table))
+    k, more = left.length, right.length - left.length  # products of zeros
+    padded = np.insert(table, [k] * more + [2 * k] * more, 0, axis=1)
+    sides = (left, results(left, table)), (right, results(right, padded))
     return int(different(*sides, statement.compare or "bits").sum())
 
 
@@ -638,6 +640,17 @@ def changed(rng: random.Random, unit: Unit) -> Unit | None:
     return found if found.result != unit.result else None
 
 
+def longer(unit: Unit) -> Unit:
+    """The unit with one product more in what reads all of them."""
+    every = range(unit.length)
+
+    def change(_: Node, new: Node) -> Node:
+        over = isinstance(new, (Each, Repeat)) and tuple(new.places) == tuple(every)
+        return replace(new, places=range(unit.length + 1)) if over else new
+
+    return replace(unit, result=rebuilt(unit.result, change, {}), length=unit.length + 1)
+
+
 def random_member(rng: random.Random, shape: tuple[str, str, str, int]) -> Model:
     """A member of a family."""
     a, b, c = map(format_named, shape[:3])
@@ -683,7 +696,9 @@ def drawn(number: int, rng: random.Random, largest: int) -> Statement | None:
         return None
     compare: Compare | None = rng.choice((None, None, None, "value")) if wanted in ("equal", "zero-padding") else None
     if wanted == "equal":
-        other = changed(rng, found[0].unit)
+        unit = found[0].unit
+        lengthen = unit.scale is None and random.Random(f"longer {number}").random() < LONGER_SHARE
+        other = longer(unit) if lengthen else changed(rng, unit)
         if other is not None and rng.random() < 0.2:
             other = changed(rng, other)
         if other is None or other.result == found[0].unit.result:
