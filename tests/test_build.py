@@ -20,7 +20,7 @@ from benchmarks.blind.sixth import SIXTH
 from benchmarks.built import answers
 from cli.main import main
 from queries.building.answers import Answered
-from queries.building.axes import needless, ordinary_neighbours, product_tiers
+from queries.building.axes import ordinary_neighbours, product_tiers, simplest
 from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
 from queries.building.clock import Clock
@@ -568,11 +568,17 @@ def test_likely_orders_have_every_leaf_once() -> None:
         assert len(found) > 4
 
 
-def test_choices_that_say_the_same_are_left_out() -> None:
-    asked = parse_signature("f16,f16,f32,f32", 4)
-    assert needless(Choices(products=How()), asked, {})  # products of f16 fit f32
-    assert not needless(Choices(products=How()), parse_signature("f32,f32,f32,f32", 4), {})
-    assert needless(Choices(steps=(Step(How(overflow="infinity")),)), asked, {})
+def test_choices_that_say_the_same_are_one() -> None:
+    asked, long = parse_signature("f16,f16,f32,f32", 4), parse_signature("f32,f32,f32,f32", 4)
+    assert simplest(Choices(products=How()), asked, {}) == Choices()  # products of f16 fit f32
+    assert simplest(Choices(products=How()), long, {}) == Choices(products=How())
+    assert simplest(Choices(steps=(Step(How(overflow="infinity")),)), asked, {}) == Choices()
+    flushed, cut = How("nearest_away", "f16", tiny="flush_after"), How(tiny="flush_after", overflow="infinity")
+    found = simplest(Choices(steps=(Step(flushed),), products=cut, convert=cut), long, {})  # each for itself
+    assert found.hows() == {0: flushed, "products": How(tiny="flush_after"), "convert": How(tiny="flush_before")}
+    assert simplest(Choices(steps=(Step(cut),)), asked, {}).steps == (Step(How(tiny="flush_before")),)
+    short, most = parse_signature("f16,f16,f16,f16", 4), How("up", "f32", tiny="flush_after", overflow="saturate")
+    assert simplest(Choices(steps=(Step(most),)), short, {}).steps == (Step(How("up", "f32")),)  # neither is reached
 
 
 def test_a_pattern_that_is_a_number_in_another_format_of_the_width_is_no_nan_of_it() -> None:

@@ -69,6 +69,17 @@ class Answers:
         """How many vectors of validation were asked."""
         return sum(len(asked.rows) for asked in self.validated)
 
+    def bits(self) -> int:
+        """The most significant bits of a number among the answers so far; 0 if there are none."""
+        found = np.concatenate([asked.answers for asked in self.bank]) if self.bank else np.zeros(0, dtype=np.uint64)
+        d = self.asked.d
+        fields = found[~nans(found, d)] & np.uint64((1 << d.field_width) - 1)
+        fields >>= np.uint64(d.padding)
+        fields = fields[fields <= np.uint64(d.largest_field)]
+        exponents, parts = fields >> np.uint64(d.fraction), fields & np.uint64((1 << d.fraction) - 1)
+        whole = parts[exponents > 0] | np.uint64(1 << d.fraction)
+        return max((int(x).bit_length() - (int(x) & -int(x)).bit_length() + 1 for x in whole), default=0)
+
     def in_time(self) -> None:
         """Raises OutOfTimeError where the time of what is under way is over."""
         limit = self.clock.limit

@@ -13,6 +13,7 @@ from queries.building.draft import (
     Choices,
     How,
     Normalised,
+    Place,
     Scaled,
     Start,
     Step,
@@ -40,6 +41,8 @@ from smtmodel.nodes.round import Tiny, Zero
 from smtmodel.rounding import NEAREST, Mode, Overflow
 from smtmodel.signature import Signature
 
+TERMS: tuple[Place, ...] = ("products", "addend")  # that are rounded before they are added
+ANY = 1 << 16  # beyond every exponent
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
 APART = 4  # roles whose products are rounded or not, each by itself
@@ -70,12 +73,24 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
     starts: Sequence[Start] = STARTS if "binary" in kinds else STARTS[:1]
 
     def known(choices: Choices) -> Iterator[Choices]:
-        for start, how in product(starts, of_products(choices)):
-            yield replace(choices, start=start, products=how)
+        exact: set[str] = set()  # the formats that no product is rounded to unless it is tiny or infinite
+        for how in of_products(choices):
+            if how is not None and _exact(how, asked):
+                if how.format in exact:
+                    continue
+                exact.add(how.format)
+            for start in starts:
+                yield rounding(choices, start, how)
+
+    def rounding(choices: Choices, start: Start, how: How | None) -> Choices:
+        found = replace(choices, start=start, products=how)
+        hidden = how is not None and _exact(how, asked)
+        return replace(found, unshown=found.unshown | {"products"}) if hidden else found
 
     def other(choices: Choices) -> Iterator[Choices]:
-        for name, mode, start in product(names, MODES, starts[:2]):
-            yield replace(choices, start=start, products=How(mode, name))
+        for name, start in product(names, starts[:2]):
+            for mode in MODES[:1] if _exact(How(format=name), asked) else MODES:
+                yield rounding(choices, start, How(mode, name))
 
     def in_some(choices: Choices) -> Iterator[Choices]:
         """Some steps add exact products, others rounded ones: a loop of fused steps, and what it leaves over."""
@@ -207,14 +222,14 @@ def _multiplying(choices: Choices, weights: Weights) -> Iterator[Choices]:
         yield replace(choices, scaled=scaled, addend=addend)
 
 
-def tiny_tiers(asked: Signature, weights: Weights) -> list[Tier]:
-    """How subnormal numbers are read and written, in tiers."""
+def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
+    """How subnormal numbers are read and written, in tiers. `apart`: with roundings that do otherwise than others."""
 
     def alike(choices: Choices, reads: Sequence[tuple[Subnormals, Subnormals]]) -> Iterator[Choices]:
         for tried, chosen, (kind, unbounded) in product(list(at_ends(choices, weights)), reads, TINIES):
             yield read_as(all_tiny(tried, kind, unbounded, asked), chosen)
 
-    def apart(choices: Choices) -> Iterator[Choices]:
+    def differing(choices: Choices) -> Iterator[Choices]:
         hows = choices.hows()
         places = list(hows)
         if len(places) > 4:  # the last one, and all others
@@ -228,18 +243,16 @@ def tiny_tiers(asked: Signature, weights: Weights) -> list[Tier]:
                 yield read_as(tried, reads)
 
     def floored(choices: Choices) -> Iterator[Choices]:
-        for zeros, reads in product(floors(choices, asked.d), READS[:3]):
+        for zeros, reads in product(floors(choices, asked.d)[1:], READS[:3]):
             yield with_floor(read_as(choices, reads), zeros)
 
     def tiny_products(choices: Choices) -> Iterator[Choices]:
         """Products that are rounded where they are tiny alone, as all others fit."""
-        if asked.a.precision + asked.b.precision > asked.d.precision:
-            return
-        for mode in MODES:
+        for mode in MODES if _exact(How(), asked) else ():
             yield from alike(replace(choices, products=How(mode)), READS[:3])
 
     def every(choices: Choices) -> Iterator[Choices]:
-        for zeros, tried in product(floors(choices, asked.d), list(alike(choices, READS))):
+        for zeros, tried in product(floors(choices, asked.d)[1:], list(alike(choices, READS))):
             yield with_floor(tried, zeros)
 
     def fixed(choices: Choices) -> Iterator[Choices]:
@@ -250,7 +263,39 @@ def tiny_tiers(asked: Signature, weights: Weights) -> list[Tier]:
                 yield with_step(choices, role, tried)
 
     first = [lambda choices: alike(choices, READS[:3]), floored, tiny_products]
-    return [*first, lambda choices: alike(choices, READS), fixed, apart, every]
+    return [*first, lambda choices: alike(choices, READS), fixed, *([differing] if apart else []), every]
+
+
+def tiny_tier(role: int, asked: Signature) -> Tier:
+    """Whether the sums of one role are kept or flushed where they are tiny."""
+    places: list[Place] = [role, ("leaves", role)]
+    places += ["convert"] if role == 0 else []
+
+    def kept_or_flushed(choices: Choices) -> Iterator[Choices]:
+        hows = choices.hows()
+        for kind in TINIES[:2]:
+            yield choices.with_hows({at: tiny(hows[at], *kind, asked) for at in places if at in hows})
+
+    return kept_or_flushed
+
+
+def refined_tiers(asked: Signature, adding: Sequence[int]) -> list[Tier]:
+    """How what is flushed is flushed, where each role is known to keep or to flush what is tiny, and how subnormal
+    inputs are read; then products that are rounded where they are tiny alone."""
+
+    def plain(choices: Choices) -> Iterator[Choices]:
+        hows = choices.hows()
+        flushed = [place for place, how in hows.items() if how.tiny != "keep"]
+        for kind, unbounded, reads in product(TINIES[1:4] if flushed else TINIES[1:2], (False, True), READS):
+            kinds = {at: kind if at in flushed else ("keep", unbounded) for at in hows}
+            yield read_as(choices.with_hows({at: tiny(how, *kinds[at], asked) for at, how in hows.items()}), reads)
+
+    def of_products(choices: Choices) -> Iterator[Choices]:
+        some = [frozenset(few) for size in range(len(adding)) for few in combinations(adding[:APART], size)]
+        for mode, kind, few in product(MODES if _exact(How(), asked) else (), TINIES[:2], some):
+            yield from plain(replace(choices, products=How(mode, tiny=kind[0]), unrounded=few))
+
+    return [plain, of_products]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
@@ -440,13 +485,25 @@ def _other_ends(how: How, asked: Signature) -> Iterator[How]:
 # -- what says the same
 
 
-def needless(choices: Choices, asked: Signature, weights: Weights) -> bool:
-    """Whether simpler choices describe the same arithmetic."""
+def simplest(choices: Choices, asked: Signature, weights: Weights) -> Choices:
+    """The simplest choices that describe the same arithmetic."""
     shifts = [weights.get(k, ADDED)[1] for k in (range(asked.length) if weights else (0,))]
     if choices.products is not None and _always_fits(choices.products, asked, min(shifts), max(shifts)):
-        return True  # every product is a number of the format
-    least = _least(choices, asked, min(shifts), weights.get("c", ADDED)[1])
-    return any(_needless(how, asked, least) for how in choices.hows().values())
+        choices = replace(choices, products=None, unshown=choices.unshown - {"products"})
+    addend = weights.get("c", ADDED)[1]
+    least = _least(choices, asked, min(shifts), addend)
+    own = _least(replace(choices, products=None), asked, min(shifts), addend)  # of terms before they are rounded
+    largest = max(asked.a.emax + asked.b.emax + max(0, *shifts), asked.c.emax + max(0, addend)) + 2
+    most = largest + (asked.length + 1).bit_length() + 2  # no sum is as large as 2^most, however often it is rounded
+    if asked.scale is not None:
+        least, own, most = -ANY, -ANY, ANY
+    hows = choices.hows().items()
+    return choices.with_hows({at: _simplest(how, asked, own if at in TERMS else least, most) for at, how in hows})
+
+
+def _exact(how: How, asked: Signature) -> bool:
+    """Whether a product that is rounded so is the exact one, unless it is tiny or infinite."""
+    return asked.a.precision + asked.b.precision <= min(format_of(how, asked).precision, how.bits or 64)
 
 
 def _always_fits(how: How, asked: Signature, low: int, high: int) -> bool:
@@ -459,18 +516,21 @@ def _always_fits(how: How, asked: Signature, low: int, high: int) -> bool:
     )
 
 
-def _needless(how: How, asked: Signature, least: int) -> bool:
+def _simplest(how: How, asked: Signature, least: int, most: int) -> How:
+    """`least`, `most`: what is rounded is zero or at least 2^least, a multiple of it, and less than 2^most."""
     fmt = format_of(how, asked)
+    if most <= fmt.emax or (how.overflow == "infinity" and how.mode in NEAREST):
+        how = replace(how, overflow="ieee")  # which prescribes infinity for these
+    exact = least >= unit_of(fmt)  # tiny results are
     unbounded = how.bits == fmt.precision
-    if how.overflow == "infinity" and how.mode in NEAREST:
-        return True  # IEEE prescribes it for these
-    if unbounded and how.tiny == "keep" and how.mode not in NEAREST:
-        return True  # rounded twice in one direction, or to odd, is rounded once
-    if not unbounded and how.tiny != "flush_after":
-        return False
-    if how.mode in NEVER_UP and how.tiny != "keep":
-        return True  # no rounded result reaches the least normal number from below
-    return least >= unit_of(fmt)  # tiny results are exact
+    if least >= fmt.emin:
+        return replace(how, tiny="keep", bits=None if unbounded else how.bits)
+    if how.tiny == "keep":  # rounded twice in one direction, or to odd, is rounded once
+        return replace(how, bits=None) if unbounded and (exact or how.mode not in NEAREST) else how
+    if (unbounded or how.tiny == "flush_after") and (exact or how.mode in NEVER_UP):
+        # no rounded result reaches the least normal number from below
+        return replace(how, tiny="flush_before", bits=None if unbounded else how.bits)
+    return how
 
 
 def _least(choices: Choices, asked: Signature, shift: int, addend: int) -> int:

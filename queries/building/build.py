@@ -95,7 +95,7 @@ class Builder:
 
     def turn_to(self, parts: Sequence[Part], quick: bool = False) -> None:
         """Search among the units of these trees. `quick`: only what is likely is tried."""
-        stages = Stages(Sketch(parts, self.asked), self.shapes, self.chance, quick)
+        stages = Stages(Sketch(parts, self.asked), self.shapes, self.chance, quick, self.answers.bits)
         self.search = Search(stages, self.answers, getattr(self, "search", None))
         self.validation = Validation(self.search, self.known, self.options, self.result)
 
@@ -195,6 +195,8 @@ class Builder:
         same, each = [alike(root, self.weights)], apart(root, self.weights)
         differ = len(nodes_of(root)) <= APART and each.count > same[0].count
         yield Attempt(same, differ)
+        if differ:
+            yield Attempt([each], True, ORDERS)
         if differ and self.search.at_a_step:
             yield Attempt(same, False, ORDERS)
         if differ:
@@ -291,14 +293,15 @@ class Builder:
 
     def _likely_first(self, unit: Unit) -> list[Stage]:
         """The stages in the order in which what a unit has wrong is likely to be theirs: the signs of zeros, infinities
-        and NaNs, or tiny numbers; any step where one of two results that differ is a normal number."""
+        and NaNs, or tiny numbers; any step, what was decided last first, where one of two results that differ is a
+        normal number."""
         d = self.asked.d
         *steps, tiny, zeros, ends = self.search.stages.all
         asked = [*self.answers.bank, *self.answers.validated]
         [wrong], (rows, answers) = self.answers.differences([unit], asked), joined(asked)
         given, found = answers[wrong], evaluate_models([Model(BUILT, unit)], rows[wrong])[0]
         if any((ordinary(x, d) & nonzero(x, d)).any() for x in (found, given)):
-            return self.search.stages.all
+            return [*reversed(steps), tiny, zeros, ends]
         if not any(not_zero(x, d).any() for x in (found, given)):
             return [zeros, tiny, ends, *steps]
         first = [ends, tiny] if not (finite(found, d) & finite(given, d)).any() else [tiny, ends]

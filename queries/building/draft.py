@@ -141,7 +141,8 @@ class Choices:
     more is infinite. `convert`: a further rounding of the last step's result, to the format of d. `a`, `c`: how
     subnormals of a and b, and of c, are read. `parts`: which bits of a and b are multiplied. `scaled`: what a device
     multiplies by a power of two: terms before they are added, or the largest sums of which all terms count with one.
-    `addend`: how c is rounded after it is multiplied by one (None: it is exact).
+    `addend`: how c is rounded after it is multiplied by one (None: it is exact). `unshown`: the roundings whose modes
+    no answer has told apart; these choices stand for those with any modes there.
     """
 
     tree: int = 0
@@ -160,6 +161,7 @@ class Choices:
     parts: Parts = UNSPLIT
     scaled: Scaled = "terms"
     addend: How | None = None
+    unshown: frozenset[Place] = frozenset()
 
     def hows(self) -> dict[Place, How]:
         """Every rounding, by its place."""

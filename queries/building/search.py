@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.building.answers import Answers, Kept, joined
-from queries.building.axes import all_tiny, needless, ordinary_neighbours
+from queries.building.axes import all_tiny, ordinary_neighbours, simplest
 from queries.building.candidates import Candidate, choices_of
 from queries.building.draft import Choices, Store
 from queries.building.mending import in_mode
-from queries.building.stages import Counts, Pool, Stage, Stages, ordinary
-from queries.building.steps import MODES, Tier, format_of
+from queries.building.stages import Counts, Pool, Stage, Stages, ordinary, unsigned
+from queries.building.steps import MODES, Tier, format_of, merged, shown
 from queries.search.samples import Table
 from smtmodel.batch import Patterns
 from smtmodel.errors import ParameterError
@@ -63,17 +63,21 @@ class Search:
                 self.farthest = max(self.farthest, (number, self.answers.at), key=lambda reached: reached[0])
                 self.ended = number, alive
                 return []
-            alive = choices_of(found[: ENDS if stage in self.stages.all[-3:] else KEPT])
+            alive = merged(choices_of(found))[: ENDS if stage in self.stages.all[-3:] else KEPT]
         self.ended = None
-        return self.drafted(alive, lambda given: [given], None)  # so far they may be parts, of few leaves
+        found = self.drafted(alive, shown, None)  # so far they may be parts, of few leaves
+        right = self.agreeing(found, self.stages.everything) if len(found) > len(alive) else found
+        return right or found
 
     def through(self, alive: Sequence[Choices], stage: Stage) -> list[Candidate]:
         """The candidates of the first tier that fits."""
         self.answers.at = stage.name
         for number, tier in enumerate(stage.tiers, start=1):
             what = f"group {number} of {len(stage.tiers)} at {stage.name}"
-            if found := self.answers.clock.within(TIER, what, partial(self._narrow, alive, tier, stage)):
-                return found
+            some = [alive, *([each] if (each := [x for given in alive for x in shown(given)]) != alive else [])]
+            for given in some:
+                if found := self.answers.clock.within(TIER, what, partial(self._narrow, given, tier, stage)):
+                    return found
         found = []
         for other in stage.otherwise:
             found = self.through(alive, other)
@@ -86,17 +90,16 @@ class Search:
         """The unit of a candidate, as far as leaves that are not kept are zero."""
         return candidate.unit if candidate.choices is None else self.sketch.unit(candidate.choices, kept)
 
-    def needless(self, choices: Choices) -> bool:
-        """Whether simpler choices describe the same arithmetic."""
-        return needless(choices, self.asked, self.sketch.weights)
+    def simplest(self, tier: Tier, base: Choices) -> list[Choices]:
+        """A tier's choices, each in its simplest form once."""
+        found = (simplest(choices, self.asked, self.sketch.weights) for choices in tier(base))
+        return list(dict.fromkeys(found))
 
     def drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[Candidate]:
         """All combinations of the remaining candidates with a tier's choices, each arithmetic once."""
         seen: dict[Unit, Candidate] = {}
         for base in alive:
-            for choices in tier(base):
-                if self.needless(choices):
-                    continue
+            for choices in self.simplest(tier, base):
                 try:
                     unit = self.sketch.unit(choices, kept)
                 except ParameterError:
@@ -107,7 +110,7 @@ class Search:
 
     def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[Candidate]:
         """The candidates that give every answer, once no input of the stage distinguishes them any more."""
-        choices: list[Choices] = [found for base in alive for found in tier(base) if not self.needless(found)]
+        choices: list[Choices] = [found for base in alive for found in self.simplest(tier, base)]
         for number, pool in enumerate(stage.pools):
             self.answers.in_time()
             candidates = self.drafted(choices, lambda given: [given], pool.kept)
@@ -226,7 +229,7 @@ class Search:
         alive, rank = candidates, stage.rank
         if self.strict and stage is self.stages.all[-6]:
             rank = self.stages.all[-4].rank
-        for kept in dict.fromkeys(asked.kept for asked in self.answers.bank):
+        for kept in dict.fromkeys(asked.kept for asked in reversed(self.answers.bank)):  # the newest tell most
             known = [self._known(candidate, kept, stage) for candidate in alive]
             some = [
                 asked
@@ -265,9 +268,9 @@ class Search:
         return self.answers.evaluated(list(places), table)[which]
 
     def _counted(self, patterns: Patterns, stage: Stage) -> Patterns:
-        """One pattern for all NaNs; where numbers are ordinary also for zeros, whose signs are decided later."""
+        """One pattern for all NaNs; where zeros count whichever their sign, also for these."""
         same = self.answers.same(patterns)
-        if stage.counts is not ordinary:
+        if stage.counts not in (ordinary, unsigned):
             return same
         negative_zero = (same == np.uint64(self.asked.d.sign_bit)) & ~nans(same, self.asked.d)
         return np.where(negative_zero, np.uint64(0), same)

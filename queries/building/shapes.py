@@ -23,10 +23,11 @@ HIDDEN = 0.2  # of the rows, in which what two large terms of opposite signs lea
 TIED = 0.15  # in which a sum lies about half way between two results, and shows whether it was rounded before
 MET = 0.06  # of the small rows, in which c and one product cancel
 PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # of sums within
+SHORTEST = 4  # bits of terms whose sums are exact
 FEW = (1, 2, 3, 4)  # products that are not zero, in most rows
 
 
-Kind = Literal["middle", "heavy", "small", "large", "anything"]
+Kind = Literal["middle", "heavy", "small", "large", "anything", "cancelling"]
 
 
 class Shapes:
@@ -49,7 +50,7 @@ class Shapes:
     def rows(self, kind: Kind, count: int) -> Table:
         """Rows of inputs of one kind."""
         make = {"middle": self.middle, "heavy": self.heavy, "small": self.small, "large": self.large,
-                "anything": self.anything}[kind]  # fmt: skip
+                "anything": self.anything, "cancelling": self.cancelling}[kind]  # fmt: skip
         return self._scaled(self._turned(make(count)), kind)
 
     def _turned(self, table: Table) -> Table:
@@ -145,6 +146,19 @@ class Shapes:
         if self.asked.addend:
             self._cancel_addend(found)
         return found
+
+    def cancelling(self, count: int) -> Table:
+        """Terms of few bits that are normal numbers, and whose sums may be less than any."""
+        asked, terms, few = self.asked, self.asked.length, min(SHORTEST, self.asked.a.precision)
+        least = np.where(self.random.random((count, 1)) < 0.7, asked.d.emin, max(asked.d.emin, INNER.emin))
+        exponents = least + self.random.integers(0, 4, (count, terms + 1))
+        signs = self._signs(exponents.shape)
+        a, b = self._products(exponents[:, :terms], signs[:, :terms], True, few)
+        c = self._addends(exponents[:, terms], signs[:, terms], few)
+        if terms > 1:
+            self._cancel(a, b, few)
+        c[self.random.random(count) < 0.2] = 0
+        return self._few(self._plain(np.concatenate([a, b, c[:, None]], axis=1)))
 
     def large(self, count: int) -> Table:
         """Results about the largest numbers, infinities and NaNs."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.building.answers import Kept
-from queries.building.axes import end_tiers, product_tiers, tiny_tiers, zero_tiers
+from queries.building.axes import APART, end_tiers, product_tiers, refined_tiers, tiny_tier, tiny_tiers, zero_tiers
 from queries.building.candidates import Sketch
 from queries.building.roles import adders_of, placements, words_of
 from queries.building.shapes import INNER, Kind, Shapes
@@ -25,7 +25,7 @@ Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 WHOLE = 8  # products of a sum that is looked at through all of its leaves
 LONG = 64  # products of a sum that is not long
-LIKELY = 6  # tiers of choices that most units have
+LIKELY, LIKELY_FUSED = 6, 8  # tiers of choices that most units have
 SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
 PLACED = 4  # roles whose smallest numbers are looked at apart
 FEW = 3  # neighbours of one role that are looked at together
@@ -74,6 +74,11 @@ def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     return found & finite(patterns, fmt)
 
 
+def unsigned(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers; of zeros whichever the sign."""
+    return finite(patterns, fmt)
+
+
 def not_zero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
     return nonzero(patterns, fmt) | ~finite(patterns, fmt)
 
@@ -86,10 +91,17 @@ class Stages:
     """The stages for the trees of a sketch, in order. `quick`: only what is likely is tried, as steps are still to be
     told apart. The last six: the last step, products, carries, the smallest numbers, zeros, the largest and specials.
     `long`: sums are validated with fewer vectors, and their conditions are not looked at; `few`: they are looked at
-    through few leaves."""
+    through few leaves. `seen`: significant bits of the results so far."""
 
-    def __init__(self, sketch: Sketch, shapes: Shapes, chance: random.Random, quick: bool = False) -> None:
-        self.sketch, self.shapes, self.chance, self.quick = sketch, shapes, chance, quick
+    def __init__(
+        self,
+        sketch: Sketch,
+        shapes: Shapes,
+        chance: random.Random,
+        quick: bool = False,
+        seen: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.sketch, self.shapes, self.chance, self.quick, self.seen = sketch, shapes, chance, quick, seen
         self.asked = sketch.asked
         self.narrow = Shapes(self.asked, 1, shapes.weights, narrow=True)
         self.long, self.few = self.asked.length > LONG, self.asked.length > WHOLE
@@ -113,12 +125,10 @@ class Stages:
         count, found = self.sketch.count, []
         if len(self.sketch.parts) > 1:
             found = [
-                Stage(
-                    "the order and the roundings", 0, StepAxes("any", 0, asked).tiers(), self._pools("middle"), ordinary
-                )
+                Stage("the order and the roundings", 0, self._axes("any", 0).tiers(), self._pools("middle"), ordinary)
             ]
         elif isinstance(self.sketch.parts[0].root, int | str):
-            found = [Stage("the rounding", 0, StepAxes("exact", 0, asked).tiers(), self._pools("middle"), ordinary)]
+            found = [Stage("the rounding", 0, self._axes("exact", 0).tiers(), self._pools("middle"), ordinary)]
         else:
             for role in range(count):
                 found += self._of_role(role, kinds[0][role], 2 * len(found))
@@ -130,10 +140,32 @@ class Stages:
         small = [*self._pools("small"), *self._small_by_role()]
         return [
             *found,
-            Stage("the smallest numbers", rank + 2, tiny_tiers(asked, weights), small, nonzero),
+            self._smallest(rank + 2, small),
             Stage("zeros", rank + 2, zero_tiers(every_kind, asked), [self.pool("small")], finite),
             Stage("overflow and specials", rank + 3, end_tiers(asked, weights), *self._ends()),
         ]  # fmt: skip
+
+    def _axes(self, kind: str, role: int) -> StepAxes:
+        return StepAxes(kind, role, self.asked, self.seen)
+
+    def _smallest(self, rank: int, small: Sequence[Pool]) -> Stage:
+        """The smallest numbers: treated alike; else of many roles one after another, from the last step down, with
+        terms that are no smaller than a normal number and whose sums are."""
+        name, several = "the smallest numbers", self.sketch.count > APART and len(self.sketch.parts) == 1
+        tiers = tiny_tiers(self.asked, self.sketch.weights, not several)
+        if not several:
+            return Stage(name, rank, tiers, small, nonzero)
+        by_role = [
+            Stage(f"{name} of step {role + 1}", rank, [tiny_tier(role, self.asked)], self._sums_of(role), unsigned)
+            for role in range(self.sketch.count)
+        ]
+        refined = Stage(f"{name} of each step", rank, refined_tiers(self.asked, self._adding()), small, nonzero)
+        return Stage(name, rank, tiers, small, nonzero, (*by_role, refined))
+
+    def _sums_of(self, role: int) -> list[Pool]:
+        """Sums of a role that are tiny though their terms are not."""
+        places = placements(self.sketch.parts[0], role, self.chance, PLACES)
+        return [self.pool("cancelling", place) for place in places if any(leaf != "c" for leaf in place)]
 
     def _ends(self) -> tuple[list[Pool], Counts]:
         """The largest numbers; of long sums at few leaves, where zeros that the others add have signs of their own."""
@@ -141,9 +173,9 @@ class Stages:
 
     def _of_role(self, role: int, kind: str, rank: int) -> list[Stage]:
         """How the steps of a role add, and for fused ones then how the rest joins their products."""
-        part, tiers = self.sketch.parts[0], StepAxes(kind, role, self.asked).tiers()
+        part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers()
         places = placements(part, role, self.chance, PLACES)
-        tiers = tiers[:LIKELY] if self.quick else tiers
+        tiers = tiers[: LIKELY_FUSED if kind == "fused" else LIKELY] if self.quick else tiers
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
         if kind != "fused":
             return [Stage(name, rank, tiers, self._sums(places, role), ordinary)]
@@ -182,8 +214,9 @@ class Stages:
             return [self.pool(kind)]
         leaves = leaves_of(self.sketch.parts[0].root)
         chosen = [
-            frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3), *self._of_each_role()]) & frozenset(leaves)
-            for _ in range(2)
+            frozenset(["c", *leaves[:3], *self.chance.sample(leaves, 3), *self._of_each_role(begin)])
+            & frozenset(leaves)
+            for begin in (True, False)
         ]
         if several:  # neighbours, and what lies far apart
             length = self.asked.length
@@ -197,16 +230,20 @@ class Stages:
         adders = adders_of(self.sketch.parts[0]) if len(self.sketch.parts) == 1 else {}
         return sorted({role for leaf, role in adders.items() if leaf != "c"})
 
-    def _of_each_role(self) -> Iterator[Leaf]:
-        """Neighbours that steps of one role add, for each role."""
-        adding = self._adding()
-        if len(adding) < 2:
+    def _of_each_role(self, begin: bool) -> Iterator[Leaf]:
+        """Neighbours that steps of one role add, for each role. `begin`: with two that one step adds, if there are any,
+        as what a sum begins with shows there alone."""
+        adding, part = self._adding(), self.sketch.parts[0]
+        if not adding or (len(adding) < 2 and not begin):
             return
-        adders = adders_of(self.sketch.parts[0])
+        adders = adders_of(part)
         for role in adding[:PLACED]:
-            own = [leaf for leaf in leaves_of(self.sketch.parts[0].root) if leaf != "c" and adders[leaf] == role]
+            own = [leaf for leaf in leaves_of(part.root) if leaf != "c" and adders[leaf] == role]
             start = self.chance.randrange(max(1, len(own) - FEW + 1))
             yield from own[start : start + FEW]
+            both = [[leaf for leaf in node.children if isinstance(leaf, int)][:2] for node in part.steps(role)]
+            if begin and (pairs := [pair for pair in both if len(pair) == 2]):
+                yield from self.chance.choice(pairs)
 
     def _small_by_role(self) -> list[Pool]:
         """Small numbers at leaves that show one role."""

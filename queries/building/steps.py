@@ -36,6 +36,7 @@ class StepAxes:
     kind: str
     role: int
     asked: Signature
+    seen: Callable[[], int] = lambda: 0  # significant bits of the results so far
 
     @property
     def others(self) -> list[str]:
@@ -63,6 +64,8 @@ class StepAxes:
                 self.decided,
                 self.decided_otherwise,
                 self.fused,
+                self.fused_shorter,
+                self.aligned_shorter,
                 self.unrounded,
                 self.fused_roomier,
                 self.aligned,
@@ -90,9 +93,11 @@ class StepAxes:
 
     def decided(self, choices: Choices) -> Iterator[Choices]:
         """The same as one of the steps above."""
-        for step in dict.fromkeys(choices.steps[: self.role]):
-            if self.kind != "fused" or step.fraction_bits is not None:
-                yield self.step(choices, step)
+        for role, step in enumerate(choices.steps[: self.role]):
+            if step not in choices.steps[:role] and (self.kind != "fused" or step.fraction_bits is not None):
+                found = self.step(choices, step)
+                hidden = role in choices.unshown
+                yield replace(found, unshown=found.unshown | {self.role}) if hidden else found
 
     def decided_otherwise(self, choices: Choices) -> Iterator[Choices]:
         """The same bits as in a fused step above, with another rounding of what is cut off, or of the sum."""
@@ -173,6 +178,27 @@ class StepAxes:
     def fused_roomier(self, choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(self.others[:1], MODES[:3], self.every_f):
             yield from self.converted(choices, Step(How(mode, name), bits), (mode, "nearest_even"))
+
+    @property
+    def shorter(self) -> list[str]:
+        """The formats of fewer bits than the result's that hold every result so far, where the last step has shown
+        any: those with the fewest bits."""
+        seen = 0 if self.role else self.seen()
+        found = [name for name in INNER if seen <= FORMATS[name].precision < self.asked.d.precision]
+        least = min((FORMATS[name].precision for name in found), default=0)
+        return [name for name in found if seen and FORMATS[name].precision == least]
+
+    def fused_shorter(self, choices: Choices) -> Iterator[Choices]:
+        """Sums that are kept in a shorter format."""
+        for name, mode in product(self.shorter, MODES):
+            for bits in range(1, FORMATS[name].precision + 9):
+                yield from self.converted(choices, Step(How(mode, name), bits))
+
+    def aligned_shorter(self, choices: Choices) -> Iterator[Choices]:
+        for name, mode, (align, sticky) in product(self.shorter, MODES, ALIGNED):
+            for bits in range(FORMATS[name].precision - 4, FORMATS[name].precision + 9):
+                if (align, sticky) != ("toward_zero", False):
+                    yield from self.converted(choices, Step(How(mode, name), bits, align, sticky))
 
     def fused_elsewhere(self, choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(self.others, MODES, self.every_f):
@@ -268,9 +294,43 @@ def converted(
     fmt = FORMATS[step.how.format]
     if fmt.width == asked.d.width:
         yield replace(with_step(choices, role, step), convert=None)
-    exact = fmt.precision <= asked.d.precision and unit_of(fmt) >= unit_of(asked.d) and fmt.emax <= asked.d.emax
-    for mode in dict.fromkeys(modes if not exact else MODES[:1]):
-        yield replace(with_step(choices, role, step), convert=How(mode))
+    if fmt.precision > asked.d.precision:
+        yield from (replace(with_step(choices, role, step), convert=How(mode)) for mode in dict.fromkeys(modes))
+        return
+    found = replace(with_step(choices, role, step), convert=How(MODES[0]))
+    exact = unit_of(fmt) >= unit_of(asked.d) and fmt.emax <= asked.d.emax
+    yield found if exact else replace(found, unshown=found.unshown | {"convert"})
+
+
+def merged(found: Sequence[Choices]) -> list[Choices]:
+    """Choices that differ in the mode of one rounding alone as one, if every mode is among them."""
+    waiting = list(found)
+    for place in dict.fromkeys(place for choices in found for place in choices.hows()):
+        alike: dict[Choices, list[Choices]] = {}
+        for choices in waiting:
+            how = choices.hows().get(place)
+            one = choices if how is None else choices.with_hows({place: replace(how, mode=MODES[0])})
+            alike.setdefault(one, []).append(choices)
+        waiting = []
+        for one, some in alike.items():
+            every = len(some) == len(MODES)
+            waiting += [replace(one, unshown=one.unshown | {place})] if every else some
+    return waiting
+
+
+def shown(choices: Choices) -> list[Choices]:
+    """The choices that some stand for: any modes at two places that have not shown theirs; at more of them one mode
+    for all, or another at one of them."""
+    plain, hows = replace(choices, unshown=frozenset()), choices.hows()
+    places = [place for place in hows if place in choices.unshown]
+    modes: Iterable[tuple[Mode, ...]] = product(MODES, repeat=len(places))
+    if len(places) > 2:
+        same = [(mode,) * len(places) for mode in MODES]
+        modes = dict.fromkeys(
+            (*given[:at], mode, *given[at + 1 :]) for given in same for at in range(len(places)) for mode in MODES
+        )
+    changed = (dict(zip(places, given, strict=True)) for given in modes)
+    return [plain.with_hows({at: replace(hows[at], mode=mode) for at, mode in given.items()}) for given in changed]
 
 
 def sizes(asked: Signature) -> list[int]:
