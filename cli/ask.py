@@ -15,6 +15,7 @@ from cli.choice import Choice
 from cli.command import Command
 from cli.completion import models, questions_or_models
 from cli.options import (
+    COMPARE_HELP,
     JSON,
     RESTRICTIONS_HELP,
     VECTORS_OUTPUT,
@@ -59,12 +60,12 @@ if TYPE_CHECKING:
     "restrictions",
     metavar="LIST",
     default="",
-    help=f"For two models: {RESTRICTIONS_HELP}",
+    help=f"For two models. {RESTRICTIONS_HELP}",
 )
 @click.option(
     "--compare",
     type=Choice(["bits", "value"]),
-    help="value: zeros are equal, and result formats may differ.",
+    help=f"{COMPARE_HELP}.",
 )
 @click.option(
     "--smt2", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the query as SMT-LIB 2.6."

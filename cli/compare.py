@@ -15,7 +15,7 @@ from cli.choice import Choice
 from cli.command import Command
 from cli.compare_text import Report
 from cli.completion import file_names, models
-from cli.options import CONVERT, DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
+from cli.options import COMPARE_HELP, CONVERT, DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
 from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
 
@@ -52,15 +52,15 @@ FILE = click.Path(path_type=Path)
     "reference",
     metavar="MODEL",
     shell_complete=models,
-    help="The instruction that gives the vectors their formats and length, where no device does. Of a recording of "
-    "several instructions: the one to compare; of one that names none: its instruction.",
+    help="The instruction: of vectors, where no device has formats and length of its own; of a recording that names "
+    "several, or none.",
 )
 @click.option(
     "--compare",
     type=Choice(["bits", "value"]),
     default="bits",
     show_default=True,
-    help="value: zeros are equal, and result formats may differ.",
+    help=f"{COMPARE_HELP}.",
 )
 @VECTORS_OUTPUT
 @DEVICE_TIMEOUT

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option(
     "--gemm", is_flag=True,
-    help="Without FAMILY, of a Python function: which plan it runs at which K, up to --length, and at which shapes.",
+    help="Which plan a library's product (a Python function, or files) runs, at each K up to --length and each shape.",
 )  # fmt: skip
 @click.option("--shape", metavar="M,N", help="With --gemm: the largest M and N that are asked (default: 64,64).")
 @DEVICE_TIMEOUT
@@ -69,8 +69,8 @@ def identify(
     length: int | None, scale: str | None, save: Path | None, gemm: bool, shape: str | None, device_timeout: float,
     options: Options, as_json: bool,
 ) -> None:  # fmt: skip
-    """Find out which unit a device has. It is the candidate of FAMILY that gives the device's answers to the most
-    discriminating vectors; without FAMILY, the unit is built from the answers. FAMILY is an id (`mmaprobe list
+    """Find out which unit a device has. With FAMILY, the most discriminating vectors are asked until one class
+    of candidates is left; without it, the unit is built from the answers. FAMILY is an id (`mmaprobe list
     families`), a file, or a GPU (H100, "RTX 4090", MI300X), whose instructions are then the candidates. With --gemm:
     the plans of a library's matrix product (docs/plans.md).
 

@@ -51,7 +51,8 @@ CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of 
 
 RESTRICTIONS = ("finite", "nonnegative", "nonzero", "normal", "products_below_two", "special")
 WINDOW = "exponents=LOW..HIGH"
-RESTRICTIONS_HELP = f"{', '.join(RESTRICTIONS)}, {WINDOW} (comma-separated)."
+RESTRICTIONS_HELP = f"Inputs admitted (comma-separated): {', '.join(RESTRICTIONS)}, {WINDOW}."
+COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
 
 def solver_options(timed: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -45,7 +45,7 @@ LENGTH = click.option(
 @picture_options
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", shell_complete=file_names,
-    help="Write the questions with their answers here, as JSONL; recorded:FILE answers them again.",
+    help="Write the questions with their answers here, as JSONL; --device recorded:FILE reads them.",
 )  # fmt: skip
 @DEVICE_TIMEOUT
 @click.option("--timeout", type=Seconds(), default=300.0, show_default=True, help="Seconds for everything together.")

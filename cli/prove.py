@@ -15,6 +15,7 @@ from cli.command import Command
 from cli.completion import models
 from cli.error_bound import ERROR_BOUND, prove_bound
 from cli.options import (
+    COMPARE_HELP,
     JSON,
     RESTRICTIONS_HELP,
     parse_inputs,
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--compare",
     type=Choice(["bits", "value"]),
-    help="value: zeros are equal, and result formats may differ (default: bits).",
+    help=f"{COMPARE_HELP} (default: bits).",
 )
 @click.option(
     "--confirm/--no-confirm", default=True, show_default=True, help="Have a second solver confirm every lemma."
@@ -63,8 +64,8 @@ if TYPE_CHECKING:
     "--length",
     type=click.IntRange(1),
     metavar="K",
-    help="Of two plans, or of units that take K in tiles: prove it at this K (default: for every multiple of a tile). "
-    "Of error-bound: K products by a chain of instructions.",
+    help="Prove two plans, or two units in chains, equal at this K (default: at every multiple of a tile). "
+    "error-bound: of a chain of instructions with K products.",
 )
 @solver_options("the whole proof")
 @JSON

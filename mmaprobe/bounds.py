@@ -95,13 +95,14 @@ def bound(
     Shapes: of the nearest input, `a` and `b` have one element for each product.
 
     Units: `unit` is a unit or a plan (plan:NAME, or what `mmaprobe.plan` returns). `length` is K: the products of a
-    chain of instructions, each result the next one's addend, or those of a plan; without it, one instruction, or a plan
-    for every K alone. `inputs`: exponents=LOW..HIGH, of which HIGH (0 if it is not given) is the largest exponent in
-    the number `largest`; the formula is for all finite inputs. `confirm`: True or False, whether a second solver
-    confirms every lemma; `timeout` in seconds for all lemmas; `solver` as for `distinguish`.
+    chain of instructions, each result the next one's addend, or those of a plan. Without it the bound is of one
+    instruction; of a plan there is then only the formula for every K. `inputs`: exponents=LOW..HIGH, of which HIGH (0
+    if it is not given) is the largest exponent in the number `largest`; the formula is for all finite inputs.
+    `confirm`: True or False, whether a second solver confirms every lemma; `timeout` in seconds for all lemmas;
+    `solver` as for `distinguish`.
 
     Raises MmaprobeError: a name that is not known, a length that the chain does not take, other restrictions;
-    FaultError, one of them, where an evaluated input is beyond the bound.
+    FaultError (one of them) where an evaluated input is beyond the bound.
 
     Source: composed by rules, node by node, and compared with inputs in exact rationals (docs/prove.md, docs/plans.md);
     certificates are written by `mmaprobe prove`.

@@ -27,8 +27,8 @@ WANTED = "a function (a, b, c) or (a, b) that multiplies matrices, or the name o
 @dataclass(frozen=True)
 class Order:
     """The summation tree of a device. `str()` shows it in few lines, a notebook shows `svg`. `title`: the formats and
-    the length that were asked; `tree`: the object of which all else is made; `places`: of which places of the product
-    it is the order, where a function computes otherwise in others."""
+    the length that were asked; `tree`: the tree itself; `places`: the elements of the product that it
+    is the order of, where a function adds in another order elsewhere."""
 
     title: str
     tree: Tree = field(repr=False)
@@ -72,9 +72,11 @@ class Identified(Verdicts):
     `verdict`: built (a unit that answers alike on `validated` vectors), identified (one class of a family is left),
     unexplained or no candidate (nothing fits), or open (cut short, or `undecided`). `unit`: the model found, for
     `matmul` and all else; `text`: its unit file, where it was built. `equal`: instructions of the table that are proved
-    equal to it; `undecided`: what answers alike where nothing is proved. `decided`: of a family, each parameter with
-    its value. `questions`: how many were asked about the arithmetic. `seconds`: of the clock. `why`: the reason, where
-    nothing was found, or what was not asked about an open unit when the time ended. `places`: as of an `Order`.
+    equal to it; `undecided`: of a built unit, the models that fit all answers and are not proved equal to it; of a
+    family, the parameters of which the candidates left have several values. `decided`: of a family, each parameter with
+    its value. `questions`: how many were asked about the arithmetic.
+    `seconds`: of the clock. `why`: the reason, where nothing was found, or what was not asked about an open unit when
+    the time ended. `places`: as of an `Order`.
     """
 
     verdict: str

@@ -33,16 +33,16 @@ def matmul(
     """d = a @ b + c, bit for bit as a unit or a plan computes it.
 
     Shapes: `a` M x K, `b` K x N, `c` and the result M x N; without `c` it is +0, and one row (1 x N) or one column
-    (M x 1) is a bias, that of all rows or columns. Units with scale factors need `scale_a`, M x (K / block), and
-    `scale_b`, (K / block) x N. Arrays of NumPy or ml_dtypes, or anything with `__array__` or
-    DLPack, of floating-point numbers.
+    (M x 1) is a bias, which all rows or columns share. Units with scale factors need `scale_a`, M x (K / block), and
+    `scale_b`, (K / block) x N. Each is an array of floating-point numbers: of NumPy or ml_dtypes, or anything that has
+    `__array__` or DLPack.
 
     Units: `unit` takes K in tiles of its length, each result the next one's addend, the last tile filled up with zero
     products; `plan` says how K is divided and how sums are added. One of the two is given, by name or as
     `mmaprobe.unit` and `mmaprobe.plan` return it. Numbers that its formats do not hold are an error, unless `convert`
     names a rounding: nearest_even, nearest_away, toward_zero, up or down. The result has the type of the unit's result:
-    float16, float32 (also for tf32 and e8m13, which end in zeros), float64, or a type of ml_dtypes; arrays of a format
-    for which nobody has a type (`binary8p3`) hold its bit patterns as unsigned integers, here and in the arguments.
+    float16, float32 (also for tf32 and e8m13, which end in zeros), float64, or a type of ml_dtypes. Arrays of a format
+    that neither NumPy nor ml_dtypes has (`binary8p3`) hold bit patterns as unsigned integers, arguments and results.
 
     Raises MmaprobeError: a wrong type, shapes that do not fit, inexact numbers, a name that is not known.
 

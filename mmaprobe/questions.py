@@ -79,8 +79,9 @@ class Proved(Verdicts):
 
     `verdict`: equal (the property holds on every admitted input), different (`difference` is an input on which it does
     not, evaluated again), or unknown (`tried` says what was tried). `engines` proved the lemmas; `confirmed_by` proved
-    each of them again, or is empty. `seconds`: of the clock. `rules`: why plans, or expressions, are equal where no
-    lemma was needed; `multiples`: of plans, where no `length` was given, the verdict is for every multiple of it.
+    each of them again, or is empty. `seconds`: of the clock. `rules`: why the two are equal, where rules proved
+    it without a lemma; `multiples`: of plans compared without `length`, a number: the verdict is for every K that is a
+    multiple of it.
     """
 
     property: str
@@ -122,12 +123,12 @@ def distinguish(
     Shapes: of a difference, `a` and `b` have as many elements as the shorter unit has products.
 
     Units: `left` and `right`, of the same input formats. `count` differences that exercise different things; `inputs`:
-    which count, a list of finite, nonnegative, nonzero, normal, products_below_two, special, exponents=LOW..HIGH;
-    `compare`: bits, or value (zeros are equal, result formats may differ); `timeout` in seconds; `solver`: auto,
-    bitwuzla, z3 or cvc5.
+    which are admitted, a comma-separated list of finite, nonnegative, nonzero, normal, products_below_two, special,
+    exponents=LOW..HIGH; `compare`: bits, or value (zeros are equal, result formats may differ); `timeout` in seconds;
+    `solver`: auto, bitwuzla, z3 or cvc5.
 
-    Raises MmaprobeError: formats that differ, restrictions that admit no input, names that are not known; FaultError,
-    one of them, where evaluation does not confirm a solver's answer.
+    Raises MmaprobeError: formats that differ, restrictions that admit no input, names that are not known; FaultError
+    (one of them) where evaluation does not confirm a solver's answer.
 
     Source: every difference is evaluated again under both units; "equal" is the answer of one solver, checked against
     samples (docs/distinguish.md).
@@ -170,11 +171,11 @@ def prove(
 
     Units: `left` and `right`, or `left` alone with `property`: order-independent, sign-symmetric, monotonic,
     monotonic-addend, monotonic-product, zero-padding or exact. Of plans (plan:NAME, or what `mmaprobe.plan` returns)
-    `length` is K; without it they are asked for every multiple of a tile. `inputs` and `compare` as for `distinguish`;
+    `length` is K; without it the proof is for every multiple of a tile. `inputs` and `compare` as for `distinguish`;
     `confirm`: True or False, whether a second solver confirms every lemma; `timeout` in seconds for the whole proof;
     `solver` as for `distinguish`.
 
-    Raises MmaprobeError: as `distinguish`, and for a property that there is not.
+    Raises MmaprobeError: as `distinguish`, and for an unknown property.
 
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """

@@ -41,7 +41,7 @@ python quantity query random read recompute reduce refute rejected repeat replay
 round ruler run same say scheduler script search second see separate serve set shape share short show shown simpler
 simulation single size small some sqlite standard stands start stay step still stopped study subject sum table take
 taken tell than that the their them then there these they this those three time timeout title together told too top
-tree truncates turns two undecided under unexpected unknown unsigned use verify version was what when where which
+tree truncates turns two undecided under unexpected unknown unsigned until use verify version was what when where which
 whole whose with within without word work workers write written yourself
 combination condition cover latex millimetre paper pdf reach reached tikz width
 """
