@@ -43,6 +43,7 @@ STEPS = {
     "f64": ("ieee/fma/f64",),
     "e4m3": ("hopper/wgmma/m64n8k32.f32.e4m3.e4m3", "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"),
     "e5m2": ("hopper/wgmma/m64n8k32.f32.e5m2.e5m2", "hopper/mma/m16n8k32.f32.e5m2.e5m2.f32"),
+    "bf16 on a processor": ("x86/amx/tdpbf16ps",),
     "f16 in f16": ("hopper/wgmma/m64n8k16.f16.f16.f16", "hopper/mma/m16n8k16.f16.f16.f16.f16"),
 }  # fmt: skip
 TILES = (64, 128, 32, 16, 8)  # products of K that a kernel loads at a time
@@ -189,6 +190,9 @@ class Search:
         if name in TF32:
             for mode in sorted(CONVERSIONS["tf32"], key=lambda mode: mode != "nearest_even"):
                 yield Candidates(asked, Rounding(FORMATS["tf32"], mode)), STEPS["tf32"]
+        if "gpu" not in self.record.about and (own := STEPS.get(f"{given} on a processor")):
+            yield Candidates(asked), own
+            return
         yield Candidates(asked), (*STEPS[given], *STEPS.get(f"{given} in {self.kind.result}", ()))
         if given in ("e4m3", "e5m2"):
             yield Candidates(asked, Rounding(FORMATS["f16"])), STEPS["f16"][1:3]
@@ -202,11 +206,8 @@ class Search:
         for split in (False, True):
             for shape in ordered:
                 kernels, tile = tiles[shape]
-                told = (
-                    self.kind.call == "jax"
-                    or not self.record.kernels
-                    or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))
-                )
+                unnamed = self.kind.call != "triton" and not any(self.record.kernels.values())
+                told = unnamed or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))
                 if found.plans.get(shape) is not None or (split and not told):  # the kernel of a vector is another
                     continue
                 if time.monotonic() > begun + seconds:

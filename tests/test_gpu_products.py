@@ -1,5 +1,5 @@
-"""What cuBLAS, Triton and JAX gave on an H200 (benchmarks/gpu_gemm.py recorded it, benchmarks/gpu_plans.py found the
-plans): every element again, bit for bit, by its plan."""
+"""What cuBLAS, Triton and JAX gave on an H200, and PyTorch on its Xeon (benchmarks/gpu_gemm.py recorded it,
+benchmarks/gpu_plans.py found the plans): every element again, bit for bit, by its plan."""
 
 from __future__ import annotations
 
