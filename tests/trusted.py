@@ -58,7 +58,7 @@ MEANING = Part("what a unit is", "all", [
          "sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
-    *_in("smtmodel/plans", "plan span stages"), *_in("smtmodel/families", "functions member parts sketch"),
+    *_in("smtmodel/plans", "plan span stages lowering"), *_in("smtmodel/families", "functions member parts sketch"),
     *_in("smtmodel", "display parameters"), "smtmodel/nodes/chains.py",
 ])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
@@ -69,7 +69,8 @@ CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a p
     "queries/proof/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
     *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless read_addends"),
-    *_in("queries/certificates", "chain row_rules alike_rules rewrite_rules term_ranges checker slow bitblast gates"),
+    *_in("queries/certificates", "chain row_rules alike_rules rewrite_rules term_ranges exact_values checker slow"),
+    *_in("queries/certificates", "bitblast gates"),
     "queries/properties/asked.py",
 ])  # fmt: skip
 PARTS = (

@@ -18,12 +18,10 @@ from queries.certificates.magnitudes import need
 from queries.certificates.together import refuting_fault
 from queries.checking.finding import Contents, Finding, of_file, read_claim
 from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
-from queries.plans.equal import Placed
 from queries.proof.same import Compared
 from queries.proof.undecided import Question
 from queries.properties.asked import plain, read_document, read_question, read_unit
-from queries.properties.bound_samples import is_beyond
-from queries.search.problem import Problem
+from queries.search.problem import Placed, Problem, is_beyond
 from smtmodel.algebra import Bits
 from smtmodel.dot import Model
 from smtmodel.plans.lowering import unit_of_plan

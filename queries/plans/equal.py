@@ -30,12 +30,11 @@ from queries.plans.merged import ZERO, merged, merged_after_zero
 from queries.plans.tails import tails
 from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
-from queries.search.problem import Problem, evaluate_on
+from queries.search.problem import Placed, Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import Replay, Row, Witness, replay, shrink, shrink_rows
-from smtmodel.algebra import Bits, constant
 from smtmodel.batch import Patterns
-from smtmodel.dot import Evaluation, Model
+from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.gemm import simulate
@@ -43,7 +42,6 @@ from smtmodel.libraries import compiler
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
-from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.plans import (
     Halves,
     Interleaved,
@@ -106,41 +104,6 @@ class Ground:
     @property
     def every_proof(self) -> tuple[Proof, ...]:
         return tuple(proof for ground in self.every for proof in ground.proofs)
-
-
-@dataclass(frozen=True)
-class Placed(Problem):
-    """Two models on inputs in which all elements of a and b are +0 but those at `places`."""
-
-    places: tuple[int, ...] = ()
-
-    @property
-    def length(self) -> int:
-        return len(self.places)
-
-    @property
-    def layout(self) -> Layout:
-        return layout_of(self.left, len(self.places))
-
-    def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
-        whole = self.moved(operands)
-        return evaluate_on(self.left, whole, traced), evaluate_on(self.right, whole, traced)
-
-    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
-        count, carrier = max(self.places) + 1, operands.c.carrier
-        sides = []
-        for given, fmt in ((operands.a, self.left.a), (operands.b, self.left.b)):
-            side = [constant(carrier, 0, fmt.width)] * count
-            for place, pattern in zip(self.places, given, strict=True):
-                side[place] = pattern
-            sides.append(tuple(side))
-        return Operands(sides[0], sides[1], operands.c)
-
-    def whole(self, operands: Operands[int]) -> Operands[int]:
-        """The operands with the zeros at all other places."""
-        a, b = (dict(zip(self.places, side, strict=True)) for side in (operands.a, operands.b))
-        every = range(max(self.places) + 1)
-        return Operands(tuple(a.get(k, 0) for k in every), tuple(b.get(k, 0) for k in every), operands.c)
 
 
 @dataclass

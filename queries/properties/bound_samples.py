@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from queries.proof.forms import EXACT, Factor, Form, added, power
 from queries.properties.bound import bound_of, error_of
 from queries.search.contradiction import row_text
+from queries.search.problem import is_beyond
 from queries.search.samples import Table, pattern_of, sample_rows
-from smtmodel.algebra import Bit, constant
 from smtmodel.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
-from smtmodel.decode import unpack
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
@@ -40,7 +39,6 @@ from smtmodel.nodes import (
     Sum,
 )
 from smtmodel.operands import Layout, layout_of
-from smtmodel.trace import Visit
 from smtmodel.unit import Unit
 
 SEED, ROWS = 31, 240
@@ -168,23 +166,6 @@ def covered(model: Model, table: Table) -> tuple[NDArray[np.uint64], NDArray[np.
     for visit in found.trace.visits:
         out &= to_integers(is_beyond(visit), len(table)) == 0
     return to_integers(found.d, len(table)), out
-
-
-def is_beyond(visit: Visit) -> Bit:
-    """Whether a value is infinite, a NaN, or as large as its format can hold."""
-    value = visit.value
-    special = value.is_infinite | value.is_nan
-    if not isinstance(visit.node, Round):
-        return special
-    how, term = visit.node.rounding, value.term
-    fmt, carrier, exponent = how.format, value.sign.carrier, term.exponent.bits
-    if how.loses_nan:  # the number that is written for a NaN, and so for an overflow
-        nan = unpack(constant(carrier, how.nan_pattern, fmt.width), fmt).term
-        special |= term.significand.eq(nan.significand) & exponent.eq(nan.exponent.bits)
-    field = (fmt.largest_field >> fmt.fraction) - term.exponent.low - fmt.bias
-    digits = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
-    top = exponent.eq(constant(carrier, field, exponent.width))
-    return special | (top & term.significand.eq(constant(carrier, digits, term.significand.width)))
 
 
 def measured(model: Model, error: Form, table: Table) -> list[Near]:

@@ -13,8 +13,10 @@ from smtmodel.decode import Unpacked, multiply, unpack
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
+from smtmodel.nodes import Round
 from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.rounding import Target
+from smtmodel.trace import Visit
 from smtmodel.unit import Memo
 
 
@@ -117,6 +119,41 @@ class Candidates(Problem):
             raise ParameterError("output", f"{self.left.d.name} and {self.right.d.name} have different widths")
 
 
+@dataclass(frozen=True)
+class Placed(Problem):
+    """Two models on inputs in which all elements of a and b are +0 but those at `places`."""
+
+    places: tuple[int, ...] = ()
+
+    @property
+    def length(self) -> int:
+        return len(self.places)
+
+    @property
+    def layout(self) -> Layout:
+        return layout_of(self.left, len(self.places))
+
+    def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
+        whole = self.moved(operands)
+        return evaluate_on(self.left, whole, traced), evaluate_on(self.right, whole, traced)
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        count, carrier = max(self.places) + 1, operands.c.carrier
+        sides = []
+        for given, fmt in ((operands.a, self.left.a), (operands.b, self.left.b)):
+            side = [constant(carrier, 0, fmt.width)] * count
+            for place, pattern in zip(self.places, given, strict=True):
+                side[place] = pattern
+            sides.append(tuple(side))
+        return Operands(sides[0], sides[1], operands.c)
+
+    def whole(self, operands: Operands[int]) -> Operands[int]:
+        """The operands with the zeros at all other places."""
+        a, b = (dict(zip(self.places, side, strict=True)) for side in (operands.a, operands.b))
+        every = range(max(self.places) + 1)
+        return Operands(tuple(a.get(k, 0) for k in every), tuple(b.get(k, 0) for k in every), operands.c)
+
+
 def evaluate_on(model: Model, operands: Operands[Bits], traced: bool = True, memo: Memo | None = None) -> Evaluation:
     """A model on an input of at most its length; scale factors beyond the input belong to zero products. `traced` and
     `memo` as in `evaluate`."""
@@ -199,6 +236,24 @@ def _inside(value: Unpacked, window: ExponentRange, fmt: Format) -> Bit:
         return truth(bits.carrier, False)
     edges = [constant(bits.carrier, edge + fmt.bias, bits.width) for edge in (low, high)]
     return edges[0].ule(bits) & bits.ule(edges[1])
+
+
+def is_beyond(visit: Visit) -> Bit:
+    """Whether a value of an evaluation is infinite, a NaN, or as large as its format can hold, so that a rounding may
+    have overflowed, or a product have reached its limit: no bound of the error is about such inputs."""
+    value = visit.value
+    special = value.is_infinite | value.is_nan
+    if not isinstance(visit.node, Round):
+        return special
+    how, term = visit.node.rounding, value.term
+    fmt, carrier, exponent = how.format, value.sign.carrier, term.exponent.bits
+    if how.loses_nan:  # the number that is written for a NaN, and so for an overflow
+        nan = unpack(constant(carrier, how.nan_pattern, fmt.width), fmt).term
+        special |= term.significand.eq(nan.significand) & exponent.eq(nan.exponent.bits)
+    field = (fmt.largest_field >> fmt.fraction) - term.exponent.low - fmt.bias
+    digits = fmt.largest_field & ((1 << fmt.fraction) - 1) | 1 << fmt.fraction
+    top = exponent.eq(constant(carrier, field, exponent.width))
+    return special | (top & term.significand.eq(constant(carrier, digits, term.significand.width)))
 
 
 def symbolic_operands(problem: Problem, carrier: TermCarrier, free: Sequence[int] | None = None) -> Operands[Bits]:
