@@ -49,7 +49,7 @@ def show(model: str, pictures: PictureFiles) -> None:
 
 def _tree(model: Model, width: float | None) -> Drawing:
     """The tree of the sums, with what a plan is about, or the steps of a unit."""
-    from queries.order.structure import tree_of
+    from queries.order.structure import steps_of
     from queries.order.text import Outliner
     from reports.order_drawing import order_drawing
     from smtmodel.reference import names_plan, parse_plan_path
@@ -62,5 +62,5 @@ def _tree(model: Model, width: float | None) -> Drawing:
         notes = [plan.about, f"units: {', '.join(one.reference for one in plan.models)}"]
     else:
         notes = [f"{name}: {text}" for name, text in step_texts(model.unit).items()]
-    outline = Outliner(tree_of(model.unit)).outline()
+    outline = Outliner(steps_of(model.unit)).outline()
     return order_drawing(outline, f"{model.reference}: {model.length} products ({formats})", notes, width)

@@ -293,7 +293,10 @@ def test_the_command_writes_all_of_them(tmp_path: Path) -> None:
     assert CliRunner().invoke(main, [*command, *options, *["--name", "x"] * 3]).exit_code == 2
 
 
-@pytest.mark.parametrize("reference", ["plan:cublas/split-k@length=4096", HOPPER, "x86/amx/tdpbf16ps"])
+EVEN_AND_ODD = "cdna3/mfma/f32_16x16x32_fp8_fp8"
+
+
+@pytest.mark.parametrize("reference", ["plan:cublas/split-k@length=4096", HOPPER, "x86/amx/tdpbf16ps", EVEN_AND_ODD])
 def test_the_tree_of_a_plan_or_of_a_unit(reference: str, tmp_path: Path) -> None:
     files = [tmp_path / "tree.svg", tmp_path / "tree.tikz"]
     command = ["show", reference, "--width", "85", "--svg", str(files[0]), "--tikz", str(files[1])]
@@ -304,6 +307,7 @@ def test_the_tree_of_a_plan_or_of_a_unit(reference: str, tmp_path: Path) -> None
         "plan": "3 times, each 1024 products further",
         "hopp": "0-15",
         "x86/": "1,3..31 (added one after another)",
+        "cdna": "0,2..14",  # which are aligned by themselves, before the odd ones and c join them
     }
     assert wanted[reference[:4]] in words
     assert CliRunner().invoke(main, ["show", reference, "--width", "85"]).exit_code == 2

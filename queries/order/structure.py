@@ -24,8 +24,20 @@ def trees_of(unit: Unit, bits: int, leaves: int) -> Iterator[Branch]:
 
 
 def tree_of(unit: Unit) -> Branch:
-    """The tree as the expression has it, whatever masks show: every truncated sum is one step."""
-    tree = _Trees(frozenset(node for node in walk(unit.result) if isinstance(node, nodes.FusedSum))).of(unit.result)
+    """The tree as the expression has it, whatever masks show: every truncated sum is one step, with the unrounded sums
+    in it."""
+    return _whole(unit, aligned_apart=False)
+
+
+def steps_of(unit: Unit) -> Branch:
+    """The tree of `tree_of`, where a truncated sum in another one is a step of its own, as it has an alignment of its
+    own."""
+    return _whole(unit, aligned_apart=True)
+
+
+def _whole(unit: Unit, aligned_apart: bool) -> Branch:
+    fused = frozenset(node for node in walk(unit.result) if isinstance(node, nodes.FusedSum))
+    tree = _Trees(fused, aligned_apart).of(unit.result)
     assert tree is not None
     return tree
 
@@ -82,10 +94,11 @@ def bits_of_late_products(unit: Unit) -> int | None:
 
 
 class _Trees:
-    """The tree of an expression. `fused`: the sums in which a mask hides what it meets."""
+    """The tree of an expression. `fused`: the sums in which a mask hides what it meets; `aligned_apart`: whether one of
+    these in another is a step of its own."""
 
-    def __init__(self, fused: frozenset[nodes.Node]) -> None:
-        self.fused = fused
+    def __init__(self, fused: frozenset[nodes.Node], aligned_apart: bool = False) -> None:
+        self.fused, self.aligned_apart = fused, aligned_apart
         self.places: dict[int, int] = {}
         self.running: dict[int, Branch | None] = {}
 
@@ -123,7 +136,7 @@ class _Trees:
             for term in self._terms(item):
                 inner = term.term if isinstance(term, nodes.Scale) else term
                 alike = self._kind(inner) == self._kind(around)
-                if isinstance(inner, nodes.Sum) and alike:
+                if isinstance(inner, nodes.Sum) and alike and not (self.aligned_apart and inner in self.fused):
                     yield from self._children(inner, around)
                 elif (tree := self.of(term)) is not None:
                     yield tree

@@ -112,7 +112,8 @@ class Outliner:
         sums = [child for child in node.children if isinstance(child, Node)]
         if len(sums) > 1 and (distance := self._distance(sums)) and self._worth(sums):
             first = self._outline(sums[0], depth + 1)
-            below.append(Outline(f"{len(sums)} alike, each {distance} products further; the first:", (first,)))
+            text = f"{len(sums)} alike, each {counted(distance, 'product')} further; the first:"
+            below.append(Outline(text, (first,)))
         else:
             below += [self._outline(child, depth + 1) for child in sums]
         products = tuple(sorted(child for child in node.children if isinstance(child, int)))
@@ -160,7 +161,7 @@ class Outliner:
                 below.append(Outline(KINDS[node.kind], terms))
                 continue
             distance = self.first(run[1][1][0]) - self.first(added[0])
-            text = f"{len(run)} times, each {distance} products further: the sum so far and"
+            text = f"{len(run)} times, each {counted(distance, 'product')} further: the sum so far and"
             text += " this" if node.kind == "binary" else f" these, {KINDS[node.kind]}"
             below.append(Outline(text, terms))
         return Outline("one step after another", tuple(below))
@@ -177,7 +178,8 @@ class Outliner:
             times = len(steps) // period
             alike = steps[: times * period]
             if all(self._displaced(*pair) == {distance} for pair in zip(alike, alike[period:], strict=False)):
-                text = f"{times} times, each {distance} products further: the sum so far and these, one after another"
+                text = f"{times} times, each {counted(distance, 'product')} further: "
+                text += "the sum so far and these, one after another"
                 below = self._outline(start, depth + 1), Outline(text, self._added(steps[:period], depth))
                 return Outline("one step after another", (*below, *self._added(steps[len(alike) :], depth)))
         return None
