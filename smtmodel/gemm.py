@@ -94,7 +94,7 @@ def addend(c: Matrix, shape: tuple[int, int]) -> Matrix:
 def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
     for name, side, fmt in (("A", a, plan.a), ("B", b, plan.b), ("C", c, plan.c)):
         if side.dtype.kind != "u":
-            raise ParameterError(name, "bit patterns (unsigned integers) are needed")
+            raise ParameterError(name, "bit patterns (unsigned integers) are needed; mmaprobe.matmul takes numbers")
         if side.size and side.dtype.itemsize * 8 > fmt.width and int(side.max()) >> fmt.width:
             raise ParameterError(name, f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
 
