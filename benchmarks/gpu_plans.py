@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.gpu_gemm import KINDS, NUMERICS, Kind, Record, places, random_factors, read
-from queries.plans.candidates import CONVERSIONS, Candidates, Sample
+from queries.plans.candidates import CONVERSIONS, Candidates, Sample, vectors
 from smtmodel.formats import FORMATS
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
@@ -137,10 +137,10 @@ def one_of(sample: Sample) -> Sample:
 
 
 def stages(
-    steps: Sequence[str], length: int, tile: int | None, result: str, split: bool, cutlass: bool
+    steps: Sequence[str], length: int, tile: int | None, result: str, split: bool, told: bool, cutlass: bool
 ) -> Iterator[Stage]:
-    """Stages as kernels have them: those that split K, or the others. `cutlass`: kernels of CUTLASS begin with the
-    products that fill no tile."""
+    """Stages as kernels have them: those that split K, or the others. `told`: whether the name is that of a kernel of
+    matrices, not of vectors; `cutlass`: kernels of CUTLASS begin with the products that fill no tile."""
     bodies: list[tuple[Stage, int]] = []
     for step in steps:
         model = parse_reference(step)
@@ -152,6 +152,11 @@ def stages(
         bodies += [(head, head.number) for head in heads]
     if not split:
         yield from (body for body, _ in bodies)
+        return
+    if not told:
+        for body, _ in bodies:
+            if isinstance(body, Chain) and body.model.length == 1:
+                yield from vectors(body, Rounding(body.d), length)
         return
     if cutlass:
         bodies.sort(key=lambda item: not isinstance(item[0], Whole))
@@ -208,19 +213,22 @@ class Search:
                 kernels, tile = tiles[shape]
                 unnamed = self.kind.call != "triton" and not any(self.record.kernels.values())
                 told = unnamed or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))
-                if found.plans.get(shape) is not None or (split and not told):  # the kernel of a vector is another
+                if found.plans.get(shape) is not None:
                     continue
                 if time.monotonic() > begun + seconds:
                     found.left.add(shape)
                     continue
-                found.plans[shape] = self.plan_of(shape, kernels, self._plans(lengths[shape], kernels, tile, split))
+                found.plans[shape] = self.plan_of(
+                    shape, kernels, self._plans(lengths[shape], kernels, tile, split, told)
+                )
         found.seconds = round(time.monotonic() - begun, 1)
         return found
 
-    def _plans(self, length: int, kernels: str, tile: int | None, split: bool) -> Iterator[Plan]:
+    def _plans(self, length: int, kernels: str, tile: int | None, split: bool, told: bool) -> Iterator[Plan]:
+        result = self.kind.result
         for candidates, steps in self.several:
-            told = [step for step in steps if split and "s1688gemm" in kernels and "n8k8." in step]
-            for stage in stages(told or steps, length, tile, self.kind.result, split, "cutlass" in kernels):
+            short = [step for step in steps if split and "s1688gemm" in kernels and "n8k8." in step]
+            for stage in stages(short or steps, length, tile, result, split, told, "cutlass" in kernels):
                 yield from candidates.plans(stage, False)
 
     def plan_of(self, shape: str, kernels: str, plans: Iterator[Plan]) -> Plan | None:

@@ -35,7 +35,7 @@ from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.span import Span
-from smtmodel.reference import parse_plan_path, parse_reference
+from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
 from studies.catalogue import study_named
 from studies.run import Draw, Product
 
@@ -324,6 +324,15 @@ def test_the_page_of_bounds_is_that_of_its_records() -> None:
             text = sum_text(error_of(bound_of_plan(plan, size["length"])).merged())
             assert size["bound"] == f"|d - exact| <= {text}"
             assert size["nearest"] is None or 0 < size["nearest"]["ratio"] <= 1
+
+
+def test_inputs_come_near_a_bound_with_scale_factors() -> None:
+    unit = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e5m2.ue8m0"
+    (size,) = find_plan_bound(parse_plan_reference(f"plan:{unit}"), Inputs(), (96,)).sizes
+    assert size.near is not None
+    assert size.near.ratio > Fraction(1, 2)
+    with pytest.raises(FaultError):
+        nearest_to(parse_plan_reference(f"plan:{unit}"), size.form * Fraction(1, 2), 96)
 
 
 def test_a_plan_with_a_number_has_a_bound_that_is_checked(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def find_plan_bound(
 
 
 def _near(plan: Plan, form: Form, length: int, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:
-    if plan.scale is not None or late():
+    if late():
         return None, 0
     scout = error_of(_shown(bound_of_plan(plan, SCOUTED))) if length > SCOUTED else None
     return nearest_to(plan, form, length, scout, late)

@@ -33,6 +33,7 @@ SCOUTED = 768  # K at which rows of A are chosen for a longer K
 NEARLY = 0.9  # of a ratio: no ratio in long double is that much too small
 EASY = Fraction(1, 4)  # of each format's largest number: sums of magnitudes up to it do not overflow
 NONE = Fraction(0)
+SCALES = ("scale_a", "scale_b")
 Sums = dict[tuple[str, ...], Fraction]  # sums of |a_k b_k|, |a_k| and so on, by the names of operands
 
 
@@ -54,12 +55,12 @@ class NearPlan:
 
 
 def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
-    """The value of a bound. `sums`: those of |a_k b_k|, |a_k| and so on, by the names of operands; none of their terms
-    is subnormal, so that a raised magnitude equals the magnitude itself. Raises ValueError for a bound with G, which
-    has no single value."""
+    """The value of a bound where all scale factors are one. `sums`: those of |a_k b_k|, |a_k| and so on, by the names
+    of operands; none of their terms is subnormal, so that a raised magnitude equals the magnitude itself. Raises
+    ValueError for a bound with G, which has no single value."""
 
     def of(item: Monomial) -> Fraction:
-        kind = tuple(factor.name for factor in item)
+        kind = _kind(item)
         if GROWTH in kind:
             raise ValueError("a bound for any K is not one number")
         return abs(exact) if kind == (EXACT,) else sums[kind] if kind else Fraction(1)
@@ -67,19 +68,24 @@ def bound_at(form: Form, sums: Sums, exact: Fraction) -> Fraction:
     return sum((value * max(map(of, atom)) for atom, value in form.parts.items()), Fraction(0))
 
 
+def _kind(item: Monomial) -> tuple[str, ...]:
+    """The names of a monomial's factors without scale factors, which are one."""
+    return tuple(factor.name for factor in item if factor.name not in SCALES)
+
+
 def nearest_to(
     plan: Plan, form: Form, length: int, scout: Form | None = None, late: Callable[[], bool] = lambda: False
 ) -> tuple[NearPlan | None, int]:
     """The input whose error is nearest to its bound, and how many elements were evaluated until it is `late`; c is
-    zero. All errors are computed in long double, those that are larger than the ones before again exactly. `scout`: the
-    bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises FaultError if an error exceeds its
-    bound."""
+    zero, scale factors are one. All errors are computed in long double, those that are larger than the ones before
+    again exactly. `scout`: the bound for K = `SCOUTED`, by which the rows of A are chosen for a longer K. Raises
+    FaultError if an error exceeds its bound."""
     rows = None if scout is None else _scouted(plan, scout)
     best, tried = None, 0
     for a, b in _matrices(plan, length, rows):
         if late():
             break
-        results = simulate(a, b, None, plan)
+        results = _results_of(plan, a, b)
         tried += results.size
         for row, column in _worst(plan, form, a, b, results, NEARLY * float(best.ratio) if best else 0.0):
             near = _measured(plan, form, a[row], b[:, column], int(results[row, column]))
@@ -94,8 +100,18 @@ def _scouted(plan: Plan, form: Form) -> list[int]:
     found: set[int] = set()
     for a, b in _matrices(plan, SCOUTED, None):
         if len(a) > RANDOM:
-            found |= {row for row, _ in _worst(plan, form, a, b, simulate(a, b, None, plan))[:1]}
+            found |= {row for row, _ in _worst(plan, form, a, b, _results_of(plan, a, b))[:1]}
     return sorted({row // GAPS * GAPS + min(row % GAPS + more, GAPS - 1) for row in found for more in (0, 3, 6)})
+
+
+def _results_of(plan: Plan, a: Matrix, b: Matrix) -> Matrix:
+    """The patterns of D; scale factors are one."""
+    if plan.scale is None:
+        return simulate(a, b, None, plan)
+    one, blocks = plan.scale.bias << plan.scale.fraction, -(-a.shape[1] // plan.scale_block)
+    sides = (np.full(shape, one, dtype=kind_of(plan.scale)) for shape in ((len(a), blocks), (blocks, b.shape[1])))
+    scale_a, scale_b = sides
+    return simulate(a, b, None, plan, scale_a=scale_a, scale_b=scale_b)
 
 
 def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple[Matrix, Matrix]]:
@@ -141,7 +157,7 @@ def _worst(plan: Plan, form: Form, a: Matrix, b: Matrix, results: Matrix, least:
     factor, added = (float(exact_result(plan, Fraction(k))) for k in (1, 0))
     exact = (x @ y) * (factor - added) + added
     magnitudes |= {(): 1.0, (EXACT,): abs(exact)}
-    bound = sum(float(value) * magnitudes[tuple(factor.name for factor in item)]
+    bound = sum(float(value) * magnitudes[_kind(item)]
                 for atom, value in form.parts.items() for item in atom)  # fmt: skip
     easy = magnitudes["a", "b"] <= float(_easy(plan))
     error = abs(d - exact)
@@ -199,12 +215,12 @@ def _easy(plan: Plan) -> Fraction:
 def _formats(plan: Plan) -> set[Format]:
     """The formats of all results, intermediate ones included."""
     outside = {node.rounding.format for node in walk(plan.result) if isinstance(node, Round)}
-    inside = {fmt for products in plan.sums for fmt in _results(products.stage)}
+    inside = {fmt for products in plan.sums for fmt in _formats_of(products.stage)}
     return outside | inside | {model.d for model in plan.models}
 
 
-def _results(stage: Stage) -> set[Format]:
-    return {stage.d}.union(*(_results(part) for part in stage.parts))
+def _formats_of(stage: Stage) -> set[Format]:
+    return {stage.d}.union(*(_formats_of(part) for part in stage.parts))
 
 
 def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = frozenset()) -> tuple[Sums, Fraction]:

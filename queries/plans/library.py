@@ -260,6 +260,8 @@ class Mapper(Candidates):
             groups.append(self.shipped())
             if looked.shape.length <= BRIEF:
                 groups += [self.chains(INSTRUCTIONS), self.unusual(looked.shape.length)]
+            units = dict.fromkeys((plan, model) for plan in self.known for model in plan.models if model.length > 1)
+            groups += [self.like(plan).cuts(model, looked.shape.length) for plan, model in units]
         for group in groups:
             one = looked.alone(number)
             fitting = [plan for plan in dict.fromkeys(group) if plan not in self.known and self._gives(plan, one)]
