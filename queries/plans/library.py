@@ -55,6 +55,7 @@ TREES = 24  # summation orders that are revealed, at most
 BRIEF = 128  # K up to which instructions of the table are tried, which are slow for a large K
 QUESTIONS = 4  # matrix products asked for the order of one, about, for each of its K
 SHARE = 0.2  # of the time left for learning, that one order may take
+TILE = 16  # products of one use of a matrix unit, or a multiple of them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
@@ -143,6 +144,7 @@ class Mapper(Candidates):
             self.known.append(named(replace(self.known[0], result=replaced(self.known[0].result, _from_itself))))
         self.looked: dict[Shape, Looked] = {}
         self.rules: list[Rule] = []
+        self.of_unknown_units = False  # the last element without a plan; not twice in a row
         self.untried: set[tuple[Shape, tuple[int, int]]] = set()
 
     def run(self) -> Mapped:
@@ -238,6 +240,8 @@ class Mapper(Candidates):
             ranked = sorted(rest, key=lambda item: item[0].shape.length)
             brief = [item for item in ranked if self._affordable(item[0])] or ranked[:1]
             usual = [item for item in brief if item[0].shape.length <= LONG_ORDER] or brief[:1]
+            if self.of_unknown_units:  # those whose K whole tiles fill show which units they are
+                usual = [item for item in usual if item[0].shape.length % TILE == 0] or usual
             looked, number = usual[len(usual) * (1 + 2 * (len(self.found.orders) % 2)) // 4]
             self.untried |= {(looked.shape, self._place(looked, n)) for x, n in rest if x is looked}
             self._new(looked, number)
@@ -255,8 +259,9 @@ class Mapper(Candidates):
         """Search for plans that reproduce an element; of several, keep those that reproduce most other unexplained
         elements."""
         tree = self._order(looked.shape, self._place(looked, number))
+        of_units = tree is None or self.of_units(tree)
         groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree, self.known)]
-        if tree is None or self.of_units(tree):  # longer units are slow to evaluate
+        if of_units:  # longer units are slow to evaluate
             groups.append(self.shipped())
             if looked.shape.length <= BRIEF:
                 groups += [self.chains(INSTRUCTIONS), self.unusual(looked.shape.length)]
@@ -268,7 +273,9 @@ class Mapper(Candidates):
             if fitting:
                 break
         else:
+            self.of_unknown_units = not self.of_unknown_units and tree is not None and of_units
             return
+        self.of_unknown_units = False
         fitting.sort(
             key=lambda plan: max(_depth(products.stage) for products in plan.sums)
         )  # of equally good plans the simplest
