@@ -32,7 +32,7 @@ from queries.building.parts import PASSES, Parts, Reading, read_once
 from queries.building.roles import alike, apart, placements
 from queries.building.shapes import Shapes
 from queries.building.stages import KINDS, ordinary
-from queries.building.steps import StepAxes
+from queries.building.steps import MODES, StepAxes, merged, shown
 from queries.building.validation import Validation
 from queries.covering.cover import Cover
 from queries.order.guess import orders
@@ -579,6 +579,31 @@ def test_choices_that_say_the_same_are_one() -> None:
     assert simplest(Choices(steps=(Step(cut),)), asked, {}).steps == (Step(How(tiny="flush_before")),)
     short, most = parse_signature("f16,f16,f16,f16", 4), How("up", "f32", tiny="flush_after", overflow="saturate")
     assert simplest(Choices(steps=(Step(most),)), short, {}).steps == (Step(How("up", "f32")),)  # neither is reached
+
+
+def test_modes_that_no_answer_shows_are_one_draft() -> None:
+    steps = [Choices(steps=(Step(How(mode)), Step(How("up"))), products=How("down")) for mode in MODES]
+    [one] = merged(steps)
+    assert one.unshown == {0}
+    assert shown(one) == steps
+    assert merged(steps[1:]) == steps[1:]
+    both = replace(one, unshown=frozenset((0, 1, "products")))
+    assert {tuple(how.mode for how in found.hows().values()) for found in shown(both)} >= {
+        ("up", "up", "up"), ("up", "up", "down"), ("to_odd", "down", "to_odd")
+    }  # fmt: skip
+
+
+def test_sums_in_a_shorter_format_are_drafted_from_the_bits_of_results() -> None:
+    asked = parse_signature("e5m2,e5m2,f16,f16", 8)
+    axes = StepAxes("fused", 0, asked, lambda: 8)
+    assert axes.shorter == ["bf16"]
+    step = Step(How("up", "bf16"), 7)
+    wanted = Choices(steps=(step,), convert=How(), unshown=frozenset(["convert"]))  # which only overflow shows
+    assert wanted in axes.fused_shorter(Choices())
+    assert replace(wanted, steps=(replace(step, align="nearest_even"),)) in axes.aligned_shorter(Choices())
+    assert StepAxes("fused", 0, parse_signature("e5m2,e5m2,f64,f64", 8), lambda: 11).shorter == ["f16", "tf32"]
+    assert not StepAxes("fused", 1, asked, lambda: 8).shorter  # of whose sums nothing is seen
+    assert not StepAxes("fused", 0, asked, lambda: 9).shorter
 
 
 def test_a_pattern_that_is_a_number_in_another_format_of_the_width_is_no_nan_of_it() -> None:

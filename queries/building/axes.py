@@ -281,7 +281,7 @@ def tiny_tier(role: int, asked: Signature) -> Tier:
 
 def refined_tiers(asked: Signature, adding: Sequence[int]) -> list[Tier]:
     """How what is flushed is flushed, where each role is known to keep or to flush what is tiny, and how subnormal
-    inputs are read; then products that are rounded where they are tiny alone."""
+    inputs are read; then products that some steps alone round, where they are tiny."""
 
     def plain(choices: Choices) -> Iterator[Choices]:
         hows = choices.hows()
@@ -290,12 +290,17 @@ def refined_tiers(asked: Signature, adding: Sequence[int]) -> list[Tier]:
             kinds = {at: kind if at in flushed else ("keep", unbounded) for at in hows}
             yield read_as(choices.with_hows({at: tiny(how, *kinds[at], asked) for at, how in hows.items()}), reads)
 
-    def of_products(choices: Choices) -> Iterator[Choices]:
-        some = [frozenset(few) for size in range(len(adding)) for few in combinations(adding[:APART], size)]
-        for mode, kind, few in product(MODES if _exact(How(), asked) else (), TINIES[:2], some):
-            yield from plain(replace(choices, products=How(mode, tiny=kind[0]), unrounded=few))
+    def begun(choices: Choices) -> Iterator[Choices]:
+        """What a sum begins with shows here alone where every product is a number of the format."""
+        for start in (*STARTS, *SWAPPED):
+            yield from plain(replace(choices, start=start))
 
-    return [plain, of_products]
+    def in_some(choices: Choices) -> Iterator[Choices]:
+        some = [frozenset(few) for size in range(1, len(adding)) for few in combinations(adding[:APART], size)]
+        for few in some if choices.products is not None and _exact(choices.products, asked) else ():
+            yield from begun(replace(choices, unrounded=few))
+
+    return [plain, begun, in_some]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:

@@ -14,7 +14,7 @@ from queries.building.axes import all_tiny, ordinary_neighbours, simplest
 from queries.building.candidates import Candidate, choices_of
 from queries.building.draft import Choices, Store
 from queries.building.mending import in_mode
-from queries.building.stages import Counts, Pool, Stage, Stages, ordinary, unsigned
+from queries.building.stages import Counts, Pool, Stage, Stages, finite, nonzero, ordinary, unsigned
 from queries.building.steps import MODES, Tier, format_of, merged, shown
 from queries.search.samples import Table
 from smtmodel.batch import Patterns
@@ -111,10 +111,12 @@ class Search:
     def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[Candidate]:
         """The candidates that give every answer, once no input of the stage distinguishes them any more."""
         choices: list[Choices] = [found for base in alive for found in self.simplest(tier, base)]
+        # how small numbers are treated shows in few answers to other questions: those come last
+        own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
             self.answers.in_time()
             candidates = self.drafted(choices, lambda given: [given], pool.kept)
-            candidates = self.agreeing(candidates, stage)
+            candidates = self.agreeing(candidates, own)
             if not candidates:
                 return []
             for _ in range(ROUNDS):
@@ -135,7 +137,8 @@ class Search:
         for given in choices:  # how often a running sum is stored shows at leaves of many steps alone
             alike.setdefault((given.store, tuple(self._drafts(given, pool.kept) for pool in stage.pools)), given)
         last = stage.pools[-1].kept
-        return [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
+        found = [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
+        return found if own is stage else self.agreeing(found, stage)
 
     def _drafts(self, choices: Choices, kept: Kept) -> Unit | None:
         """The unit of some choices; None where they exclude each other."""
@@ -234,7 +237,9 @@ class Search:
             some = [
                 asked
                 for asked in self.answers.bank
-                if asked.kept == kept and asked.rank <= rank and any(asked.number not in numbers for numbers in known)
+                if asked.kept == kept
+                and stage.since <= asked.rank <= rank
+                and any(asked.number not in numbers for numbers in known)
             ]
             if not some:
                 continue

@@ -25,7 +25,7 @@ Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 WHOLE = 8  # products of a sum that is looked at through all of its leaves
 LONG = 64  # products of a sum that is not long
-LIKELY, LIKELY_FUSED = 6, 8  # tiers of choices that most units have
+LIKELY = {"exact": 6, "binary": 7, "fused": 8, "any": 6}  # tiers of choices that most units have
 SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
 PLACED = 4  # roles whose smallest numbers are looked at apart
 FEW = 3  # neighbours of one role that are looked at together
@@ -43,8 +43,8 @@ class Pool:
 @dataclass(frozen=True)
 class Stage:
     """Choices to decide, in tiers: the next one where no candidate of those before fits. `counts`: the results by which
-    candidates are judged. `rank`: its inputs tell about stages from that on. `otherwise`: the stages that are tried
-    one after another where no tier fits."""
+    candidates are judged. `rank`: its inputs tell about stages from that on; `since`: the least rank of those by
+    which candidates are judged. `otherwise`: the stages that are tried one after another where no tier fits."""
 
     name: str
     rank: int
@@ -52,6 +52,7 @@ class Stage:
     pools: Sequence[Pool]
     counts: Counts
     otherwise: tuple[Stage, ...] = ()
+    since: int = 0
 
 
 def ordinary(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
@@ -137,12 +138,12 @@ class Stages:
             Stage("products", rank, product_tiers(every_kind, asked, self._adding()), self._pools("middle"), ordinary)
         )
         found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
-        small = [*self._pools("small"), *self._small_by_role()]
+        smallest = self._smallest(rank + 2, [*self._pools("small"), *self._small_by_role()])
         return [
             *found,
-            self._smallest(rank + 2, small),
-            Stage("zeros", rank + 2, zero_tiers(every_kind, asked), [self.pool("small")], finite),
-            Stage("overflow and specials", rank + 3, end_tiers(asked, weights), *self._ends()),
+            smallest,
+            Stage("zeros", smallest.rank, zero_tiers(every_kind, asked), [self.pool("small")], finite),
+            Stage("overflow and specials", smallest.rank + 1, end_tiers(asked, weights), *self._ends()),
         ]  # fmt: skip
 
     def _axes(self, kind: str, role: int) -> StepAxes:
@@ -155,12 +156,12 @@ class Stages:
         tiers = tiny_tiers(self.asked, self.sketch.weights, not several)
         if not several:
             return Stage(name, rank, tiers, small, nonzero)
-        by_role = [
-            Stage(f"{name} of step {role + 1}", rank, [tiny_tier(role, self.asked)], self._sums_of(role), unsigned)
-            for role in range(self.sketch.count)
-        ]
-        refined = Stage(f"{name} of each step", rank, refined_tiers(self.asked, self._adding()), small, nonzero)
-        return Stage(name, rank, tiers, small, nonzero, (*by_role, refined))
+        last, by_role = rank + self.sketch.count, list[Stage]()
+        for role in range(self.sketch.count):
+            tier, pools = tiny_tier(role, self.asked), self._sums_of(role)
+            by_role.append(Stage(f"{name} of step {role + 1}", rank + role, [tier], pools, unsigned, since=rank))
+        refined = Stage(f"{name} of each step", last, refined_tiers(self.asked, self._adding()), small, nonzero)
+        return Stage(name, last, tiers, small, nonzero, (*by_role, refined))
 
     def _sums_of(self, role: int) -> list[Pool]:
         """Sums of a role that are tiny though their terms are not."""
@@ -175,7 +176,7 @@ class Stages:
         """How the steps of a role add, and for fused ones then how the rest joins their products."""
         part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers()
         places = placements(part, role, self.chance, PLACES)
-        tiers = tiers[: LIKELY_FUSED if kind == "fused" else LIKELY] if self.quick else tiers
+        tiers = tiers[: LIKELY[kind]] if self.quick else tiers
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
         if kind != "fused":
             return [Stage(name, rank, tiers, self._sums(places, role), ordinary)]

@@ -77,7 +77,7 @@ class StepAxes:
         exact: list[Tier] = [self.decided, self.rounded, self.leaving_nearest]
         exact += [self.decided_otherwise] if self.kind == "binary" else []
         exact += [self.elsewhere]
-        exact += [self.cut_short] if self.kind == "binary" else []
+        exact += [self.cut_short, self.cut_otherwise] if self.kind == "binary" else []
         exact += [self.leaving, self.guarded, self.shortened, self.stored]
         return exact if self.kind == "exact" else [*exact, self.lengthened, self.fused, self.aligned, self.unrounded]
 
@@ -159,6 +159,12 @@ class StepAxes:
         for name, mode, more in product(self.own(choices), MODES, (-1, 0, *GUARDS)):
             precision = FORMATS[name].precision if name else self.asked.d.precision
             yield self.step(choices, Step(How(mode, name), precision + more))
+
+    def cut_otherwise(self, choices: Choices) -> Iterator[Choices]:
+        """The same, rounded where it is cut, or with a sticky bit."""
+        for tried, (align, sticky) in product(self.cut_short(choices), ALIGNED):
+            step = tried.steps[self.role]
+            yield self.step(choices, replace(step, align=align, sticky=sticky))
 
     def unrounded(self, choices: Choices) -> Iterator[Choices]:
         for align, bits, cancels in product(MODES if self.role else (), self.every_f, (False, True)):
