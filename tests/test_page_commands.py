@@ -35,7 +35,8 @@ import numpy as np
 from mmaprobe import matmul
 rng = np.random.default_rng(1)
 a, b = rng.standard_normal((16, 96)).astype(np.float16), rng.standard_normal((96, 16)).astype(np.float16)
-np.save("a.npy", a), np.save("b.npy", b), np.save("c.npy", np.zeros((16, 16), np.float32))
+np.save("a.npy", a), np.save("b.npy", b), np.save("a16.npy", a), np.save("b16.npy", b)
+np.save("c.npy", np.zeros((16, 16), np.float32))
 unit = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 np.save("d1.npy", matmul(a, b, unit=unit)), np.save("d2.npy", matmul(a, b, unit=unit + "@fraction_bits=24"))
 """
