@@ -140,7 +140,7 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
     step of the role (of OPERANDS branches at most), so that steps below it add nothing. Some sets also have a leaf of a
     neighbouring step, as results may be converted between two steps, or of any other one, as they may be converted now
     and then. Most have one or two leaves that are added to the
-    result later, and that meet no other leaf in a step of a role further from the root."""
+    result later. None of these meets another leaf in a step of a role further from the root, which is decided later."""
     steps = part.steps(role)
     parents = {id(child): node for node in nodes_of(part.root) for child in node.children if isinstance(child, Node)}
     everything = leaves_of(part.root)
@@ -152,17 +152,19 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
             first = sorted(children, key=lambda child: not (isinstance(child, Node) or child == "c"))
             children = first[:2] + chance.sample(first[2:], OPERANDS - 2)
         chosen = [chance.choice(leaves_of(child)) if isinstance(child, Node) else child for child in children]
+        near: list[list[Leaf]] = []
         if number % 2 and at:
-            chosen += [child for child in steps[at - 1].children if not isinstance(child, Node)][:1]
+            near.append([child for child in steps[at - 1].children if not isinstance(child, Node)][:1])
         if number % 3 == 2:
-            chosen += [child for child in chance.choice(steps).children if isinstance(child, int)][:1]
+            near.append([child for child in chance.choice(steps).children if isinstance(child, int)][:1])
         top = node
         while number % 2 == 0 and id(top) in parents and part.roles[id(parents[id(top)])] == role:
             top = parents[id(top)]  # the result of the last step of this role may be converted
         inside = frozenset(leaves_of(node if top is part.root else top))
         outside = [leaf for leaf in everything if leaf not in inside]
         if outside:
-            more = chance.sample(outside, min(len(outside), 1 + number % 2))
+            near.append(chance.sample(outside, min(len(outside), 1 + number % 2)))
+        for more in near:
             if not part.adds_below(role, frozenset([*chosen, *more])):
                 chosen += more
         found[frozenset(chosen)] = None

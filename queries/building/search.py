@@ -14,7 +14,7 @@ from queries.building.axes import all_tiny, ordinary_neighbours, simplest
 from queries.building.candidates import Candidate, choices_of
 from queries.building.draft import Choices, Store
 from queries.building.mending import in_mode
-from queries.building.stages import Counts, Pool, Stage, Stages, finite, nonzero, ordinary, unsigned
+from queries.building.stages import Counts, Pool, Stage, Stages, finite, nonzero, not_zero, ordinary, unsigned
 from queries.building.steps import MODES, Tier, format_of, merged, shown
 from queries.search.samples import Table
 from smtmodel.batch import Patterns
@@ -254,6 +254,8 @@ class Search:
                 agreed = results == self._counted(answers[part], stage)
                 if stage.counts is ordinary and not agreed.all():
                     agreed |= self._tiny_within(alive, results, rows[part], kept, stage)
+                elif kept is not None and not agreed.all():
+                    agreed |= self._other_zeros(alive, results, rows[part], answers[part], stage) & ~agreed
                 fitting = [candidate for candidate, row in zip(alive, agreed, strict=True) if row.all()]
                 if not fitting:
                     self.note(alive[int(agreed.sum(axis=1).argmax())])
@@ -261,6 +263,20 @@ class Search:
             for candidate in alive:
                 self._known(candidate, kept, stage).update(asked.number for asked in some)
         return alive
+
+    def _other_zeros(
+        self, alive: Sequence[Candidate], results: Patterns, rows: Table, answers: Patterns, stage: Stage
+    ) -> NDArray[np.bool_]:
+        """Where the sign of a zero is all that a candidate has wrong, and has right with the zeros at all other leaves:
+        they have signs too."""
+        d = self.asked.d
+        zero = ~not_zero(answers, d) & ~not_zero(results, d)
+        found = np.zeros(results.shape, dtype=np.bool_)
+        places = np.flatnonzero((zero | (results == self._counted(answers, stage))).all(axis=1))
+        if len(places):
+            whole = self._results([alive[place] for place in places], rows, None)
+            found[places] = zero[places] & (self._counted(whole, stage) == self._counted(answers, stage))
+        return found
 
     def _known(self, candidate: Candidate, kept: Kept, stage: Stage) -> set[int]:
         """The questions about some leaves whose answers a candidate is known to give."""
