@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 import random
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from queries.building.weights import ADDED, Weights, shift_of
@@ -152,7 +152,7 @@ def placements(part: Part, role: int, chance: random.Random, count: int) -> list
             first = sorted(children, key=lambda child: not (isinstance(child, Node) or child == "c"))
             children = first[:2] + chance.sample(first[2:], OPERANDS - 2)
         chosen = [chance.choice(leaves_of(child)) if isinstance(child, Node) else child for child in children]
-        near: list[list[Leaf]] = []
+        near: list[Sequence[Leaf]] = []
         if number % 2 and at:
             near.append([child for child in steps[at - 1].children if not isinstance(child, Node)][:1])
         if number % 3 == 2:

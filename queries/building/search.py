@@ -272,8 +272,8 @@ class Search:
         d = self.asked.d
         zero = ~not_zero(answers, d) & ~not_zero(results, d)
         found = np.zeros(results.shape, dtype=np.bool_)
-        places = np.flatnonzero((zero | (results == self._counted(answers, stage))).all(axis=1))
-        if len(places):
+        places = np.flatnonzero((zero | (results == self._counted(answers, stage))).all(axis=1)).tolist()
+        if places:
             whole = self._results([alive[place] for place in places], rows, None)
             found[places] = zero[places] & (self._counted(whole, stage) == self._counted(answers, stage))
         return found
