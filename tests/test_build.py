@@ -577,6 +577,8 @@ def test_choices_that_say_the_same_are_one() -> None:
     found = simplest(Choices(steps=(Step(flushed),), products=cut, convert=cut), long, {})  # each for itself
     assert found.hows() == {0: flushed, "products": How(tiny="flush_after"), "convert": How(tiny="flush_before")}
     assert simplest(Choices(steps=(Step(cut),)), asked, {}).steps == (Step(How(tiny="flush_before")),)
+    some = Choices(steps=(Step(How(tiny="flush_after")),), products=How(), unrounded=frozenset([0]))
+    assert simplest(some, long, {}) == some  # these sums are of exact products
     short, most = parse_signature("f16,f16,f16,f16", 4), How("up", "f32", tiny="flush_after", overflow="saturate")
     assert simplest(Choices(steps=(Step(most),)), short, {}).steps == (Step(How("up", "f32")),)  # neither is reached
 

@@ -543,6 +543,6 @@ def _least(choices: Choices, asked: Signature, shift: int, addend: int) -> int:
     count, and that of c."""
     rounded = choices.products
     least = unit_of(asked.a) + unit_of(asked.b) + min(shift, 0 if choices.scaled == "sums" else shift)
-    if rounded is not None:
+    if rounded is not None and not choices.unrounded:
         least = max(least, unit_of(format_of(rounded, asked)))
     return min(least, unit_of(asked.c) + min(addend, 0)) if asked.addend else least
