@@ -5,6 +5,7 @@ each of which runs alone by its name (`pytest -m solvers`)."""
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -19,9 +20,10 @@ from pydantic import ValidationError
 
 from cli import options
 from cli.entry import COLLECTED
-from queries.solvers import store
+from queries.solvers import engines, store
 from reports import documents
 from smtmodel.frames import with_room
+from tests import shared_answers
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 
 #: group -> modules without their test_; what is in none runs with `make test-fast`. "oracle": results bit for bit
@@ -73,6 +75,9 @@ LONG = (
     "test_studies.py::test_curves", "test_table9.py::test_bounds_hold_on_all_inputs_and_none_smaller_does[unit4-",
 )  # fmt: skip
 
+
+#: modules that are about the processes of solvers: there each question is asked
+PROCESSES = {"test_cluster", "test_pool", "test_portfolio", "test_solvers", "test_store_solving"}
 
 _STORES = count()
 
@@ -156,6 +161,24 @@ def own_store(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
     path = tmp_path_factory.getbasetemp() / f"store-{next(_STORES)}.sqlite"  # a folder for each test takes longer
     monkeypatch.setattr(store, "default_path", lambda: path)
     monkeypatch.setenv("MMAPROBE_CONFIG", "")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def folder_of_answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """One for all workers, and for the commands of the documentation."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    (folder / "answers").mkdir(exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(shared_answers.FOLDER, str(folder / "answers"))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def questions_asked_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.path.stem not in PROCESSES:
+        monkeypatch.setattr(engines, "SolverProcess", shared_answers.ask)
 
 
 @pytest.fixture(autouse=True)

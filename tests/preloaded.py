@@ -98,12 +98,16 @@ def _answer(connection: socket.socket) -> None:
 
 def _run(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
     from cli.main import main
+    from queries.solvers import engines
     from smtmodel.frames import with_room
+    from tests import shared_answers
 
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     sys.argv = ["mmaprobe", *arguments]
+    if shared_answers.FOLDER in environment:
+        vars(engines)["SolverProcess"] = shared_answers.ask
     with_room(lambda: main(prog_name="mmaprobe"))
 
 
