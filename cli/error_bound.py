@@ -26,7 +26,7 @@ SMALL = 16  # exponents below it are shown as whole numbers
 
 def prove_bound(
     models: tuple[str, ...], inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool,
-    as_json: bool, certificate: Path | None,
+    as_json: bool, certificate: Path | None = None,
 ) -> int:  # fmt: skip
     """Print the bound; returns the exit code. Raises ParameterError and FaultError as `find_bound` does, and
     CertificateError after the proved bound was printed."""

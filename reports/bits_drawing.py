@@ -36,10 +36,10 @@ class Folded:
         return f"{self.count} more terms: together {powers(self.value)}{loss}"
 
 
-def fold(rows: Sequence[BitLine], marked: Name | None) -> tuple[list[BitLine], Folded | None]:
-    """All rows and None, if there are at most MOST_ROWS; else the most informative MOST_ROWS - 1, in their order, and
+def fold(rows: Sequence[BitLine], marked: Name | None, most: int = MOST_ROWS) -> tuple[list[BitLine], Folded | None]:
+    """All rows and None, if there are at most `most`; else the most informative `most` - 1 rows, in their order, and
     the others as one."""
-    if len(rows) <= MOST_ROWS:
+    if len(rows) <= most:
         return list(rows), None
 
     def weight(row: BitLine) -> tuple[bool, bool, bool, Fraction, Fraction]:
@@ -47,7 +47,7 @@ def fold(rows: Sequence[BitLine], marked: Name | None) -> tuple[list[BitLine], F
         return words.is_marked(marked, row.signals), special, "maximum" in row.marks, abs(row.lost), abs(row.value)
 
     ranked = sorted(range(len(rows)), key=lambda index: (weight(rows[index]), -index), reverse=True)
-    chosen, rest = sorted(ranked[: MOST_ROWS - 1]), [rows[index] for index in ranked[MOST_ROWS - 1 :]]
+    chosen, rest = sorted(ranked[: most - 1]), [rows[index] for index in ranked[most - 1 :]]
     value, lost = sum((row.value for row in rest), Fraction(0)), sum((row.lost for row in rest), Fraction(0))
     return [rows[index] for index in chosen], Folded(len(rest), sum(bool(row.lost) for row in rest), value, lost)
 

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from queries.compare.neighbours import Divergence
 
 WIDEST_PAIR = 1560.0  # a wider pair of evaluations is stacked
-PREFIX = "mp"  # of the ids of elements
 FIELD_GAP = 6.0  # between sign, exponent and fraction
 
 
 def evaluation_drawing(
     explanations: Sequence[Explanation],
-    difference: Divergence | None,
+    difference: Divergence | None = None,
     *,
+    prefix: str = "mp",
     width: float | None = None,
     names: Sequence[str] = (),
 ) -> Drawing:
     """One evaluation, or two of one input with their first difference marked, in one drawing.
 
-    `width` in pixels (None: the natural
+    `prefix`: of element ids, which must differ between the drawings of one page. `width` in pixels (None: the natural
     width); two evaluations are then stacked. `names`: short titles that replace the references and their expressions.
     """
     sheets = [
@@ -39,14 +39,13 @@ def evaluation_drawing(
         for (one, side), name in zip(_sides(explanations, difference), _filled(names, explanations), strict=True)
     ]
     columns = 2 if width is None and sum(sheet.width for sheet in sheets) <= WIDEST_PAIR else 1
-    return _drawing(sheets, explanations, _difference(explanations, difference), columns, PREFIX)
+    return _drawing(sheets, explanations, _difference(explanations, difference), columns, prefix)
 
 
 def evaluation_drawings(
-    explanations: Sequence[Explanation], difference: Divergence | None, *, prefix: str = PREFIX
+    explanations: Sequence[Explanation], difference: Divergence | None = None, *, prefix: str = "mp"
 ) -> list[Drawing]:
-    """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked.
-    `prefix`: of element ids, which must differ between the drawings of one page."""
+    """As `evaluation_drawing`, but one drawing for each evaluation: a page arranges them side by side or stacked."""
     found = []
     for index, (one, side) in enumerate(_sides(explanations, difference)):
         text = _difference(explanations, difference)

@@ -19,7 +19,7 @@ FONT = "DejaVu Sans Mono"
 ALIGNED = {"start": "left", "middle": "center", "end": "right"}
 
 
-def pdf_of(drawing: Drawing, *, millimetres: float | None) -> bytes:
+def pdf_of(drawing: Drawing, *, millimetres: float | None = None) -> bytes:
     """The drawing as a PDF page of the drawing's size. `millimetres`: its width; None: that at which common text has 7
     points.
 

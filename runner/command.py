@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.process import POLL, LineProcess
-from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source
+from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Source
 from smtmodel.errors import InputError
 from smtmodel.vectors import Vector, parse_pattern
 
@@ -32,7 +32,7 @@ class CommandDevice(Device):
     Raises DeviceUnavailableError if the program cannot be started.
     """
 
-    def __init__(self, command: str, timeout: float) -> None:
+    def __init__(self, command: str, timeout: float = DEFAULT_TIMEOUT) -> None:
         self.name = f"command:{command}"
         self.description: dict[str, Any] = {}
         self.timeout = timeout

@@ -63,7 +63,7 @@ def _meant(text: str) -> str:
         return ""
 
 
-def open_servable(text: str, timeout: float) -> BatchDevice:
+def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
     """The device to serve to other programs: a model by its reference, or the GPU of this machine. Raises as above."""
     kind, _, rest = text.partition(":")
     return _open_cuda(rest, timeout) if kind == "cuda" else ModelDevice(text)

@@ -154,10 +154,10 @@ class LineProcess:
         except ValueError:
             return f"was ended by signal {result.si_status}"
 
-    def last_words(self) -> str:
-        """The last five lines of its standard error."""
+    def last_words(self, count: int = 5) -> str:
+        """The last lines of its standard error."""
         lines = self._errors.decode("utf-8", "replace").splitlines()
-        return "\n".join(line[:500] for line in [line for line in lines if line.strip()][-5:])
+        return "\n".join(line[:500] for line in [line for line in lines if line.strip()][-count:])
 
     def close(self) -> None:
         """End its input, give it a moment to end by itself, then kill it and what it started."""

@@ -76,9 +76,17 @@ def product_specials(left: Unpacked, right: Unpacked) -> tuple[Bit, Bit]:
     return left.is_nan | right.is_nan | invalid, left.is_infinite | right.is_infinite
 
 
-def add(x: Bits, y: Bits, fmt: Format, rounding: Rounding = "nearest_even", nan: int | None = None) -> Bits:
-    """x + y, all three in `fmt`. NaN results are `nan`, or the format's quiet NaN."""
-    return add_unpacked(unpack(x, fmt), unpack(y, fmt), Target(fmt, rounding), fmt.nan if nan is None else nan)
+def add(
+    x: Bits,
+    y: Bits,
+    fmt: Format,
+    rounding: Rounding = "nearest_even",
+    nan: int | None = None,
+    flush: bool = False,
+) -> Bits:
+    """x + y, all three in `fmt`. NaN results are `nan`, or the format's quiet NaN; `flush`: no subnormal results."""
+    target = Target(fmt, rounding, flush=flush)
+    return add_unpacked(unpack(x, fmt), unpack(y, fmt), target, fmt.nan if nan is None else nan)
 
 
 def add_unpacked(left: Unpacked, right: Unpacked, target: Target, nan: int) -> Bits:

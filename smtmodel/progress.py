@@ -95,14 +95,14 @@ class Pieces:
 
 
 class Throttle:
-    """True when called at most once every second."""
+    """True when called at most once every `seconds`."""
 
-    def __init__(self) -> None:
-        self.last = time.monotonic()
+    def __init__(self, seconds: float = 1.0) -> None:
+        self.seconds, self.last = seconds, time.monotonic()
 
     def __call__(self) -> bool:
         now = time.monotonic()
-        if passed := now - self.last >= 1.0:
+        if passed := now - self.last >= self.seconds:
             self.last = now
         return passed
 

@@ -37,7 +37,9 @@ class Naming:
     late: bool = False
 
 
-def name_of(own: Model, others: Sequence[Model], options: Options, deadline: float | None, most: int | None) -> Naming:
+def name_of(
+    own: Model, others: Sequence[Model], options: Options, deadline: float | None, most: int | None = None
+) -> Naming:
     """Which of the models `others`, which agree with `own` on all inputs asked so far, are equal to it: by normal form,
     then by rewriting, then by proof for at most `most` of the rest (None: for all), until the deadline (of
     time.monotonic)."""

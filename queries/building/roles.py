@@ -106,7 +106,7 @@ def apart(root: Node | Leaf, weights: Weights | None = None) -> Part:
     return _part(root, keys.roles, max(1, len(keys.known)), weights)
 
 
-def uniform(root: Node | Leaf, weights: Weights | None) -> Part:
+def uniform(root: Node | Leaf, weights: Weights | None = None) -> Part:
     """All steps have one role."""
     return _part(root, {id(node): 0 for node in nodes_of(root)}, 1, weights)
 

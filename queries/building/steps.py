@@ -290,7 +290,9 @@ def in_fixed_point(step: Step, asked: Signature, places: int) -> Iterator[Step]:
         yield replace(step, fraction_bits=top - place, align=align, least=top)
 
 
-def converted(choices: Choices, role: int, step: Step, asked: Signature, modes: Sequence[Mode]) -> Iterator[Choices]:
+def converted(
+    choices: Choices, role: int, step: Step, asked: Signature, modes: Sequence[Mode] = MODES
+) -> Iterator[Choices]:
     """The step itself; the last step of a unit with a conversion of its result where d has another format."""
     if role:
         yield with_step(choices, role, step)

@@ -73,10 +73,10 @@ def _simulate(models: Sequence[Model], table: Table) -> Results:
 
 
 @contextmanager
-def _simulator(models: Sequence[Model]) -> Iterator[Callable[[Table], Iterator[Results]]]:
+def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterator[Callable[[Table], Iterator[Results]]]:
     """What simulates the models on a table, PART of them after another, in as many processes as are worth it."""
     parts = [models[start : start + PART] for start in range(0, len(models), PART)]
-    processes = min(os.cpu_count() or 1, len(parts))
+    processes = processes or min(os.cpu_count() or 1, len(parts))
     if len(models) < ALONE or processes == 1:
         yield lambda table: (_simulate(part, table) for part in parts)
         return
@@ -93,9 +93,14 @@ def _simulator(models: Sequence[Model]) -> Iterator[Callable[[Table], Iterator[R
         executor.shutdown(cancel_futures=True)
 
 
-def simulate(models: Sequence[Model], table: Table, progress: Callable[[str], None] | None = None) -> Results:
+def simulate(
+    models: Sequence[Model],
+    table: Table,
+    processes: int | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Results:
     """The results of every model (rows) on every vector (columns); NaNs are one pattern."""
-    with _simulator(models) as simulated:
+    with _simulator(models, processes) as simulated:
         return _gathered(simulated(table), len(models), progress)
 
 
@@ -185,7 +190,7 @@ class Outcomes:
             found.setdefault(self.results[index].tobytes(), []).append(index)
         return list(found.values())
 
-    def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None) -> int | None:
+    def best_question(self, representatives: Sequence[int], allowed: NDArray[np.bool_] | None = None) -> int | None:
         """The vector after whose answer the fewest classes are left on average; None if none tells any two apart.
 
         Among equals the one with the fewest nonzero operands, which is the easiest to read.

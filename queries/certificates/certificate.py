@@ -196,7 +196,7 @@ class _Writer:
         return found.engine
 
 
-def check_piece(directory: Path, name: str, timeout: float | None) -> Check:
+def check_piece(directory: Path, name: str, timeout: float | None = None) -> Check:
     return check_files(directory / f"{name}.cnf", directory / f"{name}.drat", timeout)
 
 

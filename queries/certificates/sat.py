@@ -66,7 +66,9 @@ class SatSolver:
                         pipe.close()
             self.process = None
 
-    def refute(self, clauses: Iterable[Sequence[int]], timeout: float | None) -> list[tuple[bool, Clause]] | None:
+    def refute(
+        self, clauses: Iterable[Sequence[int]], timeout: float | None = None
+    ) -> list[tuple[bool, Clause]] | None:
         """The steps of a proof of unsatisfiability, each as (whether it is a deletion, clause), the last one the empty
         clause; None if the clauses are satisfiable. `timeout` is in seconds. Raises OutOfTimeError."""
         literals = array("i")

@@ -175,7 +175,7 @@ def _read_formula(text: str, state: Propagator) -> None:
         raise ValueError("the header does not fit")
 
 
-def fault(cnf: str, proof: str, deadline: float | None) -> str:
+def fault(cnf: str, proof: str, deadline: float | None = None) -> str:
     """What is wrong with a proof; empty if it is valid. Raises TooLateError."""
     state = Propagator()
     try:

@@ -16,7 +16,7 @@ from pysmt.fnode import FNode
 from queries.certificates.bitblast import Blaster
 from queries.certificates.gates import FALSE, TRUE, Clause
 from queries.certificates.merging import Merging, ProofText, simplified
-from queries.certificates.sat import FaultyProofError, OutOfTimeError, SatSolver
+from queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver
 from queries.solvers.contract import DEFAULT_MEMORY
 from queries.solvers.smtlib import Query
 from smtmodel.progress import Count, Wait
@@ -43,6 +43,7 @@ class Whole:
         lemmas: Sequence[WholeLemma] = (),
         timeout: float | None = None,
         memory: int = DEFAULT_MEMORY,
+        solver: str = SOLVER,
         inputs: Sequence[FNode] = (),
         maxima: Mapping[FNode, Collection[FNode]] | None = None,
         progress: Callable[[str], None] = lambda text: None,
@@ -58,7 +59,7 @@ class Whole:
         self.supports = {literal: self._support(literal) for literal in self.asserted}
         self.maxima = dict(maxima or {})
         self.skipped: list[int] = []
-        with SatSolver(memory=memory) as self.solver:
+        with SatSolver(solver, memory) as self.solver:
             self._prove(lemmas, self.blaster.truth(goal))
 
     def _prove(self, lemmas: Sequence[WholeLemma], goal: int) -> None:

@@ -44,10 +44,10 @@ class Worst:
     seconds: float = 0.0
 
 
-def maximise(claim: Claim, options: Options) -> Worst:
+def maximise(claim: Claim, options: Options | None = None) -> Worst:
     """Search within the time. Raises ParameterError for a claim that names no quantity to maximise."""
     with located(claim.file, ("maximise",)):
-        return _Search(claim, maximised(claim), options).run()
+        return _Search(claim, maximised(claim), options or Options()).run()
 
 
 def climb(claim: Claim, seconds: float, enough: Callable[[Row], bool]) -> Row | None:

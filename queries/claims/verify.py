@@ -53,13 +53,13 @@ CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
 
 
-def verify(claim: Claim, options: Options) -> Outcome:
+def verify(claim: Claim, options: Options | None = None) -> Outcome:
     """Decide a claim within the time.
 
     An interrupt ends the work. Raises InputError for a claim that admits no input, or a quantity of which is not a
     number on an admitted input, and SolverFaultError.
     """
-    return _Verifier(claim, options).run()
+    return _Verifier(claim, options or Options()).run()
 
 
 class _Verifier:

@@ -95,7 +95,7 @@ def _published() -> tuple[Vector, ...]:
     return tuple(vector for name, text in texts.items() for vector in read_vectors(text.splitlines(), name))
 
 
-def discriminating(layout: Layout, model: Model, seed: int) -> Iterator[Row]:
+def discriminating(layout: Layout, model: Model, seed: int = 1) -> Iterator[Row]:
     """Samples on which two hypotheses of a question with these formats differ."""
     tables: dict[int, tuple[Layout, Shared]] = {}
     for question in library().values():

@@ -33,7 +33,7 @@ def _readings(current: Node | Leaf) -> Iterator[_Reading]:
 class Builder:
     """Builds the tree of a probe's device. `thorough` asks every pair; else the pairs that decide, and a sample."""
 
-    def __init__(self, probe: Probe, thorough: bool) -> None:
+    def __init__(self, probe: Probe, thorough: bool = False) -> None:
         self.probe, self.thorough = probe, thorough
         self._sizes: dict[int, tuple[Node, int]] = {}  # the leaves of each step, by its identity
 

@@ -271,7 +271,7 @@ class Candidates:
                 seen.add(other.unit.result)
                 yield other
 
-    def guesses(self, tree: Node | Leaf, known: Sequence[Plan]) -> Iterator[Plan]:
+    def guesses(self, tree: Node | Leaf, known: Sequence[Plan] = ()) -> Iterator[Plan]:
         """Candidate plans with this summation tree. `known`: plans whose stages are tried as parts of them."""
         leaves = leaves_of(tree)
         at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)

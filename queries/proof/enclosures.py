@@ -391,7 +391,7 @@ def with_lemmas(made: Made, lemmas: Sequence[Theorem], known: Sequence[Lemma]) -
 
 
 @rule
-def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
     """A fused sum, aligned at 2^m. A term of which F bits are kept loses at most 2^(m - F), half of that to nearest;
     rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F). A term
     whose exponent is m is one if it has at most F digits below its exponent; so if all terms have at most F digits, one
@@ -518,7 +518,7 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
 
 
 @rule
-def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
     """A term y, rounded without overflow to a format with f fraction bits, loses at most one unit of the last place,
     half of one to nearest. If |y| >= 2^emin, the unit is 2^(e - f) <= 2^-f |y|, and a y of at most f + 1 significant
     bits loses nothing. Else the unit is 2^(emin - f), and a multiple of it loses nothing; where subnormal results are

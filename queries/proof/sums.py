@@ -155,7 +155,7 @@ def nothing(plan: Plan, step: Zero) -> Made:
 
 
 @rule
-def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem]) -> Made:
+def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem] = ()) -> Made:
     """One use of a unit. Each instruction of a chain takes any E and A of its addend to growth * E + part * A + own,
     and to A + size, whatever its products, zeros too; the start is a number of the unit's c. The largest coefficient of
     a product in own applies to the sum over all products. Where elements are rounded first, |a' - a| <= e_a = u |a| +
@@ -271,7 +271,7 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
 
 
 @rule
-def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
     """Induction over the levels of pairwise summation. A leaf of n products has an error of at most e E0 + p A0 + own +
     fixed. Two sums whose errors and sizes together are E and A are added to one with an error of at most r E + part A +
     more, r >= 1, and the size A. With t levels, and G = 1 + ... + r^(t - 1), r^t = 1 + (r - 1) G, a sum of K products

@@ -48,7 +48,7 @@ def chain_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
     return chained(_Composer(unit, settle, chain=True).of(unit.result, ()))
 
 
-def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theorem:
+def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle = lambda goal: None) -> Theorem:
     """A theorem that bounds |d - exact| in units of the alignment and of the last place. Raises RuleError if no rule
     gives one; the message begins with the parameter of the unit that no rule covers, if there is one."""
     composer, total = _Composer(unit, settle), sum_of(unit)

@@ -22,7 +22,7 @@ SAME = "the expressions are one"
 ANY_ORDER = "the expressions are one, in which terms of a sum have no order"
 
 
-def by_form(problem: Problem, options: Options, confirm: bool) -> Proof | None:
+def by_form(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:
     """The proof that both sides are equal by their expressions; None if there is none. Raises KeyboardInterrupt."""
     return by_expression(problem) or by_rewriting(problem, options, confirm)
 

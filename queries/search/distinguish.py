@@ -300,10 +300,10 @@ def _signature(witness: Witness) -> Signature:
     return tuple(name in names for names in witness.exercises for name in EXERCISES)
 
 
-def distinguish(problem: Problem, options: Options, small: bool = False) -> Outcome:
+def distinguish(problem: Problem, options: Options | None = None, small: bool = False) -> Outcome:
     """Inputs on which two models differ, or the verdict that there are none.
 
     `small`: only questions that are answered soon are asked, so that the verdict is never "equal". Raises
     SolverFaultError.
     """
-    return Search(problem, options, small).run()
+    return Search(problem, options or Options(), small).run()
