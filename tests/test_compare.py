@@ -117,7 +117,7 @@ def test_text_and_vectors_on_standard_output() -> None:
     [row] = json_lines(result.stdout)
     assert row["a"][0] != "0000"
     assert "fraction_bits=24 in the first model gives the second's result; first divergence: alignment" in result.stderr
-    assert "single changes of the first model above (answers reproduced): fraction_bits=24 (" in result.stderr
+    assert "that explain the difference above (answers reproduced): fraction_bits=24 (" in result.stderr
     assert "alignment-bits (1 of 1): How many bits" in result.stderr
 
 

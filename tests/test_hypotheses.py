@@ -123,7 +123,7 @@ FAULTS: list[tuple[str, dict[str, str], int, str | None, str]] = [
     ("missing key", {"expect": ""}, 1, "expect", "missing"),
     ("unclosed bracket", {"three": "  three: {carry_bits: 3"}, 9, None, "not YAML"),
     ("tab", {"three": "\tthree: {carry_bits: 3}"}, 8, None, "not YAML"),
-    ("two documents", {"note": "---\nid: other"}, 10, None, "another document"),
+    ("two documents", {"note": "---\nid: other"}, 10, None, "a second document begins"),
 ]  # fmt: skip
 
 

@@ -20,7 +20,6 @@ NOT_RUN = {
     r"cpu:tdpbf16ps": "needs a processor with AMX; tests/test_cpu_devices.py runs it where there is one",
     r"cpu:vdpbf16ps": "needs a processor with AVX512-BF16; tests/test_cpu_devices.py runs it where there is one",
     r"torch_device": "needs PyTorch",
-    r"triton_device": "needs Triton and an NVIDIA GPU",
     r"^mmaprobe separate nvidia-f16": "takes minutes; benchmarks/separations.md has it",
     r"^mmaprobe study valero-tf32": "takes a minute; tests/test_studies.py runs studies of fewer sizes",
     r"^mmaprobe identify --gemm --device python:": "takes minutes; docs/library-plans.md has these libraries",
