@@ -450,9 +450,11 @@ def test_a_tree_suggests_blocks() -> None:
     two = Promoted(2, CHAIN, R)
     assert Promoted(8, CHAIN, R, tail=Promoted(4, CHAIN, R, tail=two)) in list(blocks_of(tree, FMA, R))
     pairs = added([added([k, k + 1]) for k in range(0, 12, 2)])
-    found = [plan.sums[0].stage for plan in Candidates(parse_signature("f32,f32,f32", 12)).guesses(pairs)]
-    unfused = Chain(parse_reference("ieee/muladd/f32"))
-    assert Promoted(2, unfused, Rounding(FORMATS["f64"])) in found  # OpenBLAS, kernel/x86_64/sdot.c, for a stride
+    ours, unfused = Candidates(parse_signature("f32,f32,f32", 12)), Chain(parse_reference("ieee/muladd/f32"))
+    usual, wider = ([plan.sums[0].stage for plan in ours.guesses(pairs, wider=wide)] for wide in (False, True))
+    in_f64 = Promoted(2, unfused, Rounding(FORMATS["f64"]))  # OpenBLAS, kernel/x86_64/sdot.c, for a stride
+    assert in_f64 in wider
+    assert in_f64 not in usual
     mma = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32"))
     around = Candidates(parse_signature("f16,f16,f32", 100)).cuts(mma.model, 100)
     assert Whole(32, mma, head=mma) in {plan.sums[0].stage for plan in around}  # CUTLASS, see docs/cublas-plans.md

@@ -271,8 +271,9 @@ class Candidates:
                 seen.add(other.unit.result)
                 yield other
 
-    def guesses(self, tree: Node | Leaf, known: Sequence[Plan] = ()) -> Iterator[Plan]:
-        """Candidate plans with this summation tree. `known`: plans whose stages are tried as parts of them."""
+    def guesses(self, tree: Node | Leaf, known: Sequence[Plan] = (), *, wider: bool = False) -> Iterator[Plan]:
+        """Candidate plans with this summation tree. `known`: plans whose stages are tried as parts of them; `wider`:
+        only those whose parts are added in a wider format, which often give what the others give."""
         leaves = leaves_of(tree)
         at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)
         products = pruned(tree, frozenset(leaf for leaf in leaves if leaf != "c"))
@@ -283,10 +284,10 @@ class Candidates:
             bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
             found = [*lanes_of(products, model, how), *blocks_of(products, model, how),
                      *stages_of(products, model, how, bodies)]  # fmt: skip
-            if model.d.name in WIDER:  # parts whose sums are added in a wider format
-                wide = Rounding(FORMATS[WIDER[model.d.name]])
+            if wider:
+                fmt = FORMATS[WIDER.get(model.d.name, model.d.name)]
                 parts = (stage for stage in found if isinstance(stage, Promoted | Split) and len(stage.parts) == 1)
-                found += [replace(stage, rounding=wide) for stage in parts]
+                found = [replace(stage, rounding=Rounding(fmt)) for stage in parts if fmt != model.d]
             for stage in found:
                 yield from self.plans(stage, at_end)
 

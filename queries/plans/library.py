@@ -260,7 +260,10 @@ class Mapper(Candidates):
         elements."""
         tree = self._order(looked.shape, self._place(looked, number))
         of_units = tree is None or self.of_units(tree)
-        groups = [self.loops(looked.shape.length) if tree is None else self.guesses(tree, self.known)]
+        if tree is None:
+            groups = [self.loops(looked.shape.length)]
+        else:
+            groups = [self.guesses(tree, self.known), self.guesses(tree, self.known, wider=True)]
         if of_units:  # longer units are slow to evaluate
             groups.append(self.shipped())
             if looked.shape.length <= BRIEF:
