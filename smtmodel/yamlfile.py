@@ -102,8 +102,8 @@ def read_yaml(text: str, name: str) -> YamlFile:
 def _syntax(error: yaml.MarkedYAMLError) -> str:
     """What is wrong, in words for whoever wrote the file; the parser's own where it found something rare."""
     problem = str(error.problem)
-    said = next((words for start, words in SYNTAX.items() if problem.startswith(start)), problem)
-    return said.format(name=problem.split("'")[1] if problem.count("'") > 1 else "")
+    name = problem.split("'")[1] if problem.count("'") > 1 else ""
+    return next((words.format(name=name) for start, words in SYNTAX.items() if problem.startswith(start)), problem)
 
 
 def _compose(text: str) -> yaml.Node | None:

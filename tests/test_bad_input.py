@@ -69,6 +69,7 @@ CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} {'[' * 150}*a{n - 1}{']' * 150}\
         ("x: y\nz: 'a\nb: c\n", "2: not YAML: a quotation mark without its second"),
         ("x: *y", "1: not YAML: an alias, [*]y, without an anchor"),
         ("x: @y", "1: not YAML: text that begins with @ must be in quotes"),
+        ("%YAML 1{\nx: y", "1: not YAML: expected a digit or '.', but found '{'"),
         ('x: "\\q"', "1: not YAML: [\\\\]q is not known in double quotes"),
     ],
 )
