@@ -208,10 +208,10 @@ class Search:
         ordered = sorted(lengths, key=lambda shape: (lengths[shape] > QUICK, -lengths[shape]))
         tiles = {shape: family(self.record.kernels.get(shape, ())) for shape in ordered}
         found.families = {shape: kernels for shape, (kernels, _) in tiles.items()}
+        unnamed = self.kind.call != "triton" and not any(self.record.kernels.values())
         for split in (False, True):
             for shape in ordered:
                 kernels, tile = tiles[shape]
-                unnamed = self.kind.call != "triton" and not any(self.record.kernels.values())
                 told = unnamed or any(name in kernels for name in ("cutlass", "nvjet", "xmma"))
                 if found.plans.get(shape) is not None:
                     continue

@@ -280,14 +280,16 @@ class Candidates:
         assert products is not None
         stages = dict.fromkeys(product.stage for plan in known for product in plan.sums)
         for model in self.steps():
+            if wider and model.d.name not in WIDER:
+                continue
             how = Rounding(model.d)
             bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
             found = [*lanes_of(products, model, how), *blocks_of(products, model, how),
                      *stages_of(products, model, how, bodies)]  # fmt: skip
             if wider:
-                fmt = FORMATS[WIDER.get(model.d.name, model.d.name)]
+                wide = Rounding(FORMATS[WIDER[model.d.name]])
                 parts = (stage for stage in found if isinstance(stage, Promoted | Split) and len(stage.parts) == 1)
-                found = [replace(stage, rounding=Rounding(fmt)) for stage in parts if fmt != model.d]
+                found = [replace(stage, rounding=wide) for stage in parts]
             for stage in found:
                 yield from self.plans(stage, at_end)
 
