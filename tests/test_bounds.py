@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from cli.main import main
+from hypotheses.schema import ExponentRange, Inputs
 from queries.certificates.tree import Tree
 from queries.proof import enclosures, forms, induction, lemmas, rounding_losses
 from queries.proof.enclosures import cut_loses, weakened
@@ -27,7 +28,8 @@ from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.settling import Settled
 from queries.proof.written import Written
 from queries.properties.bound import _Composer, bound_of, chain_of, error_of
-from queries.properties.bound_samples import covered, measured, nearest, nearest_of_chain
+from queries.properties.bound_report import find_bound
+from queries.properties.bound_samples import covered, measured, nearest, nearest_of_chain, value_of
 from queries.properties.wraps import wrapped
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
@@ -175,6 +177,22 @@ def test_no_input_of_small_formats_is_beyond_the_bound(name: str) -> None:
     beyond, ratio = worst(model, error_of(bound_of(model.unit)))
     assert beyond <= 0
     assert ratio > 0.1, "the bound is far from every input"
+
+
+@pytest.mark.parametrize("top", [-2, -1, 1, 2])
+@pytest.mark.parametrize("step", ["exact(product(a[0], number(0xb, e2m1)), b[0], c)",
+                                  "exact(segment(a[0], 1, 2) * segment(b[0], 1, 2), segment(c, 1, 2))"])  # fmt: skip
+def test_the_number_for_a_window_is_above_every_error_in_it(step: str, top: int) -> None:
+    """Terms that cancel where all inputs are largest, and a largest number, 4, whose last bit is clear."""
+    text = SMALL.format(d=f"r({step})", rounding="down", inputs="", result="q").replace("length: 2", "length: 1")
+    model = Model("small", parse_unit(text.replace("a: p, b: p, c: q", "a: f, b: f, c: f").replace(
+        "own_formats:", "own_formats:\n  f: {exponent: 2, fraction: 1, specials: all_ones}"), "small.yaml"))  # fmt: skip
+    found, fmt = find_bound(model, Inputs(exponents=ExponentRange(min=-9, max=top))), model.a
+    below = [pattern for pattern in range(16) if abs(value_of(fmt, pattern) or 0) < 2.0 ** (top + 1)]
+    rows = np.stack([side.ravel() for side in np.meshgrid(*[np.array(below, dtype=np.uint64)] * 3)], axis=1)
+    errors = [near.error for near in measured(model, error_of(found.theorem), rows)]
+    assert max(errors) <= found.number
+    assert max(errors) or top < 0
 
 
 @pytest.mark.parametrize("reference", [HOPPER, "ieee/fma/f16", "cdna2/mfma/f32_32x32x4bf16", "arm/neon/bfdot"])

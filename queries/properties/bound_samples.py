@@ -4,7 +4,7 @@ fault."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 
@@ -38,6 +38,8 @@ from smtmodel.nodes import (
     Segment,
     Sum,
 )
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import replaced
 from smtmodel.operands import Layout, layout_of
 from smtmodel.unit import Unit
 
@@ -298,16 +300,27 @@ def _elements(model: Model, operand: str) -> int:
 
 def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fraction:
     """The value of the bound for a chain of `count` instructions, if no input's exponent is above `exponent`."""
-    layout = layout_of(model)
+    layout, unit = layout_of(model), in_magnitudes(model.unit)
     largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
+    in_segments = any(isinstance(node, Segment) for node in walk(unit.result))
     for name, fmt in zip(layout.names, layout.formats, strict=True):
         digits = name.rstrip("0123456789")
         stride = _elements(model, digits)
-        top = largest_of(fmt, exponent)
+        top = all_ones(fmt, exponent) if in_segments else largest_of(fmt, exponent)
         for number in range(count if stride else 1):
             largest[digits, int(name[len(digits) :] or 0) + number * stride] = top, fmt
-    exact = ExactRow(model.unit, largest).exact(model.unit.result, {}, {})
-    return error.value(ExactRow(model.unit, largest).magnitude(exact))
+    row = ExactRow(unit, largest)
+    return error.value(row.magnitude(row.exact(unit.result, {}, {})))
+
+
+def in_magnitudes(unit: Unit) -> Unit:
+    """The unit with each number that is written down in it made positive: of operands that are not negative, its exact
+    result is the sum of the magnitudes of all terms."""
+
+    def positive(node: Node) -> Node | None:
+        return replace(node, pattern=node.pattern & ~node.format.sign_bit) if isinstance(node, Literal) else None
+
+    return replace(unit, result=replaced(unit.result, positive), names={}, signals={}, titles={})
 
 
 def largest_of(fmt: Format, exponent: int) -> Fraction:
@@ -317,6 +330,13 @@ def largest_of(fmt: Format, exponent: int) -> Fraction:
     if exponent < fmt.emin:
         return min(most, power(exponent + 1))
     return min(most, (2 - power(-fmt.fraction)) * power(exponent))
+
+
+def all_ones(fmt: Format, exponent: int) -> Fraction:
+    """As `largest_of`, but with every bit of the significand set: each segment of it is as large as one can be. (The
+    largest number of some formats, as 448 of e4m3, has clear bits.)"""
+    top = min(exponent, fmt.emax)
+    return max(Fraction(0), power(top + 1) - power(max(top, fmt.emin) - fmt.fraction))
 
 
 def dominated(layout: Layout, mains: Sequence[tuple[int, ...]] = ()) -> Table:

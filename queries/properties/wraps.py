@@ -17,14 +17,15 @@ from queries.properties.bound_samples import (
     chained_inputs,
     covered,
     dominated,
+    in_magnitudes,
     numbers_of,
     value_of,
 )
 from queries.search.samples import Table, sample_rows
 from smtmodel.dot import Model
-from smtmodel.nodes import FusedSum, Literal, Node
+from smtmodel.nodes import FusedSum, Node
 from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import rebuilt, replaced
+from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.operands import Layout, layout_of
 from smtmodel.unit import Unit
 
@@ -97,11 +98,7 @@ def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Ne
 
 def _size(model: Model, layout: Layout, steps: Table) -> Fraction:
     """The sum of the magnitudes of all terms: of c, of every product, and of numbers that are written down."""
-
-    def positive(node: Node) -> Node | None:
-        return replace(node, pattern=node.pattern & ~node.format.sign_bit) if isinstance(node, Literal) else None
-
-    unit, size = replace(model.unit, result=replaced(model.unit.result, positive), names={}), Fraction(0)
+    unit, size = in_magnitudes(model.unit), Fraction(0)
     for number, row in enumerate(steps):
         own = numbers_of(layout, row)
         assert own is not None
