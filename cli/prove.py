@@ -88,7 +88,7 @@ def prove(
     """
     from cli.prove_plans import about_plans, run_plans
     from queries.properties.proving import proofs_of
-    from queries.properties.report import proof_document, proof_key
+    from queries.properties.report import proof_document, proof_key, said
     from queries.search.contradiction import check_problems
 
     if wanted == ERROR_BOUND:
@@ -121,7 +121,6 @@ def prove(
         if document["verdict"] == "equal":
             check_problems(problems)
     document["statement"] = STATEMENTS[wanted]
-    document["holds"] = {"equal": True, "different": False, "unknown": None}[document["verdict"]]
     document["zeros_only"] = list(problems[0].zeros) if problems else []
     say(_headline(document))
     show_zeros(problems[0].zeros if problems else {})
@@ -138,7 +137,7 @@ def prove(
             certify_refuted(wanted, proofs[-1], certificate, options),
         )  # fmt: skip
     if as_json:
-        print_json(document)
+        print_json(document | {"verdict": said(wanted, document["verdict"])})
     check_attached(failure)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
 

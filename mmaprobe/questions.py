@@ -77,15 +77,16 @@ class Distinction(Verdicts):
 class Proved(Verdicts):
     """The outcome of a proof of `property`.
 
-    `verdict`: equal (the property holds on every admitted input), different (`difference` is an input on which it does
-    not, evaluated again), or unknown (`tried` says what was tried). `engines` proved the lemmas; `confirmed_by` proved
+    `verdict`: of two units or plans equal, on every admitted input, or different; of a property holds or refuted; or
+    unknown (`tried` says what was tried). `difference` is an input on which they differ, or which refutes the property,
+    evaluated again. `engines` proved the lemmas; `confirmed_by` proved
     each of them again, or is empty. `seconds`: of the clock. `rules`: why the two are equal, where rules proved
     it without a lemma; `multiples`: of plans compared without `length`, a number: the verdict is for every K that is a
     multiple of it.
     """
 
     property: str
-    verdict: Verdict
+    verdict: Literal["equal", "different", "holds", "refuted", "unknown"]
     difference: Difference | None
     engines: tuple[str, ...]
     confirmed_by: tuple[str, ...]
@@ -182,6 +183,7 @@ def prove(
     from hypotheses.properties import Property
     from queries.proof.records import confirmations_of
     from queries.properties.proving import proofs_of, verdict_on
+    from queries.properties.report import said
     from queries.properties.statements import problems_of
     from queries.search.problem import Problem
 
@@ -215,7 +217,7 @@ def prove(
         difference = _difference(shown.problem, shown.witness)
     return Proved(
         property,
-        verdict_on(property, proofs),
+        said(property, verdict_on(property, proofs)),
         difference,
         tuple(sorted({engine for proof in proofs for engine in proof.engines})),
         tuple(confirmations_of(proofs)),

@@ -67,14 +67,14 @@ def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     names = list(dict.fromkeys(name for proof in proofs for name in (proof["left"], proof["right"])))
     subject = " and ".join(names)
     title = f"Are {subject} equal?" if wanted == "equal" else f"Is {subject} {wanted}?"
-    section = Section("prove", title, _proof_verdict(wanted, verdict), TONES[verdict])
+    section = Section("prove", title, verdict, TONES[verdict])
     lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
     engines, confirmed = ", ".join(document["engines"]), ", ".join(document["confirmed_by"])
     section.facts = [
-        ("proved by", engines or "rules alone") if verdict == "equal" else ("asked", engines or "no solver"),
+        ("proved by", engines or "rules alone") if TONES[verdict] == "yes" else ("asked", engines or "no solver"),
         (
             "confirmed by",
-            "replay of the vector on both sides" if verdict == "different" else confirmed or "no second solver",
+            "replay of the vector on both sides" if TONES[verdict] == "no" else confirmed or "no second solver",
         ),
         ("time", f"{document['seconds']} s"),
     ]
@@ -90,12 +90,6 @@ def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
         ]
     section.vectors = [view for proof in proofs if proof["vector"] for view in _sides(proof, pictures)]
     return [section]
-
-
-def _proof_verdict(wanted: str, verdict: str) -> str:
-    if wanted == "equal":
-        return verdict
-    return {"equal": "proved", "different": "no: there is a counterexample", "unknown": "unknown"}[verdict]
 
 
 def _sides(proof: dict[str, Any], pictures: Pictures) -> list[VectorView]:

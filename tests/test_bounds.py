@@ -185,8 +185,8 @@ def test_no_input_of_small_formats_is_beyond_the_bound(name: str) -> None:
 def test_the_number_for_a_window_is_above_every_error_in_it(step: str, top: int) -> None:
     """Terms that cancel where all inputs are largest, and a largest number, 4, whose last bit is clear."""
     text = SMALL.format(d=f"r({step})", rounding="down", inputs="", result="q").replace("length: 2", "length: 1")
-    model = Model("small", parse_unit(text.replace("a: p, b: p, c: q", "a: f, b: f, c: f").replace(
-        "own_formats:", "own_formats:\n  f: {exponent: 2, fraction: 1, specials: all_ones}"), "small.yaml"))  # fmt: skip
+    text = text.replace("own_formats:", "own_formats:\n  f: {exponent: 2, fraction: 1, specials: all_ones}")
+    model = Model("small", parse_unit(text.replace("a: p, b: p, c: q", "a: f, b: f, c: f"), "small.yaml"))
     found, fmt = find_bound(model, Inputs(exponents=ExponentRange(min=-9, max=top))), model.a
     below = [pattern for pattern in range(16) if abs(value_of(fmt, pattern) or 0) < 2.0 ** (top + 1)]
     rows = np.stack([side.ravel() for side in np.meshgrid(*[np.array(below, dtype=np.uint64)] * 3)], axis=1)

@@ -149,7 +149,7 @@ VECTOR_THAT_DIFFERS = '{"a": ["3c00", "1000"], "b": ["3c00", "0c00"], "c": "0000
     [
         ("distinguish", ["truncation-or-toward-zero", "different", "replayed under both models"]),
         ("prove", ["equal", "bitwuzla", "lemma"]),
-        ("property", ["no: there is a counterexample", "d(a, b, c)", "replay of the vector on both sides"]),
+        ("property", ["refuted", "d(a, b, c)", "replay of the vector on both sides"]),
         ("separate", ["candidates2", "class 0", "class 1"]),
         ("identify", ["identified", "unit", "Question 1", "ruled out", "fraction_bits", "Order of summation"]),
         ("run", ["1 vector answered", "software model"]),

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
-from queries.proof.records import Proof, confirmations_of
+from queries.proof.records import Proof, Verdict, confirmations_of
 from queries.properties.proving import verdict_on
 from queries.search.problem import Problem
 from queries.search.witness import moved_input
 from queries.solvers.store import result_key
 from smtmodel.vectors import Vector, to_hex
+
+
+def said(wanted: str, verdict: Verdict) -> Verdict | Literal["holds", "refuted"]:
+    """The verdict as users read it: of two models whether they are equal, of a property, as of a bound and of a claim,
+    whether it holds."""
+    if wanted == "equal" or verdict == "unknown":
+        return verdict
+    return "holds" if verdict == "equal" else "refuted"
 
 
 def proof_key(problems: Sequence[Problem], wanted: str, confirm: bool) -> str:

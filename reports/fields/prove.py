@@ -109,10 +109,8 @@ class Prove(Document):
 
     property: str
     """equal, or the property asked"""
-    verdict: Verdict
-    """equal: the two sides of the statement are proved equal; different: a vector shows that they are not"""
-    holds: bool | None
-    """whether the statement holds: true, false, or null where that is unknown"""
+    verdict: Literal["equal", "different", "holds", "refuted", "unknown"]
+    """of two models equal, which is proved, or different, which a vector shows; of a property holds or refuted"""
     interrupted: bool
     """whether an interrupt cut it short"""
     seconds: float
