@@ -64,6 +64,7 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
     from smtmodel.gemm import addend
     from smtmodel.numbers import from_numbers
     from smtmodel.operands import Operands
+    from smtmodel.tiles import product_shape
 
     row, _, column = element.partition(",")
     if not (row.strip().isdecimal() and column.strip().isdecimal()):
@@ -74,11 +75,7 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
         with of_file(file, wanted=ROUNDED):
             sides.append(from_numbers(load_matrix(Path(file)), fmt))
     a, b, *rest = sides
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-        raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")
-    if not a.shape[1]:
-        raise InputError("K = 0: an element without a product is its addend", files[0])
-    shape = (a.shape[0], b.shape[1])
+    shape = product_shape(a, b, least=1)
     rest = [addend(c, shape) for c in rest]
     if i >= shape[0] or j >= shape[1]:
         raise ParameterError("element", f"{i},{j} is outside the product, which is {shape[0]} x {shape[1]}")

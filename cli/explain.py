@@ -157,6 +157,8 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
     if head and tail.isdigit() and not is_file(text):
         file, line = head, int(tail)
     number, content = 0, ""
+    if not (line or file == "-" or Path(file).exists()):
+        raise InputError("no such file; a vector is a JSON object, or FILE:LINE", file)
     with open_input(file) as (lines, name):
         try:
             for number, content in enumerate(lines, start=1):

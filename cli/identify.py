@@ -105,10 +105,10 @@ def identify(
         return
     if gemm or shape is not None:
         raise click.UsageError("--gemm takes no FAMILY")
-    if any(given is not None for given in (formats, length, scale, save)):
-        raise click.UsageError(
-            "FAMILY sets the formats and the length: leave out --formats, --length, --scale and --save"
-        )
+    if save is not None:
+        raise click.UsageError("--save goes without FAMILY: the unit is then built from the device's answers")
+    if any(given is not None for given in (formats, length, scale)):
+        raise click.UsageError("FAMILY sets the formats and the length: leave out --formats, --length and --scale")
     start = time.monotonic()
     asked_here = _asked(family, model)
     with _answers(output, device_name) as answers:

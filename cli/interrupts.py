@@ -1,10 +1,18 @@
-"""What an interrupt (Ctrl-C) does while modules are loaded, and from when on it is an exception."""
+"""What an interrupt (Ctrl-C, a polite kill, a closed terminal) does while modules are loaded, and from when on it is an
+exception."""
 
 try:
     import os
     import signal
 except KeyboardInterrupt:
     raise SystemExit(3) from None
+
+#: what each interrupt does where nobody ignores it, as a background job or nohup does
+_PLAIN = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
 
 
 def _leave(number: int, frame: object) -> None:
@@ -14,15 +22,22 @@ def _leave(number: int, frame: object) -> None:
         os._exit(3)
 
 
+def _raise(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_DFL)  # the next one ends the process at once
+    raise KeyboardInterrupt
+
+
 def interrupts_leave() -> None:
-    """From now on an interrupt ends the process at once, unless it is ignored, as in a background job. Raised as an
-    exception while modules are loaded, it could be lost (Python ignores what a callback of its import locks raises) or
-    be taken for a damaged module."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+    """From now on an interrupt ends the process at once, unless it is ignored. Raised as an exception while modules are
+    loaded, it could be lost (Python ignores what a callback of its import locks raises) or be taken for a damaged
+    module."""
+    for number, plain in _PLAIN.items():
+        if signal.getsignal(number) is plain:
+            signal.signal(number, _leave)
 
 
 def interrupts_raise() -> None:
-    """From now on an interrupt raises KeyboardInterrupt, as a command expects."""
-    if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    """From now on an interrupt raises KeyboardInterrupt, as a command expects: what was found so far is kept."""
+    for number in _PLAIN:
+        if signal.getsignal(number) is _leave:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _raise)

@@ -79,6 +79,8 @@ def _nothing(kind: str, words: tuple[str, ...], every: list[dict[str, Any]]) -> 
     unknown = [
         word for word, pattern in zip(words, _meant(words), strict=True) if not any(_has(row, pattern) for row in every)
     ]
+    if kind == "models":
+        known += [row["id"] for row in _gpus()]
     near = [found for word in unknown if (found := nearest(word, known, 0.7))]
     meant = f" Did you mean {' and '.join(map(repr, near))}?" if near else ""
     return f"no line of {kind} contains {' and '.join(words)}.{meant}"

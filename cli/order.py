@@ -119,9 +119,11 @@ def asked_of(device: str, formats: str | None, length: int | None, scale: str | 
         with open_device(device) as opened:
             if isinstance(opened, BatchDevice):
                 return signature_of(opened.model)
-    raise click.UsageError(
-        "give --formats and --length; without both, only instructions (model:, cpu:, cuda:) say theirs"
-    )
+    if formats is None and length is None:
+        raise click.UsageError(
+            "give --formats and --length: this device does not say its own (model:, cpu: and cuda: do)"
+        )
+    raise click.UsageError(f"give --formats and --length: --{'length' if length is None else 'formats'} is missing")
 
 
 def revealed(device: Device, asked: Signature, deadline: float, ends: bool = False) -> Tree:

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypotheses.schema import Question, build_question, retarget
 from smtmodel.errors import UnknownNameError
 from smtmodel.files import is_file
-from smtmodel.gpus import gpu_named
+from smtmodel.gpus import gpu_named, gpus_of
 from smtmodel.reference import parse_reference
 from smtmodel.yamlfile import YamlFile, read_file, read_yaml
 
@@ -58,6 +58,6 @@ def question_named(name: str, model: str | None = None) -> Question:
     if name.endswith((".yaml", ".yml")) or "/" in name or is_file(name):
         file = read_yaml(read_file(Path(name)), name)
         return build_question(file) if model is None else retarget(file, model)
-    if gpu_named(name):
-        parse_reference(name)  # which says why a GPU is not a model
+    if gpu_named(name) or gpus_of(name.lower()):
+        parse_reference(name)  # which says why a GPU or an architecture is not a model
     raise UnknownNameError("hypothesis", name, library(), hint=" (`mmaprobe list hypotheses` shows all)")

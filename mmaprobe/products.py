@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.arrays import patterns_of
-from mmaprobe.units import Model, Plan, model_of, plan_of
+from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of
 from smtmodel.errors import ParameterError
 from smtmodel.gemm import simulate
 from smtmodel.numbers import to_numbers
@@ -48,7 +48,7 @@ def matmul(
 
     Source: that of the unit or the plan (`mmaprobe list models`, docs/plans.md).
     """
-    how = _how(unit, plan)
+    how = _how(unit, plan, c)
     x, y = patterns_of("a", a, how.a, 2, convert), patterns_of("b", b, how.b, 2, convert)
     z = None if c is None else patterns_of("c", c, how.c, 2, convert)
     scales: list[NDArray[Any] | None] = [None, None]
@@ -75,7 +75,7 @@ def dot(
 
     Source: that of the unit or the plan (`mmaprobe list models`, docs/plans.md).
     """
-    how = _how(unit, plan)
+    how = _how(unit, plan, c)
     x, y = patterns_of("a", a, how.a, 1, convert), patterns_of("b", b, how.b, 1, convert)
     if x.shape != y.shape:
         raise ParameterError("a and b", f"the shapes {x.shape} and {y.shape} differ")
@@ -98,7 +98,9 @@ def number_of(given: Any) -> Any:
     return np.float64(given) if type(given) in (int, float) else given
 
 
-def _how(unit: Units | None, plan: Plans | None) -> Model | Plan:
+def _how(unit: Units | None, plan: Plans | None, c: object) -> Model | Plan:
+    if isinstance(c, str):
+        raise WantedError("c", c, "an array", f"; the name of a unit or a plan is given as unit={c!r} or plan={c!r}")
     if (unit is None) == (plan is None):
         raise ParameterError("unit, plan", f"give one of the two, not {'none' if unit is None else 'both'}")
     if isinstance(unit, str) and unit.startswith(PLAN) and LENGTH not in unit:

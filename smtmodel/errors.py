@@ -13,10 +13,11 @@ class MmaprobeError(Exception):
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The name that is most probably meant, also by a part of it; None if none is near."""
-    names = list(known)
-    containing = [one for one in names if len(name) > 3 and name in one]
-    return next(iter([*get_close_matches(name, names, n=1, cutoff=cutoff), *containing]), None)
+    """The name that is most probably meant, also by a part of it and in other letters (upper or lower case); None if
+    none is near."""
+    names, asked = {one.lower(): one for one in known}, name.lower()
+    containing = [one for one in names if len(asked) > 3 and asked in one]
+    return next((names[one] for one in [*get_close_matches(asked, names, n=1, cutoff=cutoff), *containing]), None)
 
 
 class UnknownNameError(MmaprobeError):

@@ -13,7 +13,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.plans import Plan
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.stages import check_holds
-from smtmodel.tiles import Engine, Matrix, kind_of
+from smtmodel.tiles import Engine, Matrix, kind_of, product_shape
 
 #: a model's whole product by other means than tiles: D of patterns A, B and C, K a multiple of its length, and scales
 Product = Callable[
@@ -46,9 +46,7 @@ def simulate(
     if not isinstance(plan, Plan):
         how = "smtmodel.reference has parse_reference and parse_plan_path; mmaprobe.matmul takes names"
         raise ParameterError("model", f"a Model or a Plan is wanted, not {type(model).__name__}: {how}")
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-        raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")
-    c = addend(np.zeros((1, 1), dtype=kind_of(plan.c)) if c is None else c, (a.shape[0], b.shape[1]))
+    c = addend(np.zeros((1, 1), dtype=kind_of(plan.c)) if c is None else c, product_shape(a, b))
     _check(a, b, c, plan)
     scales = _scales(plan, scale_a, scale_b, a, b)
     if callable(engine):

@@ -10,10 +10,10 @@ from typing import Any
 
 from smtmodel.absent import not_modelled
 from smtmodel.dot import Model
-from smtmodel.errors import NotModelledError, ParameterError, UnknownNameError
+from smtmodel.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError
 from smtmodel.families.member import FUNCTIONS, Member
 from smtmodel.formats import FORMATS, format_named
-from smtmodel.gpus import architecture_of, gpu_named, gpus_of
+from smtmodel.gpus import GPUS, architecture_of, gpu_named, gpus_of
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Node
 from smtmodel.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
@@ -133,9 +133,18 @@ def _base_model(base: str) -> Model:
             raise ParameterError(base, f"an architecture has several instructions: `mmaprobe list {base}` shows them")
         if base.endswith(".yml"):
             raise ParameterError(base, "the name of a unit file ends in .yaml")
-        known = [*INSTRUCTIONS, *units(), *(f"{PLAN}{name}" for name in plans())]
-        raise UnknownNameError("model", base, known, hint=" (`mmaprobe list models` shows all)")
+        raise _unknown(base)
     return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
+
+
+def _unknown(base: str) -> MmaprobeError:
+    """What to raise for a name of no model: it is the beginning of several names, or near to one with as many parts."""
+    known = [*INSTRUCTIONS, *units(), *(f"{PLAN}{name}" for name in plans())]
+    if any(name.startswith(f"{base}/") for name in known):
+        return ParameterError(base, f"the beginning of several names: `mmaprobe list models {base}` shows them")
+    parts = base.count("/") + 1
+    near = {"/".join(name.split("/")[:parts]) for name in known} | {gpu for gpus in GPUS.values() for gpu in gpus}
+    return UnknownNameError("model", base, near, hint=" (`mmaprobe list models` shows all)")
 
 
 def _ieee_chain(base: str, name: str, *operands: str) -> Model:

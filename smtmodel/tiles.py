@@ -138,3 +138,16 @@ class Elementwise:
         with np.errstate(over="ignore"):
             found = self(*(_CARRIER.lanes(x.astype(np.uint64), n) for x, n in zip(arrays, widths, strict=True)))[0]
         return np.broadcast_to(np.asarray(found.node, dtype=np.uint64), arrays[0].shape)
+
+
+def product_shape(a: Matrix, b: Matrix, least: int = 0) -> tuple[int, int]:
+    """Rows and columns of A * B. Raises ParameterError where they cannot be multiplied, and for K below `least`."""
+    shapes = f"shapes {a.shape} and {b.shape} cannot be multiplied"
+    if a.ndim != 2 or b.ndim != 2:
+        raise ParameterError("A and B", f"{shapes}: each needs rows and columns")
+    if a.shape[1] != b.shape[0]:
+        turned = "; B transposed has as many rows (B.T)" if a.shape[1] == b.shape[1] else ""
+        raise ParameterError("A and B", f"{shapes}: A has {a.shape[1]} columns, and B {b.shape[0]} rows{turned}")
+    if a.shape[1] < least:
+        raise ParameterError("A and B", f"{shapes}: K = {a.shape[1]}, without a product")
+    return a.shape[0], b.shape[1]

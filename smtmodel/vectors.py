@@ -15,7 +15,7 @@ from typing import IO, Any
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, nearest
 from smtmodel.formats import Format
-from smtmodel.jsontext import parse_json
+from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.operands import Operands
 from smtmodel.reference import normalised_name, parse_reference
 from smtmodel.wording import counted
@@ -222,7 +222,8 @@ def read_vectors(lines: Iterable[str], name: str, model_of: ModelOf | None = Non
                     raise ValueError(f"id: {vector.id!r} is that of line {places[vector.id]}")
                 yield vector
             except (ValueError, MmaprobeError) as error:
-                raise InputError(str(error), name, number) from None
+                other = "; vectors are JSON objects, one a line" if isinstance(error, BrokenJsonError) else ""
+                raise InputError(f"{error}{other}", name, number) from None
     except UnicodeDecodeError:
         raise InputError("cannot be read: not text in UTF-8", name, number + 1) from None
     except (OSError, EOFError, zlib.error) as error:

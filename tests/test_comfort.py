@@ -194,6 +194,7 @@ def test_a_file_that_gives_nothing_is_bad_input(command: str, text: str, tmp_pat
     said = run(command, str(path), *rest, code=2)
     wrong = (
         "1: not JSON: Expecting property name enclosed in double quotes at column 2"
+        "; vectors are JSON objects, one a line"
         if text
         else " there is no vector in it"
     )

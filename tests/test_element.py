@@ -115,7 +115,7 @@ def test_the_command(tmp_path: Path) -> None:
         ((files[0], files[0], "--element", "0,0"), "cannot be multiplied"),
         ((*files[:2], files[0], "--element", "0,0"), "not that of the product"),
         (tuple(files), "matrix files go with --element"),
-        ((empty, empty, "--element", "0,0"), "empty.npy: K = 0"),
+        ((empty, empty, "--element", "0,0"), "(0, 0) cannot be multiplied: K = 0, without a product"),
     ):
         code, _, err = run("plan:cublas/plain", *arguments)
         assert code == 2

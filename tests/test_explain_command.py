@@ -58,7 +58,7 @@ def test_rows_of_files(tmp_path: Path) -> None:
     ("model", "vector", "message"),
     [
         (VOLTA, "{", "VECTOR: not JSON"),
-        (VOLTA, "nosuch.jsonl", "nosuch.jsonl: no such file"),
+        (VOLTA, "nosuch.jsonl", "nosuch.jsonl: no such file; a vector is a JSON object, or FILE:LINE"),
         (VOLTA, '{"a": ["xyz"], "b": ["0"], "c": "0"}', "VECTOR: a[0]: 'xyz' is not hexadecimal"),
         (VOLTA, '{"a": ["1", "2", "3", "4", "5"], "b": ["1", "2", "3", "4", "5"], "c": "0"}', "a: 5 elements, but"),
         (VOLTA, json.dumps({"model": "ieee/fma/f32", "a": ["0"], "b": ["0"], "c": "0"}), "the vector's format is f32"),

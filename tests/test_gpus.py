@@ -114,7 +114,21 @@ def test_a_gpu_where_an_instruction_is_wanted() -> None:
     said = run("show", "rx9070", code=2).stderr
     assert 'RX 9070: a GPU has several instructions: `mmaprobe list "RX 9070"`' in said
     assert "MI355X (cdna4): no published" in run("show", "mi355x", code=2).stderr
-    assert "an architecture has several instructions: `mmaprobe list hopper`" in run("show", "hopper", code=2).stderr
+    architecture = "an architecture has several instructions: `mmaprobe list hopper`"
+    for words in (("show", "hopper"), ("distinguish", "Hopper", "ampere")):
+        assert architecture in run(*words, code=2).stderr
+    said = "hopper/mma: the beginning of several names: `mmaprobe list models hopper/mma` shows them"
+    assert said in run("show", "hopper/mma", code=2).stderr
+    for wrong, meant in (
+        ("hoper/mma", "hopper/mma"),
+        ("hoper", "hopper"),
+        ("h1000", "H100"),
+        ("cublas/plan", "plan:cublas/plain"),
+    ):
+        found = run("show", wrong, code=2).stderr
+        assert f"did you mean '{meant}'?" in found, found
+    assert "no line of models contains h1000. Did you mean 'H100'?" in run("list", "models", "h1000", code=2).stderr
+    assert "Did you mean 'gpus'?" in run("list", "GPU", code=2).stderr
     assert "cdna4: no published" in run("show", "cdna4", code=2).stderr
 
 

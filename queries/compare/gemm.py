@@ -34,7 +34,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 from smtmodel.operands import Operands
 from smtmodel.ordering import pattern_key
-from smtmodel.tiles import Matrix
+from smtmodel.tiles import Matrix, product_shape
 
 ELEMENTS = 16  # differing elements that are computed again
 STRIP = 1 << 18  # elements compared at a time
@@ -55,9 +55,7 @@ class Matrices:
 
     def check(self, model: Model) -> None:
         """Raises ParameterError for shapes that do not fit."""
-        if self.a.ndim != 2 or self.b.ndim != 2 or self.a.shape[1] != self.b.shape[0] or not self.a.shape[1]:
-            raise ParameterError("A and B", f"shapes {self.a.shape} and {self.b.shape} cannot be multiplied")
-        shape = (self.a.shape[0], self.b.shape[1])
+        shape = product_shape(self.a, self.b, least=1)
         for name, side in (("C", self.c), ("D1", self.d[0]), ("D2", self.d[1])):
             if side is not None and side.shape != shape:
                 raise ParameterError(name, f"shape {side.shape} is not that of the product, {shape}")

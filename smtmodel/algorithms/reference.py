@@ -25,7 +25,7 @@ from smtmodel.algorithms.reductions import (
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.parameters import assignments, format_parameter, parse_parameter
-from smtmodel.tiles import Engine
+from smtmodel.tiles import Engine, product_shape
 
 PRODUCTS: tuple[type[Multiword], ...] = (Markidis, OotomoYokota, Multiword, TF64)
 REDUCTIONS: tuple[type[Reduction], ...] = (SinglePass, Recurrence, Split, WarpShuffle)
@@ -120,10 +120,8 @@ def matrix_product(
     Patterns as unsigned integers: A (rows x K) and B (K x columns) of `source_format`; C and D (rows x columns) of
     `sum_format`. Raises ParameterError for shapes that do not fit.
     """
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or not a.shape[1]:
-        raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} cannot be multiplied")
-    if c.shape != (a.shape[0], b.shape[1]):
-        raise ParameterError("C", f"shape {c.shape} is not that of the product, {(a.shape[0], b.shape[1])}")
+    if c.shape != (shape := product_shape(a, b, least=1)):
+        raise ParameterError("C", f"shape {c.shape} is not that of the product, {shape}")
     return algorithm.evaluate(MatrixForm(threads, engine), a, b, c)
 
 
