@@ -46,14 +46,14 @@ def _operands(
     def columns(table: Patterns | None, fmt: Format | None) -> list[Bits]:
         if table is None or fmt is None:
             return []
-        return [_lanes(table[:, k], fmt.width) for k in range(table.shape[1])]
+        return [lanes(table[:, k], fmt.width) for k in range(table.shape[1])]
 
     scale_a, scale_b = (columns(side, model.scale) for side in scales or (None, None))
-    return columns(a, model.a), columns(b, model.b), _lanes(c, model.c.width), scale_a, scale_b
+    return columns(a, model.a), columns(b, model.b), lanes(c, model.c.width), scale_a, scale_b
 
 
-def _lanes(patterns: Patterns, width: int) -> Bits:
-    """One operand of all vectors; of a single vector a constant, which the algebra folds."""
+def lanes(patterns: Patterns, width: int) -> Bits:
+    """One operand of all vectors, shape (vectors,); of a single vector a constant, which the algebra folds."""
     if len(patterns) == 1:
         return constant(_CARRIER, int(patterns[0]), width)
     return _CARRIER.lanes(np.ascontiguousarray(patterns), width)

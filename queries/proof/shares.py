@@ -528,7 +528,8 @@ def share_claim(claim: Claim) -> ShareClaim:
     values = tuple(recorded_part(claim.shape.parts[name], space.factors, space.terms) for name in names)
     used = dict.fromkeys(one.model for value in values for one in units(value))
     zeros = tuple(ZerosGiveZero(model, min(space.terms, model.length)) for model in used)
-    exact = lanes_of(claim, np.zeros((1, len(claim.layout.formats)), dtype=np.uint64)).exact()
+    # of two rows: the quantities of one are constants, which fold
+    exact = lanes_of(claim, np.zeros((2, len(claim.layout.formats)), dtype=np.uint64)).exact()
     if exact.unit > space.unit:
         raise RuleError("share_claim: the exact sum has another unit")
     # numbers of a claim are multiples of the exact sum's unit, within its width

@@ -16,11 +16,8 @@ from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, all_of, constant
 from smtmodel.algorithms.scene import Scene
-from smtmodel.batch import Patterns, to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.batch import Patterns, lanes, to_integers
 from smtmodel.carriers.terms import TermCarrier
-
-_ARRAYS = ArrayCarrier()
 
 
 @dataclass(frozen=True)
@@ -52,9 +49,9 @@ def scene_of(claim: Claim, row: Sequence[Bits]) -> Scene:
 def lanes_of(claim: Claim, table: Patterns) -> Scene:
     """The quantities of a claim on rows of patterns."""
     formats = claim.layout.formats
-    columns = [_ARRAYS.lanes(np.ascontiguousarray(table[:, k]), fmt.width) for k, fmt in enumerate(formats)]
+    columns = [lanes(table[:, k], fmt.width) for k, fmt in enumerate(formats)]
     if claim.zero_addend:
-        columns[-1] = constant(_ARRAYS, 0, formats[-1].width)
+        columns[-1] = constant(columns[-1].carrier, 0, formats[-1].width)
     return scene_of(claim, columns)
 
 
