@@ -2,7 +2,7 @@
 
 `python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by
 exact rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first` to
-`ninth` the blind sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the
+`tenth` the blind sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the
 units that ship, by `model:`. Each is a run of the command line of its own. A unit that was built is held against the
 truth on 20,000 vectors (5,000 for programs in exact numbers, fewer of long sums); "exact" where no vector differs,
 "wrong" otherwise. With -o a second run goes on from the rows that the output already has.

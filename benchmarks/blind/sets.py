@@ -10,6 +10,7 @@ from benchmarks.blind.ninth import NINTH
 from benchmarks.blind.second import SECOND
 from benchmarks.blind.seventh import SEVENTH
 from benchmarks.blind.sixth import SIXTH
+from benchmarks.blind.tenth import TENTH
 from benchmarks.blind.third import THIRD
 
 SETS = {
@@ -22,5 +23,6 @@ SETS = {
     "seventh": SEVENTH,
     "eighth": EIGHTH,
     "ninth": NINTH,
+    "tenth": TENTH,
 }
 UNITS = {name: unit for some in SETS.values() for name, unit in some.units.items()}

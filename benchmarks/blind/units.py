@@ -96,7 +96,9 @@ def fma(r: Round, x: N, y: N, z: N) -> N:
 
 def chain(r: Round, start: N, a: Row, b: Row) -> N:
     """Fused multiply-adds one after another."""
-    for x, y in zip(a, b, strict=True):
+    for k, (x, y) in enumerate(zip(a, b, strict=True)):
+        if k and start.m and not (x.m or x.kind) and not y.kind:
+            continue  # a zero leaves what is rounded already
         start = fma(r, x, y, start)
     return start
 
