@@ -47,6 +47,7 @@ from smtmodel.formats import FORMATS
 from smtmodel.nodes import FusedSum, Repeat, Round
 from smtmodel.nodes.node import walk
 from smtmodel.numbers import nans
+from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
 from smtmodel.unit import Unit
@@ -606,6 +607,24 @@ def test_sums_in_a_shorter_format_are_drafted_from_the_bits_of_results() -> None
     assert StepAxes("fused", 0, parse_signature("e5m2,e5m2,f64,f64", 8), lambda: 11).shorter == ["f16", "tf32"]
     assert not StepAxes("fused", 1, asked, lambda: 8).shorter  # of whose sums nothing is seen
     assert not StepAxes("fused", 0, asked, lambda: 9).shorter
+
+
+def test_a_register_in_fixed_point_has_room_for_the_addend() -> None:
+    """What is below its last bit is cut, however large c is; of products alone no more bits are needed."""
+    asked = parse_signature("f16,f16,f32,f32", 2)
+    [tried] = [
+        choices
+        for choices in StepAxes("exact", 0, asked).fixed(Choices())
+        if (step := choices.steps[0]).fraction_bits == 62 and (step.how, step.align) == (How(), "down")  # 32 + 30
+    ]
+    with_c, alone = (
+        Sketch([alike(Node("exact", leaves))], asked).unit(tried, None) for leaves in (("c", 0, 1), (0, 1))
+    )
+    for tiny, expected in ((0x0800, 0x53800001), (0x0001, 0x53800000)):  # 2^-13 * 2^-15 counts, 2^-24 * 2^-15 not
+        operands = Operands((0x5C00, tiny), (0x5C00, 0x0200), 0x53800000)  # 2^40, and half of its last place
+        assert evaluate_rows(Model("x", with_c), [operands]) == [expected]
+    sums = [node for unit in (with_c, alone) for node in walk(unit.result) if isinstance(node, FusedSum)]
+    assert [(node.fraction_bits, node.least) for node in sums] == [(159, 129), (62, 32)]
 
 
 def test_a_pattern_that_is_a_number_in_another_format_of_the_width_is_no_nan_of_it() -> None:

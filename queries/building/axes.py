@@ -22,6 +22,7 @@ from queries.building.draft import (
 )
 from queries.building.parts import RESTS, Reading, drafts_of_parts, other_parts, read_once
 from queries.building.steps import (
+    FIXED,
     INNER,
     MODES,
     ROOMY,
@@ -46,7 +47,6 @@ ANY = 1 << 16  # beyond every exponent
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
 READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
 APART = 4  # roles whose products are rounded or not, each by itself
-FIXED = 40  # places above the last one of products, below which they may be cut in fixed point
 FEWER = range(9)  # bits beyond a format's that a sum which seems exact might be cut to
 
 READS: tuple[tuple[Subnormals, Subnormals], ...] = (

@@ -96,7 +96,8 @@ class Late:
 @dataclass(frozen=True)
 class Step:
     """The arithmetic of the steps of one role. `fraction_bits`: F of a fused sum; None for an exact sum. `least`: the
-    least exponent at which its terms are aligned, beyond all products where they are kept in fixed point. `groups`:
+    least exponent at which its terms are aligned, beyond all products where they are kept in fixed point (with F, as
+    much larger as it takes where there are other terms). `groups`:
     products that are summed first. `rounded`: whether the sum is rounded to a format. `leaves`: the rounding of the
     result where it is an operand of a step of another role; None: no further rounding. `negated`: the terms are added
     with their signs changed, and the sign of the rounded sum is changed back; `how` is the rounding of the sum of the
@@ -546,8 +547,11 @@ class _Draft:
 
     def fused(self, does: Step, terms: Sequence[Node]) -> Node:
         assert does.fraction_bits is not None
-        items = self.counted(terms, does)
-        return FusedSum(items, does.fraction_bits, does.align, does.sticky, does.carry_bits, does.zeros, does.least)
+        items, bits, least = self.counted(terms, does), does.fraction_bits, does.least
+        if least is not None and not all(map(_of_products, terms)):  # fixed point with room for any number
+            more = max(0, max(self.drafter.asked.c.emax, self.drafter.asked.d.emax) + 2 - least)
+            bits, least = bits + more, least + more
+        return FusedSum(items, bits, does.align, does.sticky, does.carry_bits, does.zeros, least)
 
     def counted(self, terms: Iterable[Node], does: Step) -> tuple[Node, ...]:
         """Terms of an alignment; numbers as normalised products with 1 where they count with their leading bits. Raises
@@ -587,6 +591,11 @@ class _Shifted(_Draft):
 
     def place(self, leaf: int) -> int:
         return leaf - self.base
+
+
+def _of_products(term: Node) -> bool:
+    """Whether a term is a product, or some."""
+    return isinstance(term, Product) or (isinstance(term, Each) and isinstance(term.body, Product))
 
 
 MIRRORED: Mapping[Mode, Mode] = {"up": "down", "down": "up"}

@@ -24,7 +24,8 @@ SMALL = 8  # products of a sum whose order is not known, up to which everything 
 ALIGNED: tuple[tuple[Mode, bool], ...] = (*((mode, False) for mode in MODES), ("toward_zero", True))
 GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that are summed first
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
-LONGEST = 128  # bits of an accumulator in fixed point
+LONGEST = 128  # bits of an accumulator of products in fixed point
+FIXED = 40  # places above the last one of products, below which they may be cut in fixed point
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
 
@@ -78,7 +79,7 @@ class StepAxes:
         exact += [self.decided_otherwise] if self.kind == "binary" else []
         exact += [self.elsewhere]
         exact += [self.cut_short, self.cut_otherwise] if self.kind == "binary" else []
-        exact += [self.leaving, self.guarded, self.shortened, self.stored]
+        exact += [self.leaving, self.guarded, self.shortened, self.stored, self.fixed]
         return exact if self.kind == "exact" else [*exact, self.lengthened, self.fused, self.aligned, self.unrounded]
 
     def step(self, choices: Choices, step: Step) -> Choices:
@@ -145,6 +146,11 @@ class StepAxes:
         for name, short, mode, size in product(ROOMY, SHORT, (MODES[0], "toward_zero"), sizes(self.asked)):
             for tried in self.converted(choices, Step(How(MODES[0], name)), MODES[:1]):
                 yield replace(tried, store=Store(size, How(mode, short)))
+
+    def fixed(self, choices: Choices) -> Iterator[Choices]:
+        """The accumulator is in fixed point, and what is below its last bit shows in ordinary numbers, as that of c."""
+        for mode in MODES:
+            yield from (self.step(choices, tried) for tried in in_fixed_point(Step(How(mode)), self.asked, FIXED))
 
     def lengthened(self, choices: Choices) -> Iterator[Choices]:
         for bits, mode in product(range(self.asked.d.precision + 1, FORMATS[WIDE].precision), MODES):
