@@ -16,8 +16,8 @@ from cli.order import revealed, title_of
 from queries.order.guess import orders
 from queries.order.probe import UnrevealedError
 from queries.order.structure import tree_of
-from queries.order.text import Outliner
-from queries.order.tree import Leaf, Node
+from queries.order.text import Outliner, shared
+from queries.order.tree import Leaf, Node, with_products
 from smtmodel import VERSION
 from smtmodel.errors import IncompleteError, MmaprobeError, OutOfTimeError
 from smtmodel.wording import counted
@@ -129,21 +129,25 @@ def _arithmetic(
     if not device.steady:
         stand_by(device.again, given, AGAIN_IN_DOUBT)
     if found.unit is not None and len(order.roots) > 1:
-        root = tree_of(found.unit) if found.choices is None else order.roots[found.choices.tree]
-        order = Order([root], order.questions)
+        order = Order([tree_of(found.unit)], order.questions)
         order.say(asked, tell)
     return found, order
 
 
 @dataclass(frozen=True)
 class Order:
-    """The summation trees that a device may have, and the number of questions asked to find them."""
+    """The summation trees that a device may have, and the number of questions asked to find them. `width`: products
+    that share scale factors, where the order among them was not asked."""
 
     roots: list[Node | Leaf]
     questions: int
+    width: int = 1
 
     def lines(self) -> list[str]:
-        return Outliner(self.roots[0]).outline().lines() if len(self.roots) == 1 else []
+        if len(self.roots) > 1:
+            return []
+        lines = Outliner(self.roots[0]).outline().lines()
+        return [*lines, shared(self.width)] if self.width > 1 else lines
 
     def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
         tell(f"{title_of(asked)}:")
@@ -155,7 +159,8 @@ def _order(device: Device, asked: Signature, deadline: float | None) -> tuple[Or
     """The summation tree of a device, and the weights of its terms. Raises UnrevealedError, ContradictionError or
     IncompleteError, as `revealed` does."""
     tree = revealed(device, asked, deadline or float("inf"))
-    return Order([tree.root], len(tree.questions)), tree.weights
+    roots = with_products(tree.root, tree.width) if tree.width > 1 else [tree.root]
+    return Order(roots, len(tree.questions), tree.width), tree.weights
 
 
 GUESSED = 64  # products up to which likely orders are tried

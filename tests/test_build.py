@@ -37,7 +37,17 @@ from queries.building.validation import Validation
 from queries.covering.cover import Cover
 from queries.order.guess import orders
 from queries.order.structure import tree_of
-from queries.order.tree import Leaf, Node, binary_trees, chain_of, joined, leaves_of, nodes_of, one_after_another
+from queries.order.tree import (
+    Leaf,
+    Node,
+    binary_trees,
+    chain_of,
+    joined,
+    leaves_of,
+    nodes_of,
+    one_after_another,
+    with_products,
+)
 from queries.search.distinguish import Options
 from runner.batches import BatchDevice
 from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
@@ -187,6 +197,47 @@ def test_a_defect_of_one_product_is_located(tmp_path: Path, monkeypatch: pytest.
     saved.write_text(found["unit"])
     truth, mine = (parse_reference(str(path)) for path in (file, saved))
     assert not of_rows([truth.unit, mine.unit], 3000)[0].any()
+
+
+SCALED = """unit: scaled
+formats: {a: e2m1, b: e2m1, c: f32, d: f32, scale: ue8m0}
+length: 4
+scale_block: 2
+roundings: {r: "round(f32, up)"}
+steps: {d: "r(exact(BLOCK1, r(exact(BLOCK0, c))))"}
+"""
+
+
+def test_products_of_which_blocks_alone_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Formats too narrow for masks within a block: its products have steps all the same."""
+    for name, value in (("PROOFS", 0.3), ("COVERING", 0.1), ("VALIDATION", 400), ("COVERED", 64), ("POOL", 40)):
+        monkeypatch.setattr(f"queries.building.validation.{name}", value)
+    file, mine = tmp_path / "scaled.yaml", tmp_path / "mine.yaml"
+    blocks = [
+        ", ".join(f"scale(a[{k}] * b[{k}], scale_a[{k // 2}], scale_b[{k // 2}])" for k in (at, at + 1))
+        for at in (0, 2)
+    ]
+    file.write_text(SCALED.replace("BLOCK0", blocks[0]).replace("BLOCK1", blocks[1]))
+    device = ["--device", f"model:{file}", "--formats", "e2m1,e2m1,f32,f32", "--length", "4", "--scale", "ue8m0/2"]
+    result = run(*device, "--save", str(mine))
+    assert result.exit_code in (0, 3), result.stderr
+    assert "2 products share scale factors: the order among them is not told" in result.stderr
+    models = [parse_reference(str(path)) for path in (file, mine)]
+    rows = Shapes(parse_signature("e2m1,e2m1,f32,f32", 4, "ue8m0/2"), seed=99).rows("anything", 2000)
+    left, right = evaluate_models(models, rows)
+    assert ((left == right) | (nans(left, FORMATS["f32"]) & nans(right, FORMATS["f32"]))).all()
+
+
+def test_blocks_stand_for_their_products() -> None:
+    chain = chain_of(["c", 0, 2])
+    [one] = with_products(chain, 2)
+    assert one == chain_of(["c", Node("binary", (0, 1)), Node("binary", (2, 3))])
+    fused = Node("binary", (Node("fused", ("c", 0, 3)), 6))
+    first, second = with_products(fused, 3)
+    blocks = [Node("exact", tuple(range(at, at + 3))) for at in (0, 3, 6)]
+    assert first == Node("binary", (Node("fused", ("c", *blocks[:2])), blocks[2]))
+    assert second == Node("exact", (Node("fused", ("c", *range(6))), 6, 7, 8))
+    assert with_products(0, 4) == [Node("exact", (0, 1, 2, 3))]
 
 
 def of_rows(units: Sequence[Unit], count: int) -> Any:

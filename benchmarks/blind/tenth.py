@@ -147,7 +147,7 @@ def _(a: Row, b: Row, c: N) -> N:
 
 @unit("tf32-plus-8", S32, 8, "f32 inputs to 16 bits; eight products and c cut 28 bits below the largest, to nearest")
 def _(a: Row, b: Row, c: N) -> N:
-    left, right = ([as_read(precise(x, 16, "rne", -126)) for x in side] for side in (a, b))
+    left, right = ([as_read(F32(precise(x, 16, "rne", -126))) for x in side] for side in (a, b))
     return F32(aligned([*exact_products(left, right), c], 28))
 
 

@@ -465,10 +465,12 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
 
 
 def _other_leaving(step: Step, asked: Signature) -> Iterator[Step]:
-    """The choices with the result of a role's steps converted where it was not, or not where it was."""
+    """The choices with the result of a role's steps converted where it was not, or not where it was; or not rounded."""
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return
+    if step.fraction_bits is None:
+        yield replace(step, rounded=not step.rounded)
     own = format_of(step.how, asked)
     for short in SHORT:
         if FORMATS[short].precision < own.precision:

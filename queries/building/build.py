@@ -179,8 +179,9 @@ class Builder:
 
     def _attempts(self) -> Iterator[Attempt]:
         """Steps that look alike are taken to do the same; then, if there are few, any of them may differ; then steps
-        that seem to lose nothing may be chains. Of several orders those of one step come first."""
-        if len(self.roots) > 1:
+        that seem to lose nothing may be chains. Of several orders those of one step come first; but two are looked at
+        one after another, as if there were no other one."""
+        if len(self.roots) > 2:
             at_once = [x for x in self.roots if isinstance(x, Node) and len(x.children) == len(leaves_of(x)) > 2]
             yield from (Attempt([self._uniform(root)], True, ORDERS) for root in at_once)
             yield Attempt([self._uniform(root) for root in self.roots], True, ORDERS)
@@ -191,7 +192,11 @@ class Builder:
             )
             yield from (Attempt([self._uniform(root)], False, ORDERS) for root in at_once)
             return
-        [root] = self.roots
+        for number, root in enumerate(self.roots, start=1):
+            share = 1.0 if number == len(self.roots) else ORDERS
+            yield from (attempt._replace(share=min(share, attempt.share)) for attempt in self._of(root))
+
+    def _of(self, root: Node | Leaf) -> Iterator[Attempt]:
         same, each = [alike(root, self.weights)], apart(root, self.weights)
         differ = len(nodes_of(root)) <= APART and each.count > same[0].count
         yield Attempt(same, differ)

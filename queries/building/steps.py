@@ -61,21 +61,23 @@ class StepAxes:
                 *([self.roomier_fused] if short else []),
             ]
         if self.kind == "fused":
+            # a short result shows little of whether f32 keeps a sum or nothing rounds it
+            both = [self.unrounded, self.fused_roomier]
+            short = self.asked.d.precision < FORMATS[ROOMY[0]].precision
             return [
                 self.decided,
                 self.decided_otherwise,
                 self.fused,
                 self.fused_shorter,
                 self.aligned_shorter,
-                self.unrounded,
-                self.fused_roomier,
+                *(both[::-1] if short else both),
                 self.aligned,
                 self.wrapped,
                 self.fused_elsewhere,
                 self.grouped,
                 self.aligned_elsewhere,
             ]
-        exact: list[Tier] = [self.decided, self.rounded, self.leaving_nearest]
+        exact: list[Tier] = [self.decided, self.rounded, self.whole, self.leaving_nearest]
         exact += [self.decided_otherwise] if self.kind == "binary" else []
         exact += [self.elsewhere]
         exact += [self.cut_short, self.cut_otherwise] if self.kind == "binary" else []
@@ -113,6 +115,11 @@ class StepAxes:
     def rounded(self, choices: Choices) -> Iterator[Choices]:
         for name, mode in product(self.own(choices), MODES):
             yield self.step(choices, Step(How(mode, name)))
+
+    def whole(self, choices: Choices) -> Iterator[Choices]:
+        """Nothing is lost before another step adds the sum."""
+        if self.role:
+            yield self.step(choices, Step(rounded=False))
 
     def guarded(self, choices: Choices) -> Iterator[Choices]:
         """Some bits more than the format has are kept, and no sticky bit of what is below them."""

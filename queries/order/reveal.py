@@ -21,7 +21,7 @@ from queries.order.ends import Ends, look
 from queries.order.levels import Builder, Inside
 from queries.order.probe import AskAll, AskOne, NoTreeError, Probe, Question, Span, UnrevealedError
 from queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
-from queries.order.text import Outline, Outliner
+from queries.order.text import Outline, Outliner, shared
 from queries.order.tree import (
     KINDS,
     Leaf,
@@ -235,7 +235,7 @@ class Tree:
             lines.append("blocks: " + " then ".join(_listed(blocks)))
         lines.append(f"addend: {self.addend or 'fused or late: no answer shows it'}")
         if self.width > 1:
-            lines.append(f"{self.width} products share scale factors: the order among them is not told")
+            lines.append(shared(self.width))
         if any(kind in "\n".join(lines) for kind in (KINDS["exact"],)):
             lines.append(f"without loss: within the {self.places} places that the formats allow to see")
         lines.append(counted(len(self.questions), "question"))

@@ -46,6 +46,11 @@ class Outline:
         return found
 
 
+def shared(width: int) -> str:
+    """What was not asked of products that share a leaf."""
+    return f"{width} products share scale factors: the order among them is not told"
+
+
 class Outliner:
     """Draws one tree. `width` products share a leaf; `parts`: the groups of a fused step's products that are summed
     first; `apart`: c joins the finished sum of its step."""

@@ -8,7 +8,7 @@ nothing here recurses into a tree.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
@@ -142,6 +142,27 @@ def _chained(root: Node | Leaf, chosen: set[int], late: bool) -> Node | Leaf:
         children.sort(key=lambda child: (child == "c") == late)
         found[id(node)] = chain_of(children)
     return found[id(root)] if isinstance(root, Node) else root
+
+
+def with_products(root: Node | Leaf, width: int) -> list[Node | Leaf]:
+    """The trees that a tree of blocks stands for, whose leaves are each `width` products, named by the first one: every
+    block is summed without loss first; or, where a step aligns blocks, products are terms of that step."""
+    apart = {leaf: joined("exact", range(leaf, leaf + width)) for leaf in leaves_of(root) if leaf != "c"}
+    found = [_of_blocks(root, {leaf: [block] for leaf, block in apart.items()})]
+    if any(node.kind == "fused" and {*node.children} & {*apart} for node in nodes_of(root)):
+        found.append(_of_blocks(root, {leaf: range(leaf, leaf + width) for leaf in apart}))
+    return found
+
+
+def _of_blocks(root: Node | Leaf, blocks: Mapping[Leaf, Sequence[Node | Leaf]]) -> Node | Leaf:
+    found: dict[int, Node | Leaf] = {}
+    for node in nodes_of(root):
+        children: list[Node | Leaf] = []
+        for child in node.children:
+            children += [found[id(child)]] if isinstance(child, Node) else blocks.get(child, [child])
+        more = node.kind == "binary" and len(children) > 2
+        found[id(node)] = Node("exact" if more else node.kind, tuple(children))
+    return found[id(root)] if isinstance(root, Node) else blocks[root][0]
 
 
 def in_order(branch: Node | Leaf) -> Node | Leaf:
