@@ -66,13 +66,13 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
     if asked.addend and not device.addend:
         raise ParameterError("--formats", f"{name} takes no addend: give three formats, a,b,d")
 
-    def order(shape: Shape, place: tuple[int, int]) -> Node | Leaf | None:
+    def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
         part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)
         given = parse_signature(formats, shape.length)
 
         def every(vectors: Any) -> list[int]:
-            if deadline is not None and time.monotonic() > deadline:
-                raise IncompleteError("the time ran out before every K was looked at")
+            if until is not None and time.monotonic() > until:
+                raise IncompleteError("the time for this order ran out")
             return [d for d in part.every(vectors) if d is not None]
 
         try:

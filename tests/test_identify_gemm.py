@@ -184,11 +184,35 @@ def test_a_narrow_result_hides_no_order() -> None:
         found: Matrix = space["narrow"](a.view(np.float16), b.view(np.float16)).view(np.uint16)
         return found
 
-    mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place: None, Shape(8, 8, 16))
+    mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place, until: None, Shape(8, 8, 16))
     forwards = next(plan for plan in mapper.plans(Chain(parse_reference("ieee/fma/f32.f16.f16.f32")), False))
     for length in (4, 6, 16):
         looked = mapper._seen(Shape(8, 8, length))
         assert not mapper._fitting(forwards, looked).all()
+
+
+def test_other_cuts_of_a_known_unit_are_tried_before_an_order_is_asked_for() -> None:
+    """An order of a long K costs more than all of them: PyTorch on AMX had no map for this reason."""
+    asked, unit = parse_signature("f16,f16,f32", 1), parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
+    cut = Plan(asked.a, asked.b, asked.c, Products(Split(2, Chain(unit), R, "sequential", 64), Constant()))
+
+    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        return simulate(a, b, None, cut)
+
+    def late(shape: Shape, place: tuple[int, int], until: float | None) -> None:
+        raise IncompleteError("the time for this order ran out")
+
+    mapper = gemm_plans.Mapper(asked, multiply, late, Shape(8, 8, 256))
+    looked = mapper._seen(Shape(8, 8, 200))
+    mapper.looked[looked.shape] = looked
+    mapper._new(looked, 0)
+    assert list(mapper.found.orders.values()) == [None]  # asked for, and not revealed in time
+    assert not np.array(looked.fits).any()
+    mapper._know(next(mapper.plans(Chain(unit), False)))
+    mapper.found.orders.clear()
+    mapper._new(looked, 0)
+    assert not mapper.found.orders
+    assert looked.fits[-1].all()
 
 
 def test_rules_are_learned_as_they_are() -> None:
@@ -686,7 +710,7 @@ def test_time_that_runs_out_loses_no_rule() -> None:
         if "random shapes" in text:
             mapper.deadline = time.monotonic() - 1
 
-    mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place: None, Shape(6, 6, 24), progress=stop)
+    mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place, until: None, Shape(6, 6, 24), progress=stop)
     with pytest.raises(IncompleteError):
         mapper.run()
     assert [said.plan and said.plan.reference for said in mapper.found.rules] == ["sum(muladd, +0)"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -51,6 +52,7 @@ from smtmodel.unit_table import units
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
 QUICK = 4  # products of a unit up to which it is always compiled
+PATIENCE = 3.0  # seconds of NumPy's that a longer unit may cost before it is compiled, which takes about as long
 WAYS = (2, 4, 8, 16, 32)  # numbers of parts or lanes
 SPLITS = (2, 3, 4, 5, 6, 8, 16)  # numbers of parts of a kernel that splits K
 MOST_CUTS = 128  # ways of cutting K at multiples of one number that are tried
@@ -90,6 +92,7 @@ class Candidates:
     ) -> None:  # fmt: skip
         self.asked, self.convert, self.out, self.scalars = asked, convert, out or Rounding(asked.d), scalars
         self.compiled: set[Model] = set()  # longer units that are compiled as well
+        self._spent: dict[Model, float] = {}  # seconds of NumPy's on the others
 
     @property
     def taken(self) -> tuple[Format, Format]:
@@ -322,9 +325,19 @@ class Candidates:
             if compiler() is not None and all(x.length <= QUICK or x in self.compiled for x in plan.models):
                 with suppress(UncompiledError):
                     return Tape(plan, sample.a.shape[2]).play(sample.a, sample.b, sample.c)
-            return _by_tiles(plan, sample)
+            begun = time.monotonic()
+            found = _by_tiles(plan, sample)
+            self._charge(plan.models, time.monotonic() - begun)
+            return found
         except MmaprobeError:
             return None
+
+    def _charge(self, models: Iterable[Model], seconds: float) -> None:
+        """Enter what a plan's evaluation by NumPy took; units that have cost more than it is worth are compiled."""
+        for model in models:
+            self._spent[model] = self._spent.get(model, 0.0) + seconds
+            if self._spent[model] > PATIENCE:
+                self.compiled.add(model)
 
 
 def _by_tiles(plan: Plan, sample: Sample) -> Matrix:

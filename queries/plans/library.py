@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -54,12 +55,15 @@ FEW = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders that are revealed, at most
 BRIEF = 128  # K up to which instructions of the table are tried, which are slow for a large K
 QUESTIONS = 4  # matrix products asked for the order of one, about, for each of its K
-SHARE = 0.2  # of the time left for learning, that one order may take
+SHARE = 0.2  # of the time left for learning, that one order may be expected to take
+LONGEST = 2  # times as much ends its search
+ORDERING = 0.4  # of the time for learning, that all orders may take
+UNITS = 4  # uses of a known unit in K from which its other cuts are tried before an order is revealed
 TILE = 16  # products of one use of a matrix unit, or a multiple of them
 LONG_ORDER = 1100  # K up to which orders are revealed, unless all shapes left are longer
 
 Multiply = Callable[[Matrix, Matrix, Matrix], Matrix]
-Reveal = Callable[[Shape, tuple[int, int]], Node | Leaf | None]
+Reveal = Callable[[Shape, tuple[int, int], float | None], Node | Leaf | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,9 +130,9 @@ class Mapped:
 
 class Mapper(Candidates):
     """Maps one library. `multiply`: from the patterns of A, B and C (zeros if the library takes none) to those of D;
-    `reveal`: the summation tree of one element of a shape, None if it cannot be revealed; `top`: the largest shape;
-    `deadline`: in seconds of time.monotonic(). Past the deadline IncompleteError is raised; `found` then holds what was
-    found."""
+    `reveal`: the summation tree of one element of a shape, None if it cannot be revealed, IncompleteError past the
+    time it is given; `top`: the largest shape. Times are those of time.monotonic(), in seconds. Past `deadline`
+    IncompleteError is raised; `found` then holds what was found."""
 
     def __init__(
         self, asked: Signature, multiply: Multiply, reveal: Reveal, top: Shape, seed: int = 1,
@@ -138,6 +142,7 @@ class Mapper(Candidates):
         self.multiply, self.reveal, self.top = multiply, reveal, top
         self.rng = np.random.default_rng(seed)
         self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
+        self.ordering = 0.0  # seconds that orders took
         self.found = Mapped()
         self.known: list[Plan] = [plan for model in self.steps() for plan in self.plans(Chain(model), False)]
         if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
@@ -258,25 +263,14 @@ class Mapper(Candidates):
     def _new(self, looked: Looked, number: int) -> None:
         """Search for plans that reproduce an element; of several, keep those that reproduce most other unexplained
         elements."""
-        tree = self._order(looked.shape, self._place(looked, number))
-        of_units = tree is None or self.of_units(tree)
-        if tree is None:
-            groups = [self.loops(looked.shape.length)]
-        else:
-            groups = [self.guesses(tree, self.known), self.guesses(tree, self.known, wider=True)]
-        if of_units:  # longer units are slow to evaluate
-            groups.append(self.shipped())
-            if looked.shape.length <= BRIEF:
-                groups += [self.chains(INSTRUCTIONS), self.unusual(looked.shape.length)]
-            units = dict.fromkeys((plan, model) for plan in self.known for model in plan.models if model.length > 1)
-            groups += [self.like(plan).cuts(model, looked.shape.length) for plan, model in units]
-        for group in groups:
-            one = looked.alone(number)
+        one = looked.alone(number)
+        for group in self._groups(looked, number):
             fitting = [plan for plan in dict.fromkeys(group) if plan not in self.known and self._gives(plan, one)]
             if fitting:
                 break
         else:
-            self.of_unknown_units = not self.of_unknown_units and tree is not None and of_units
+            tree = self.found.orders[looked.shape, self._place(looked, number)]
+            self.of_unknown_units = not self.of_unknown_units and tree is not None and self.of_units(tree)
             return
         self.of_unknown_units = False
         fitting.sort(
@@ -302,6 +296,25 @@ class Mapper(Candidates):
             left &= ~gives.pop(best)
             self._know(best)
 
+    def _groups(self, looked: Looked, number: int) -> Iterator[Iterable[Plan]]:
+        """Groups of candidates for an element, the likeliest first. Where a unit is known its other cuts are tried
+        before the order is asked for, which costs far more."""
+        length = looked.shape.length
+        known = dict.fromkeys((plan, model) for plan in self.known for model in plan.models if model.length > 1)
+        yield from (self.like(plan).cuts(model, length) for plan, model in known if length >= UNITS * model.length)
+        tree = self._order(looked.shape, self._place(looked, number))
+        if tree is None:
+            yield self.loops(length)
+        else:
+            yield self.guesses(tree, self.known)
+            yield self.guesses(tree, self.known, wider=True)
+        if tree is None or self.of_units(tree):  # longer units are slow to evaluate
+            yield self.shipped()
+            if length <= BRIEF:
+                yield self.chains(INSTRUCTIONS)
+                yield self.unusual(length)
+            yield from (self.like(plan).cuts(model, length) for plan, model in known if length < UNITS * model.length)
+
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
         """Those of some plans that give most at the same shape with a few more products: plans that differ in what they
         do with the last ones may agree at one K."""
@@ -324,8 +337,18 @@ class Mapper(Candidates):
     def _order(self, shape: Shape, place: tuple[int, int]) -> Node | Leaf | None:
         if (shape, place) not in self.found.orders:
             self._say(f"{shape}: the order at row {place[0]}, column {place[1]}")
-            self.found.orders[shape, place] = self.reveal(shape, place)
+            begun, self.found.orders[shape, place] = time.monotonic(), None
+            with suppress(IncompleteError):
+                self.found.orders[shape, place] = self.reveal(shape, place, self._end_of_order())
+            self.ordering += time.monotonic() - begun
         return self.found.orders[shape, place]
+
+    def _end_of_order(self) -> float | None:
+        """When the search for an order that begins now is given up."""
+        if self.deadline is None:
+            return None
+        now, learning = time.monotonic(), LEARNING * (self.deadline - self.begun)
+        return now + min(LONGEST * SHARE * (self.begun + learning - now), ORDERING * learning - self.ordering)
 
     def _near(self, shape: Shape) -> Iterator[Shape]:
         """Shapes that differ from one in one side."""
