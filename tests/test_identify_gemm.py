@@ -406,10 +406,10 @@ def test_a_tree_suggests_its_stage(stage: Stage) -> None:
     ), guesses
 
 
-def lanes_tree(stage: Lanes, count: int) -> Node | Leaf:
+def lanes_tree(stage: Lanes, count: int, place: int = 0, start: Node | Leaf | None = None) -> Node | Leaf:
     """The tree of a sum by lanes, written anew from its description."""
-    sums: list[Any] = [None] * stage.lanes
-    place, last = 0, [step for step in stage.steps if not isinstance(step, Fold)][-1]
+    sums: list[Any] = [start, *[None] * (stage.lanes - 1)]
+    last = [step for step in stage.steps if not isinstance(step, Fold)][-1]
 
     def take(lane: int, product: int) -> None:
         sums[lane] = product if sums[lane] is None else Node("binary", (sums[lane], product))
@@ -439,7 +439,7 @@ def lanes_tree(stage: Lanes, count: int) -> Node | Leaf:
     rest = list(range(place, count))
     if rest and isinstance(stage.tail, Promoted):
         return added([sums[0], added(rest)])
-    return added([sums[0], *rest])
+    return lanes_tree(stage.tail, count, place, sums[0]) if isinstance(stage.tail, Lanes) else added([sums[0], *rest])
 
 
 LANES = [
@@ -452,8 +452,11 @@ LANES = [
     Lanes(CHAIN, R, (8, Fold(2, 4), Fold(4, 1)), grain=4),
     Lanes(CHAIN, R, (8, Fold(8, 1)), grain=2, tail=CHAIN),
     Lanes(CHAIN, R, (128, Fold(2, 64), Fold(4, 16), Fold(16, 1)), grain=2),
+    Lanes(CHAIN, R, (80, Fold(2, 40), 40, Fold(3, 16), 16, Fold(2, 8), 8, Fold(8, 1)), tail=CHAIN),
+    Lanes(CHAIN, R, (32, Fold(4, 8), Fold(2, 4), Fold(4, 1)), tail=Lanes(CHAIN, R, (4, Fold(2, 2), Fold(2, 1)))),
 ]
-NAMES = ["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "several", "several-tail", "one-turn"]
+NAMES = ["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "several", "several-tail", "one-turn", "uneven",
+         "fewer"]  # fmt: skip
 
 
 @pytest.mark.parametrize("stage", LANES, ids=NAMES)

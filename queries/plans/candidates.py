@@ -117,8 +117,9 @@ class Candidates:
         for fmt in dict.fromkeys((d.name, WIDER.get(d.name, d.name))):
             if fmt in ("f64", "f32", "f16") and FORMATS[fmt].holds(a) and FORMATS[fmt].holds(b):
                 yield parse_reference(f"ieee/fma/{fmt}.{a.name}.{b.name}.{fmt}")
-                if a.name == b.name == fmt:
-                    yield parse_reference(f"ieee/muladd/{fmt}")
+                formats = fmt if a.name == b.name == fmt else f"{fmt}.{a.name}.{b.name}.{fmt}"
+                if (unfused := f"ieee/muladd/{formats}") in units():
+                    yield parse_reference(unfused)
 
     def plans(self, stage: Stage, at_end: bool) -> Iterator[Plan]:
         """Plans with this stage. The sum starts from c, or, with `at_end`, c is added to it at the end; a sum of

@@ -7,12 +7,13 @@ some K, so that such stages are guessed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate, combinations, islice
 
-from queries.order.tree import Leaf, Node, nodes_of
+from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
+from queries.plans.tree_stages import ranked
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
@@ -24,6 +25,7 @@ from smtmodel.unit_table import units
 Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds
 MOST_LANES = 256
+MOST_TAILS = 64  # guesses of what fewer lanes do with what is left over
 UNROLLS = (4, 8, 16, 32)  # products of one turn of an unrolled loop, of which each lane takes several
 
 
@@ -36,6 +38,25 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
         first = sorted(_first_products(head))
         for guesses in (_after_the_rest, _backwards, _with_grain, _in_turn):
             yield from guesses(head, first, lanes, model, rounding)
+    yield from _with_fewer(root, model, rounding)
+
+
+def _with_fewer(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Stages whose products that fill no whole turn go to fewer lanes, the first of which begins with the sum: the
+    vectors of a loop, and those of what a compiler puts after it."""
+    extents, node = _extents(root), root
+    while isinstance(node, Node):
+        node = min(node.children, key=lambda child: _extent(extents, child).lowest)
+        own = _extent(extents, node)
+        rest = frozenset(leaf for leaf in leaves_of(root) if _place(leaf) >= own.count)
+        if not isinstance(node, Node) or own.highest + 1 != own.count or own.lanes < 2 or not rest:
+            continue
+        left = pruned(root, rest)
+        assert left is not None
+        tails = list(islice(lanes_of(ranked(left), model, rounding), MOST_TAILS))
+        whole = (stage for stage in lanes_of(node, model, rounding) if isinstance(stage, Lanes) and not stage.tail)
+        for stage in islice(whole if tails else (), 2):
+            yield from (replace(stage, tail=tail) for tail in tails)
 
 
 def _in_turn(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -193,14 +214,7 @@ def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | Non
     taking = lanes if present is None else present
     current: list[Key | None] = [lane if lane < taking else None for lane in range(lanes)]
     while len(current) > 1:
-        tried = [
-            Fold(ways, stride)
-            for ways in WAYS
-            if len(current) % ways == 0
-            for stride in range(1, len(current) // ways + 1)
-            if len(current) % (ways * stride) == 0
-        ]
-        for fold in tried:
+        for fold in _possible_folds(len(current)):
             joined = [_added([current[lane] for lane in group]) for group in fold.groups(len(current))]
             if all(one is None or one in sums for one in joined):
                 break
@@ -209,6 +223,13 @@ def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | Non
         current = joined
         found.append(fold)
     return found
+
+
+@cache
+def _possible_folds(lanes: int) -> tuple[Fold, ...]:
+    """The folds of that many lanes; those of groups that are not all whole come last."""
+    folds = (Fold(ways, stride) for ways in WAYS for stride in range(1, lanes) if Fold(ways, stride).takes(lanes))
+    return tuple(sorted(folds, key=lambda fold: lanes % (fold.ways * fold.stride) > 0))
 
 
 def _added(keys: Sequence[Key | None]) -> Key | None:
@@ -224,12 +245,12 @@ def _added(keys: Sequence[Key | None]) -> Key | None:
 
 def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
     """The steps of stages: all folds at the end, or more products for the lanes that remain after one or two of the
-    folds."""
+    folds, or after each but the last."""
     yield (lanes, *folds)
     yield (lanes, 1, *folds)  # the remaining products go to the first lane
-    left = [lanes // math.prod(fold.ways for fold in folds[:n]) for n in range(len(folds))]
+    left = list(accumulate(folds[:-1], lambda count, fold: len(fold.groups(count)), initial=lanes))
     places = range(1, len(folds))
-    for taken in [*combinations(places, 1), *combinations(places, 2)]:
+    for taken in dict.fromkeys([*combinations(places, 1), *combinations(places, 2), tuple(places)]):
         yield tuple(step for n, fold in enumerate(folds) for step in ((left[n], fold) if n in (0, *taken) else (fold,)))
 
 

@@ -31,7 +31,7 @@ Branch = Node | Leaf
 def stages_of(root: Branch, model: Model, rounding: Rounding, bodies: Sequence[Stage] = ()) -> list[Stage]:
     """Candidate stages with this tree of all products. `model`: the unit of one product; `rounding`: that of sums of
     parts; `bodies`: known stages that may be parts of others."""
-    found = dict.fromkeys(islice(_Guesser(model, rounding, DEEP, [WORK], bodies).readings(_ranked(root)), WHOLE))
+    found = dict.fromkeys(islice(_Guesser(model, rounding, DEEP, [WORK], bodies).readings(ranked(root)), WHOLE))
     return [stage for stage in found if stage.d == rounding.format]
 
 
@@ -51,7 +51,7 @@ class _Guesser:
         if not self.deep or self.left[0] < 0:
             return [*self.known]
         inner = _Guesser(self.model, self.rounding, self.deep - 1, self.left)
-        read = islice(dict.fromkeys(inner.readings(_ranked(root))), MOST)
+        read = islice(dict.fromkeys(inner.readings(ranked(root))), MOST)
         return list(dict.fromkeys((*read, *self.known)))
 
     def readings(self, root: Branch) -> Iterator[Stage]:
@@ -233,7 +233,7 @@ def _joined(parts: Sequence[Branch]) -> Branch:
     return whole
 
 
-def _ranked(root: Branch) -> Branch:
+def ranked(root: Branch) -> Branch:
     """The same tree with its products renumbered 0, 1, ... in their order."""
     if not isinstance(root, Node):
         return 0

@@ -494,16 +494,22 @@ class Interleaved(Around):
 
 @dataclass(frozen=True)
 class Fold:
-    """Groups of `ways` lanes, `stride` apart, each become one: added in order, each addition rounded."""
+    """Groups of `ways` lanes, `stride` apart, each become one: added in order, each addition rounded. Of fewer
+    than `ways` * `stride` lanes, the last groups have one fewer."""
 
     ways: int
     stride: int
+
+    def takes(self, lanes: int) -> bool:
+        """Whether that many lanes are such groups."""
+        size = self.ways * self.stride
+        return self.ways > 1 and (lanes % size == 0 or size - self.stride < lanes < size)
 
     def groups(self, lanes: int) -> list[list[int]]:
         """The lanes that each of those that are left takes."""
         size = self.ways * self.stride
         return [
-            [first + inner + n * self.stride for n in range(self.ways)]
+            [*range(first + inner, min(first + size, lanes), self.stride)]
             for first in range(0, lanes, size)
             for inner in range(self.stride)
         ]
@@ -555,9 +561,9 @@ class Lanes(Around):
                 continue
             _positive("fold", step.ways)
             _positive("fold", step.stride)
-            if step.ways < 2 or lanes % (step.ways * step.stride):
+            if not step.takes(lanes):
                 raise ParameterError("fold", f"{lanes} lanes are not groups of {step.ways}, {step.stride} apart")
-            lanes //= step.ways
+            lanes = len(step.groups(lanes))
         if lanes != 1:
             raise ParameterError("lanes", f"{lanes} lanes are left at the end: fold them")
 
