@@ -19,6 +19,7 @@ from cli.main import main
 from hypotheses.schema import ExponentRange, Inputs
 from queries.certificates.tree import Tree
 from queries.proof import enclosures, forms, induction, lemmas, rounding_losses
+from queries.proof import parts as of_parts
 from queries.proof.enclosures import cut_loses, weakened
 from queries.proof.forms import EXACT, Factor, Form, number
 from queries.proof.induction import Step, carried
@@ -27,7 +28,7 @@ from queries.proof.lemmas import AlignmentLoses, Lemma, settled
 from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.settling import Settled
 from queries.proof.written import Written
-from queries.properties.bound import _Composer, bound_of, chain_of, error_of
+from queries.properties.bound import _Composer, bound_of, chain_of, error_of, parts_of
 from queries.properties.bound_report import find_bound
 from queries.properties.bound_samples import covered, measured, nearest, nearest_of_chain, value_of
 from queries.properties.wraps import wrapped
@@ -65,6 +66,8 @@ length: 2
 roundings:
   r: round(q, {rounding})
   w: round(wide, toward_zero)
+  h: round(binary6p1se, nearest_away)
+  low: round(e2m1b0_none, toward_zero)
 steps:
   d: {d}
 """
@@ -76,6 +79,7 @@ SUMS: dict[str, Any] = {
     "segments": lambda v: v["a0"] * v["b0"] + np.where(v["a1"] % 1.5 == 0, v["a1"] / 3, 0) * v["b1"] + v["c"],
 }
 BOTH = "a[0] * b[0], a[1] * b[1]"
+PARTS = "h(a[{0}]) * b[{0}], low(exact(a[{0}], product(h(a[{0}]), number(0xbc00, f16)))) * b[{0}]"
 CHAIN = "repeat(k in range(2), c, r({}))"
 #: the sum, the rounding, how inputs are read
 UNITS = {
@@ -108,6 +112,8 @@ UNITS = {
     "cancelling cut": (f"r(fused(cancelling(cut(exact({BOTH}), 2, down, least=-1)), c, F=1))", "nearest_even", ""),
     "segments": ("r(fused(segment(a[0], 0, 2) * b[0], "
                  "product(segment(a[1], 1, 3, leading=true), b[1], normalised=true), c, F=1))", "down", ""),
+    "parts": (f"r(exact({PARTS.format(0)}, a[1] * b[1], c))", "down", ""),
+    "parts in a loop": (f"repeat(k in range(2), c, r(fused(acc, {PARTS.format('k')}, F=5)))", "nearest_even", ""),
     "chain": (CHAIN.format("fused(acc, a[k] * b[k], F=1)"), "toward_zero", ""),
     "chain of sums": (CHAIN.format("exact(acc, a[k] * b[k])"), "nearest_even", ""),
     "chain that flushes": (CHAIN.format("exact(acc, a[k] * b[k])"), "down, subnormals=flush_after", ""),
@@ -333,6 +339,8 @@ SABOTAGE: list[tuple[str, Any, str, Any]] = [
     ("exact", enclosures.Facts, "value", property(lambda self: self.size * Fraction(1, 2))),
     ("a product", enclosures, "_sum", lambda one, two: 0),
     ("one product and c", enclosures, "larger", lambda every: forms.NOUGHT),
+    ("parts", of_parts, "after_rounding", lambda y, how: y),
+    ("parts", of_parts.Parted, "of", lambda self, node, places: {}),
     ("chain of sums", Step, "run", lambda self, places, error, size: (self.own.at(self.level, 0), size)),
     ("chain of sums", induction, "round_up", lambda value: value / 8),
     ("rounded products", enclosures, "total", lambda every: next(iter(every))),
@@ -467,6 +475,43 @@ def test_rules_refuse_what_they_know_nothing_of() -> None:
     refused("segment", Round(C, UNIT.rounding), (), [of(C)])
     without_zero = Round(a_sum, Rounding(replace(UNIT.d, subnormals=False)))
     refused("rounded", without_zero, (), [exact])
+
+
+@pytest.mark.parametrize("name", ["parts", "parts in a loop"])
+def test_parts_of_an_input_lack_nothing_together(name: str) -> None:
+    unit = small(*UNITS[name]).unit
+    together, apart = (error_of(found) for found in (bound_of(unit), _Composer(unit).of(unit.result, ())))
+    assert together.value(lambda factor: Fraction(1)) < apart.value(lambda factor: Fraction(1)) * 3 / 4
+
+
+def test_parts_are_refused_where_they_are_none_or_are_taken_as_roundings_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    unit = small(*UNITS["parts"]).unit
+    node, plain = unit.result.operands[0], _Composer(unit)
+    keeping = _Composer(unit, parts=parts_of(unit))
+    keeping.joined = node.items[0]  # so that the sum is not rejoined
+    terms = [keeping.of(term, ()) for term in node.items]
+    total = RULES["exact"](node, (), terms)
+    low = max(parts_of(unit), key=lambda one: len(list(walk(one))))
+    refused("part", unit, node, ())
+    refused("part", unit, UNIT.result, ())  # of a sum that is not exact
+    refused("part", unit, low, ((1, 0),))
+    refused("part", unit, low, (), [believed(RoundingLoses(unit.d, "down"))])
+    refused("part", Unit, low, ())
+    refused("whole", total)
+    refused("rejoined", plain.of(node, ()))
+    refused("rejoined", UNIT)
+    assert RULES["rejoined"](total).goal.facts.error.parts  # type: ignore[attr-defined]
+    both = RULES["exact"](node, (), [plain.of(node.items[0], ()), *terms[1:]])
+    refused("rejoined", both)
+    monkeypatch.setattr(of_parts, "_taken_otherwise", lambda premise, kept: False)
+    for premise, said in ((both, "taken as one that is not"), (total, "")):
+        found = json.loads(json.dumps(Written(unit).stating([RULES["rejoined"](premise)], {})))
+        faults = [fault for _, fault in Tree(found | {"states": [len(found["theorems"]) - 1]}).check()]
+        assert bool(said) == any(said and said in fault for fault in faults), faults
+    monkeypatch.setattr(of_parts.Parted, "size", lambda self, polynomial, counts=None: number(0))
+    found = json.loads(json.dumps(Written(unit).stating([RULES["rejoined"](total)], {})))
+    faults = [fault for _, fault in Tree(found).check()]
+    assert "rejoined: the conclusion does not follow: low, high, size" in faults, faults
 
 
 def test_a_segment_of_an_addend_that_has_an_error_is_refused() -> None:

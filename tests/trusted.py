@@ -29,7 +29,7 @@ def _in(folder: str, names: str) -> list[str]:
 
 KERNEL = Part("the kernel", "error bounds, normal forms", _in("queries/proof", "kernel lemmas"))
 BOUNDS = Part(
-    "rules of error bounds", "error bounds", _in("queries/proof", "forms enclosures induction table9 rounding_losses")
+    "rules of error bounds", "error bounds", _in("queries/proof", "forms enclosures parts induction table9 rounding_losses")
 )
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/proof", "rewriting ranges effects")
@@ -67,7 +67,7 @@ ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
     *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps witnesses"),
     "queries/proof/written_rows.py",
-    *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
+    *_in("queries/certificates", "tree goals document node_rules part_rules loop_rules result_rules sign_rules magnitudes"),
     *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless read_addends"),
     *_in("queries/certificates", "chain row_rules alike_rules rewrite_rules term_ranges exact_values checker slow"),
     *_in("queries/certificates", "bitblast gates"),

@@ -79,7 +79,7 @@ class Document:
         they do."""
         found = [self.enclosed(premise) for premise in premises]
         need([(one.node, one.places) for one, _ in found] == list(wanted), "the premises are not about its operands")
-        assumed = frozenset[tuple[int, frozenset[int]]]().union(*(one.assuming for one, _ in found))
+        assumed = frozenset[tuple[Any, frozenset[int]]]().union(*(one.assuming for one, _ in found))
         need(goal.assuming == assumed, "it assumes something else than its premises")
         return [facts for _, facts in found]
 

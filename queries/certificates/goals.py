@@ -49,7 +49,7 @@ class Goal:
     node: int = -1
     places: tuple[tuple[int, int], ...] = ()
     facts: Facts | None = None
-    assuming: frozenset[tuple[int, frozenset[int]]] = frozenset()
+    assuming: frozenset[tuple[Any, frozenset[int]]] = frozenset()  # a level and formats; ("kept", a rounding)
     parts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -71,6 +71,7 @@ def read_goal(given: Mapping[str, Any]) -> Goal:
     if kind != "Enclosed":
         parts = {name: value for name, value in given.items() if name != "is"}
         return Goal(kind, parts=parts)
-    assuming = frozenset((one["level"], frozenset(one["formats"])) for one in given["assuming"])
+    assuming = frozenset((("kept", one["node"]), frozenset[int]()) if "node" in one else
+                         (one["level"], frozenset(one["formats"])) for one in given["assuming"])  # fmt: skip
     places = tuple((level, place) for level, place in given["places"])
     return Goal(kind, given["node"], places, read_facts(given["facts"]), assuming)

@@ -45,10 +45,10 @@ def literal(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
     what = tree.node(goal, "number")
     need(not premises and not goal.assuming, "a number rests on nothing")
     fmt = what["format"]
-    conclude(goal, tree.numbers(frozenset({fmt}), {}, {}, plain(_finite(what["pattern"], tree.formats[fmt]))))
+    conclude(goal, tree.numbers(frozenset({fmt}), {}, {}, plain(finite(what["pattern"], tree.formats[fmt]))))
 
 
-def _finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
+def finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
     """The magnitude that a pattern of a format represents. Raises FaultError if it is not finite."""
     fraction, width = int(fmt["fraction"]), int(fmt["exponent"])
     bits = pattern >> int(fmt["padding"])

@@ -20,6 +20,7 @@ def whole(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         need(tree.nodes[node]["kind"] in ("round", "cut"), "the result is more than a rounding of it")
         node = tree.nodes[node]["term"]
     need_same(goal, below)
+    need(not below.assuming, "the premise assumes something of it")
     conclude(goal, replace(facts, size=single("exact")))
 
 

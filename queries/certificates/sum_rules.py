@@ -159,7 +159,7 @@ def _step(tree: SumTree, goal: Goal, kind: str) -> Mapping[str, Any]:
 
 def _follows(goal: Goal, sources: Sequence[Goal], facts: Facts) -> None:
     """Check the conclusion about a step, which assumes and grows as its premises do."""
-    assumed = frozenset[tuple[int, frozenset[int]]]().union(*(one.assuming for one in sources))
+    assumed = frozenset[tuple[Any, frozenset[int]]]().union(*(one.assuming for one in sources))
     need(goal.assuming == assumed, "it assumes something else than its premises")
     need(len({level for level, _ in assumed}) == len(assumed), "two formats are assumed of one sum")
     rates = {one.parts["growth"] for one in sources} - {None}

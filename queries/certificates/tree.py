@@ -1,7 +1,7 @@
 """Checks a tree of theorems about a unit: every side condition and conclusion of every rule, by itself.
 
 The tree is a document of plain data (queries/proof/written.py says what is in it). The rules, by what they are about:
-node_rules.py, loop_rules.py, result_rules.py, share_rules.py, sign_rules.py, rise_rules.py, alike_rules.py and
+node_rules.py, part_rules.py, loop_rules.py, result_rules.py, share_rules.py, sign_rules.py, rise_rules.py, alike_rules.py and
 rewrite_rules.py. Their statements are those of the docstrings of queries/proof, written a second time: none of these
 files, nor goals.py, document.py, magnitudes.py or term_ranges.py, on which they rest, shares code with what found or
 wrote the tree.
@@ -33,6 +33,7 @@ from queries.certificates.node_rules import (
     segment,
     unchanged,
 )
+from queries.certificates.part_rules import part, rejoined
 from queries.certificates.result_rules import loosened, summed, truncated, weakened, whole
 from queries.certificates.rise_rules import rises
 from queries.certificates.share_rules import (
@@ -56,7 +57,7 @@ def lemma(tree: Document, goal: Goal, premises: Sequence[int], theorem: Any) -> 
 
 RULES: dict[str, Rule] = {rule.__name__: rule for rule in (
     element, segment, constant, literal, assumed, product, unchanged, scale, exact, fused, grid, cut, rounded, whole,
-    weakened, repeated, chained, closed, carried, summed, truncated, loosened, turned,
+    part, rejoined, weakened, repeated, chained, closed, carried, summed, truncated, loosened, turned,
     rises,
     begins, from_here, after_instruction, after_addition, near_the_sum, near_each_other,
     rewritten, followed, congruent, looped, results_alike,

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil, floor
+from typing import ClassVar
 
 from queries.proof.forms import ERROR, EXACT, NOUGHT, SIZE, Form, larger, largest, magnitude, number, power, total
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
@@ -88,6 +89,14 @@ class Assumption:
     formats: frozenset[Format]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """In the exact value x of any node, this rounding counts with its value v, not with its own x."""
+
+    node: Node
+    level: ClassVar[None] = None
+
+
 CHAIN = -1
 
 
@@ -100,7 +109,7 @@ class Enclosed:
     node: Node
     places: Places
     facts: Facts
-    assuming: frozenset[Assumption] = frozenset()
+    assuming: frozenset[Assumption | Kept] = frozenset()
 
     def statement(self) -> str:
         at = "".join(f"[{place}]" for _, place in self.places)
@@ -135,7 +144,7 @@ def _joined(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, 
 
 
 def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem]) -> Made:
-    assuming = frozenset[Assumption]().union(*(goal.assuming for goal in goals))
+    assuming = frozenset[Assumption | Kept]().union(*(goal.assuming for goal in goals))
     return Made(Enclosed(goals[0].unit, node, places, facts, assuming), tuple(premises))
 
 
@@ -549,6 +558,8 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
 def whole(premise: Theorem) -> Made:
     """|x| of a sum that is only rounded from here to the result is |exact|, the magnitude of the exact result."""
     goal: Enclosed = goal_of(premise, Enclosed, "whole")
+    if goal.assuming:
+        raise RuleError("whole: the premise assumes something of it")
     node = goal.unit.result
     while node != goal.node:
         if not isinstance(node, (Round, Cut)):

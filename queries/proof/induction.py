@@ -96,7 +96,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Mad
         raise RuleError("repeated: it has other loop variables")
     if goal.places != bound_places(node.body, {k: v for k, v in known.items() if k != node.level}):
         raise RuleError("repeated: the body is not of any place")
-    own = [one for one in goal.assuming if one.level == node.level]
+    own = [one for one in goal.assuming if isinstance(one, Assumption) and one.level == node.level]
     formats = own[0].formats if own else frozenset[Format]()
     if len(own) > 1 or (own and (first.facts.formats is None or not first.facts.formats <= formats)):
         raise RuleError("repeated: the start is not a number of the formats assumed")
@@ -150,7 +150,7 @@ def chained(result: Theorem) -> Made:
         raise RuleError("chained: a plan is not an instruction")
     if not embeds(unit.d, unit.c):
         raise RuleError(f"chained: a result in {unit.d.name} cannot be an addend in {unit.c.name}")
-    (own,) = goal.assuming
+    (own,) = (one for one in goal.assuming if isinstance(one, Assumption))
     widened = replace(goal, facts=replace(goal.facts, formats=frozenset({unit.c})))
     return Made(Chained(unit, step_of(widened, own)), (result,))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from queries.proof import enclosures as rules
 from queries.proof.enclosures import Enclosed, Places, bound_places, terms_of
@@ -10,6 +11,7 @@ from queries.proof.forms import Form
 from queries.proof.induction import Carried, chained, repeated
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma
+from queries.proof.parts import EXACTLY, part, part_lemmas, rejoined, roundings_in
 from queries.proof.rounding_losses import RoundingLoses, TruncationKeeps
 from queries.proof.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from smtmodel.formats import Format
@@ -31,6 +33,7 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
+from smtmodel.nodes.node import walk
 from smtmodel.unit import Unit
 
 #: proves a lemma about the datapath; None if it cannot
@@ -40,7 +43,22 @@ Settle = Callable[[Lemma], Theorem | None]
 def bound_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
     """A theorem that bounds |d - exact|; `settle` proves the lemmas that it rests on. Raises RuleError if no rule gives
     a bound."""
+    parts = parts_of(unit)
+    with suppress(RuleError):
+        if parts:
+            return _Composer(unit, settle, parts=parts).of(unit.result, ())
     return _Composer(unit, settle).of(unit.result, ())
+
+
+def parts_of(unit: Unit) -> frozenset[Node]:
+    """The parts of inputs: the roundings of one input, and of what others leave of it; none where nothing is left."""
+
+    def inputs(node: Node) -> set[Node]:
+        return {one for one in walk(node) if isinstance(one, Element)}
+
+    found = {node for node in roundings_in(unit.result) if len(inputs(node)) == 1
+             and all(isinstance(one, EXACTLY) for one in walk(node))}  # fmt: skip
+    return frozenset(found) if any(found & set(walk(node.term)) for node in found) else frozenset()
 
 
 def chain_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
@@ -76,8 +94,9 @@ def error_of(theorem: Theorem) -> Form:
 
 
 class _Composer:
-    def __init__(self, unit: Unit, settle: Settle = lambda goal: None, chain: bool = False) -> None:
-        self.unit, self.settle, self.chain = unit, settle, chain
+    def __init__(self, unit: Unit, settle: Settle = lambda goal: None, chain: bool = False,
+                 parts: frozenset[Node] = frozenset()) -> None:  # fmt: skip
+        self.unit, self.settle, self.chain, self.parts = unit, settle, chain, parts
         self.known: dict[tuple[Node, Places], Theorem] = {}
         self.formats: dict[int, frozenset[Format]] = {}
         self.tops: set[Node] = set()
@@ -85,11 +104,13 @@ class _Composer:
         while not chain and isinstance(node, (Round, Cut)):
             node = node.term
             self.tops.add(node)
+        self.joined = node
 
     def of(self, node: Node, places: Places) -> Theorem:
         key = node, bound_places(node, dict(places))
         if key not in self.known:
             made = self._made(*key)
+            made = rejoined(made) if self.parts and node == self.joined else made
             self.known[key] = rules.whole(made) if node in self.tops else made
         return self.known[key]
 
@@ -123,6 +144,8 @@ class _Composer:
             case Cut():
                 lemmas = self.lemmas([rules.cut_loses(node.bits, node.mode)])
                 return rules.cut(node, places, self._operands(node, places), lemmas)
+            case Round() if node in self.parts:
+                return part(self.unit, node, places, self.lemmas(part_lemmas(node)))
             case Round():
                 goal = RoundingLoses(node.rounding.format, node.rounding.mode)
                 return rules.rounded(node, places, self._operands(node, places), self.lemmas([goal]))

@@ -1,0 +1,138 @@
+"""Rules about the parts of inputs: roundings that count with their values until all terms are added. Values are
+polynomials: products of symbols, each an input or what a rounding adds to its operand, with coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from queries.certificates.document import Document, conclude, need_lemmas, operands_of
+from queries.certificates.goals import Facts, Goal
+from queries.certificates.magnitudes import Form, add, need, plain, single, times
+from queries.certificates.node_rules import after_rounding, finite
+
+Places = tuple[tuple[int, int], ...]
+Symbol = tuple[Any, ...]  # ("input", its magnitude's name and index) or ("added", node, places)
+Polynomial = dict[tuple[Symbol, ...], Fraction]
+LOSSLESS = ("element", "zero", "number", "product", "exact", "scale", "gate", "round", "each")
+
+
+class Polynomials:
+    """The polynomial of each node of a tree's unit: roundings add nothing, but for those of `kept`."""
+
+    def __init__(self, tree: Document, kept: Iterable[int]) -> None:
+        self.tree, self.kept = tree, frozenset(kept)
+
+    def of(self, node: int, places: Places, running: Mapping[int, Polynomial]) -> Polynomial:
+        what = self.tree.nodes[node]
+        match what["kind"]:
+            case "element":
+                index, known = what["index"] or {"offset": 0, "factors": []}, dict(places)
+                offset = index["offset"] + sum(
+                    step * known[level] for level, step in index["factors"] if level in known
+                )
+                rest = tuple((level, step) for level, step in index["factors"] if level not in known)
+                return {(("input", what["operand"], offset, rest, what["subnormals"]),): Fraction(1)}
+            case "zero":
+                return {}
+            case "number":
+                fmt = self.tree.formats[what["format"]]
+                sign = fmt["exponent"] + fmt["fraction"] + fmt["padding"]
+                return {(): finite(what["pattern"], fmt) * (-1 if what["pattern"] >> sign & 1 else 1)}
+            case "acc":
+                need(what["level"] in running, "a result so far is not known")
+                return running[what["level"]]
+            case "product" | "scale":
+                found: Polynomial = {(): Fraction(1)}
+                for operand in operands_of(what) if what["kind"] == "product" else [
+                        what["term"], what["left"], what["right"]]:  # fmt: skip
+                    found = multiplied(found, self.of(operand, places, running))
+                return found
+            case "exact" | "fused" | "grid":
+                terms = self.tree.terms(what["items"], places)
+                return summed([self.of(term, at, running) for term, at, _ in terms])
+            case "gate" | "cancelling" | "cut":
+                return self.of(what["term"], places, running)
+            case "round":
+                own = ("added", node, self.tree.bound(node, places))
+                added: list[Polynomial] = [{(own,): Fraction(1)}] if node in self.kept else []
+                return summed([self.of(what["term"], places, running), *added])
+            case "repeat":
+                so_far, level = self.of(what["start"], places, running), what["level"]
+                for place in what["places"]:
+                    at = tuple(sorted({**dict(places), level: place}.items()))
+                    so_far = self.of(what["body"], at, {**running, level: so_far})
+                return so_far
+        need(False, f"nothing is known of {what['kind']}")
+        raise AssertionError
+
+    def bound(self, polynomial: Polynomial, lost: bool | None = None) -> Form:
+        """The sum of the magnitudes of its products; `lost`: of those with, or without, what a rounding added."""
+        found: Form = {}
+        for symbols, value in polynomial.items():
+            if lost is None or any(kind == "added" for kind, *_ in symbols) is lost:
+                size = plain(abs(value))
+                for symbol in symbols:
+                    size = times(size, self.size(symbol))
+                found = add(found, size)
+        return found
+
+    def size(self, symbol: Symbol) -> Form:
+        if symbol[0] == "input":
+            return single(*symbol[1:4])
+        _, node, places = symbol
+        what = self.tree.nodes[node]
+        below = self.bound(self.of(what["term"], places, {}))
+        return after_rounding(self.tree, Facts({}, {}, below), what["rounding"]).error
+
+
+def summed(every: Iterable[Polynomial]) -> Polynomial:
+    found: Polynomial = {}
+    for one in every:
+        for symbols, value in one.items():
+            found[symbols] = found.get(symbols, Fraction(0)) + value
+    return {symbols: value for symbols, value in found.items() if value}
+
+
+def multiplied(one: Polynomial, other: Polynomial) -> Polynomial:
+    return summed({tuple(sorted((*x, *y), key=repr)): v * w} for x, v in one.items() for y, w in other.items())
+
+
+def _below(tree: Document, node: int) -> set[int]:
+    return {node}.union(*(_below(tree, operand) for operand in operands_of(tree.nodes[node])))
+
+
+def part(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    how, below = tree.node(goal, "round")["rounding"], _below(tree, goal.node)
+    need(all(tree.nodes[node]["kind"] in LOSSLESS for node in below), "a rounding of what is not exact")
+    kept = {node for node in below if tree.nodes[node]["kind"] == "round"}
+    need(goal.assuming == {(("kept", node), frozenset()) for node in kept}, "it keeps other roundings")
+    hows = [tree.nodes[node]["rounding"] for node in kept]
+    need_lemmas(tree, premises, "RoundingLoses", [{"format": one["format"], "mode": one["mode"]} for one in hows])
+    known = Polynomials(tree, kept)
+    size = known.bound(known.of(goal.node, goal.places, {}))
+    conclude(goal, tree.numbers(frozenset({how["format"]}), {}, {}, size, flushed=how["subnormals"] != "keep"))
+
+
+def rejoined(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
+    (premise,) = premises
+    below, facts = tree.enclosed(premise)
+    kept = {level[1] for level, _ in below.assuming if isinstance(level, tuple)}
+    need(bool(kept) and len(kept) == len(below.assuming), "roundings that are kept are all that is assumed")
+    need(goal.node == below.node and not (goal.assuming or goal.places or tree.free(goal.node)), "it is about another")
+    seen, waiting = set[int](), [premise]
+    while waiting:
+        one = waiting.pop()
+        if one not in seen:
+            seen.add(one)
+            waiting += tree.theorems[one]["premises"]
+            about, by = tree.goals[one], tree.theorems[one]["rule"]
+            need(about.kind != "Enclosed" or about.node not in kept or by == "part",
+                 "a rounding that is kept is also taken as one that is not")  # fmt: skip
+    known = Polynomials(tree, kept)
+    found = known.of(goal.node, (), {})
+    lost = known.bound(found, lost=True)
+    size = known.bound(found, lost=False)
+    conclude(goal, replace(facts, low=add(facts.low, lost), high=add(facts.high, lost), size=size))
