@@ -29,8 +29,9 @@ def _in(folder: str, names: str) -> list[str]:
 
 KERNEL = Part("the kernel", "error bounds, normal forms", _in("queries/proof", "kernel lemmas"))
 BOUNDS = Part(
-    "rules of error bounds", "error bounds", _in("queries/proof", "forms enclosures parts induction table9 rounding_losses")
+    "rules of error bounds", "error bounds", _in("queries/proof", "forms enclosures induction table9 rounding_losses")
 )
+PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/proof", "parts"))
 REWRITING = Part(
     "rules of rewriting, with their lemmas", "normal forms", _in("queries/proof", "rewriting ranges effects")
 )
@@ -45,7 +46,7 @@ SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare w
               _in("queries/proof", "shares recorded"))  # fmt: skip
 TOGETHER = Part("rules of what parts give together", "properties", _in("queries/properties", "together"))
 RISING = Part("the rule of what rises", "monotonicity", _in("queries/proof", "rises gains rounding_rises"))
-RULED = (KERNEL, BOUNDS, REWRITING, SIGNS, PLANS, FACTS, ASKED, SHARES, TOGETHER, RISING, ROWS, COVERING)
+RULED = (KERNEL, BOUNDS, PARTED, REWRITING, SIGNS, PLANS, FACTS, ASKED, SHARES, TOGETHER, RISING, ROWS, COVERING)
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
 SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/search/scene.py", *_in(
     "smtmodel/algorithms", "exact fixed forms parts predicate products scene steps words")])  # fmt: skip
@@ -67,15 +68,16 @@ ANSWERS = Part("the engines' processes and answers", "all", _in("queries/solvers
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
     *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps witnesses"),
     "queries/proof/written_rows.py",
-    *_in("queries/certificates", "tree goals document node_rules part_rules loop_rules result_rules sign_rules magnitudes"),
+    *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
     *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless read_addends"),
     *_in("queries/certificates", "chain row_rules alike_rules rewrite_rules term_ranges exact_values checker slow"),
-    *_in("queries/certificates", "bitblast gates"),
+    *_in("queries/certificates", "bitblast gates part_rules"),
     "queries/properties/asked.py",
 ])  # fmt: skip
 PARTS = (
     KERNEL,
     BOUNDS,
+    PARTED,
     REWRITING,
     SIGNS,
     PLANS,
