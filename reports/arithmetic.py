@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import groupby
 from typing import TypeVar
 
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
 from smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -24,8 +28,10 @@ from smtmodel.nodes import (
     Sum,
 )
 from smtmodel.nodes.node import walk
+from smtmodel.reference import with_parameters
 from smtmodel.unit import Unit
 
+_NUMBER = re.compile(r"-?\d+")
 Kind = TypeVar("Kind", bound=Node)
 #: line of a data sheet -> the parameters of families on which it depends
 LINES = {
@@ -89,6 +95,26 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Subnormal results", _TINY[final.subnormals]),
     ]
     return [(name, text) for name, text in found if text]
+
+
+@lru_cache(maxsize=512)
+def with_value(model: Model, parameter: str, value: str) -> dict[str, str]:
+    """The lines of a model with another value of a parameter; none where the value is impossible."""
+    try:
+        return dict(arithmetic(with_parameters(model, {parameter: value}).unit))
+    except ParameterError:
+        return {}
+
+
+def either(texts: Iterable[str]) -> str:
+    """The texts as alternatives; those that differ in their first number alone share what follows it: `3 or 4, then it
+    wraps`."""
+    numbers: dict[str, list[int]] = {}
+    for text in dict.fromkeys(texts):
+        number = _NUMBER.match(text)
+        found = numbers.setdefault(text[number.end() :] if number else text, [])
+        found += [int(number.group())] if number else []
+    return "; or ".join(" or ".join(map(str, sorted(found))) + rest for rest, found in numbers.items())
 
 
 def _each(unit: Unit, nodes: list[Kind], say: Callable[[Kind], str]) -> str:

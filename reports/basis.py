@@ -6,9 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from reports.arithmetic import LINES, arithmetic, either, with_value
 from smtmodel.dot import Model
 from smtmodel.instruction import Instruction
 from smtmodel.recordings import DECIDED, Decided
+from smtmodel.reference import parse_reference
 from smtmodel.wording import counted
 
 NAMED = "the instruction itself"  # formats, shape
@@ -36,8 +38,8 @@ def of_instruction(row: Instruction, parameters: Collection[str]) -> str:
     none, the publication, and the near values with which all recorded rows agree."""
     if deciding := deciders(row, parameters):
         return "recorded: " + ", ".join(f"{gpu} {counted(row.recorded[gpu], 'row')}" for gpu in deciding)
-    fitting = [f"{name} {', '.join(values)}" for name in parameters if (values := _open(row, name))]
-    rows = f"; the rows of {' and '.join(row.recorded)} fit {' and '.join(fitting)} too" if fitting else ""
+    fitting = [_fitting(row, name, parameters, values) for name in parameters if (values := _open(row, name))]
+    rows = f"; the rows of {' and '.join(row.recorded)} also fit: {'; and '.join(fitting)}" if fitting else ""
     return said(row, parameters) + rows
 
 
@@ -60,6 +62,17 @@ def _open(row: Instruction, name: str) -> list[str]:
     """The near values of a parameter with which the rows of every GPU agree."""
     first, *others = [one["open"].get(name, []) for one in DECIDED.get(row.reference, {}).values()] or [[]]
     return [value for value in first if all(value in other for other in others)]
+
+
+def _fitting(row: Instruction, name: str, parameters: Collection[str], values: Sequence[str]) -> str:
+    """What the line that depends on `parameters` says with near values of one of them; the values, where the
+    line is of the last step and they change another one."""
+    model = parse_reference(row.reference)
+    lines = [line for line, names in LINES.items() if names == parameters]
+    found = [with_value(model, name, value).get(line) for line in lines for value in values]
+    texts = [text for text in found if text is not None and text not in dict(arithmetic(model.unit)).values()]
+    inner = " or ".join(dict.fromkeys(value.removeprefix("d: ") for value in values))
+    return either(texts) or f"{name} {inner} of an inner step".replace("_", " ")
 
 
 def of_changed(row: Instruction, model: Model, parameters: Collection[str]) -> str:

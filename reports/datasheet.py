@@ -13,7 +13,7 @@ from queries.proof.kernel import RuleError
 from queries.properties.bound import bound_of
 from queries.properties.bound_report import conditions_of, formula_of, premises_of, shown
 from reports import basis
-from reports.arithmetic import LINES, arithmetic
+from reports.arithmetic import LINES, arithmetic, either, with_value
 from reports.words import parameters_text
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
@@ -150,7 +150,7 @@ def sheet_of_identified(document: Mapping[str, Any], ask: AskProperty) -> Sheet:
     if "family" in document:
         model = parse_reference(document["classes"][0][0]["model"])
         found = f"identified in {document['family']}"
-        left = {name: " or ".join(map(format_parameter, values)) for name, values in document["undecided"].items()}
+        left = {name: list(map(format_parameter, values)) for name, values in document["undecided"].items()}
         why = f"not distinguished: {'; '.join(document['why_undecided']) or 'no vector distinguishes them'}"
         rests = partial(basis.of_device, document, varied)
     else:
@@ -167,7 +167,7 @@ def _lines(
     factors: str,
     ask: AskProperty,
     rests: Rests,
-    undecided: Mapping[str, str] | None = None,
+    undecided: Mapping[str, Sequence[str]] | None = None,
     why: str = "",
 ) -> list[Line]:
     """The lines of a sheet. `undecided`: the values of parameters that the evidence does not decide; `why`: the basis
@@ -178,10 +178,16 @@ def _lines(
         text = f"{unit.scale.name}, one pair for {unit.scale_block} products"
         lines.append(Line("Scale factors", text, basis.NAMED))
     lines += [Line(name, text, rests(LINES[name])) for name, text in arithmetic(unit)]
+    open_lines: dict[str, list[str]] = {}
     for parameter, values in (undecided or {}).items():
-        decided = [line for line, names in LINES.items() if parameter in names] or [parameter]
-        left = [Line(line.name, values, why) if line.name in decided else line for line in lines]
-        lines = left if left != lines else [*lines, Line(decided[0], values, why)]
+        every = [with_value(model, parameter, value) for value in values]
+        said = {name: [one[name] for one in every if name in one] for name, _ in arithmetic(unit)}
+        texts = {name: either(found) for name, found in said.items() if len(set(found)) > 1}
+        for name, text in (texts or {parameter: " or ".join(values)}).items():
+            open_lines.setdefault(name, []).append(text)
+    lines = [Line(line.name, "; ".join(open_lines.pop(line.name)), why) if line.name in open_lines else line
+             for line in lines]  # fmt: skip
+    lines += [Line(name, "; ".join(texts), why) for name, texts in open_lines.items()]
     lines += [Line("Expression", parameters_text(model), basis.ABOVE)]
     lines += [Line(name, text, basis.EVALUATED) for name, text in special_values(model)]
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]

@@ -108,9 +108,14 @@ def test_an_identified_device(tmp_path: Path) -> None:
     assert {line.name: line.basis for line in sheet_of_identified(unordered, silent).lines}[
         "Operation"
     ] == basis.ASSUMED
-    changed = {**json.loads(document), "undecided": {"exponent_floor": [None, -131]}}
+    left = {"exponent_floor": [None, -132, -131], "floor_applies_to": ["zero_terms", "maximum"], "carry_bits": [3, 4]}
+    changed = {**json.loads(document), "undecided": {**left, "late_sum_bits": [31, 32]}}
     lines = {line.name: line for line in sheet_of_identified(changed, silent).lines}
-    assert lines["Exponent floor"].value == "none or -131"
+    floor = "none: zero terms have no exponent; or -132 or -131: the exponent of zero terms in the alignment"
+    assert lines["Exponent floor"].value == floor  # where it is none, it does not matter to which terms it applies
+    assert lines["Carry bits"].value == "3 or 4, then it wraps"
+    assert lines["late_sum_bits"].value == "31 or 32"  # which this family does not have
+    assert {lines[name].basis for name in ("Exponent floor", "Carry bits")} == {lines["late_sum_bits"].basis}
     assert lines["NaN"].value == "nan (pattern not known)"
     with pytest.raises(ValueError, match="no candidate"):
         sheet_of_identified({**changed, "verdict": "no candidate"}, silent)
@@ -176,9 +181,9 @@ def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
     assert bases["Fraction bits"] == bases["Products"] == f"recorded: H100 500 rows, {h200}"
     assert bases["Carry bits"] == f"recorded: {h200}"  # its covering vectors, not the random ones of H100
     bf16 = bases_of("ampere/mma/m16n8k16.f32.bf16.bf16.f32")
-    assert bf16["Exponent floor"].startswith("published: MMA-Sim 2.1.1; the rows of A100 and A2 fit exponent_floor")
+    assert bf16["Exponent floor"].startswith("published: MMA-Sim 2.1.1; the rows of A100 and A2 also fit: none: zero")
     assert bf16["Carry bits"] == (
-        "published: Xie et al. 2026, Tables 3 to 5; the rows of A100 and A2 fit carry_bits 3, 4 too"
+        "published: Xie et al. 2026, Tables 3 to 5; the rows of A100 and A2 also fit: 3 or 4, then it wraps"
     )
     assert (
         bases_of("turing/mma/m16n8k8.f32.f16.f16.f32")["Fraction bits"] == "published: Xie et al. 2026, Tables 3 to 5"
