@@ -18,7 +18,7 @@ from queries.properties.statements import Monotonic, exchangeable, symmetries_of
 from queries.search.distinguish import Options
 from queries.search.witness import confirmed, moved_input, replay
 from smtmodel.dot import Model
-from smtmodel.formats import FORMATS
+from smtmodel.formats import FORMATS, format_named
 from smtmodel.reference import parse_reference
 
 FAST = Options("bitwuzla", 60.0)
@@ -70,6 +70,13 @@ def test_a_fall_is_found_without_a_solver(problem: Monotonic) -> None:
     assert confirmed(problem, witness.operands.every) == witness
     moved = moved_input(problem, witness.operands)
     assert moved != witness.operands
+
+
+def test_a_fall_is_looked_for_where_all_normal_products_are_small() -> None:
+    model = parse_reference("ieee/fma/e4m3@length=1")
+    narrow = replace(model.unit, a=format_named("e2m1b5_none"), b=format_named("e3m1b7_none"))
+    small = Model("narrow", narrow)
+    assert find_fall(Monotonic(small, small, NORMAL, raised=0)) is None
 
 
 def test_a_power_of_two_as_addend_cuts_more_than_the_number_below_it() -> None:

@@ -164,7 +164,8 @@ def _close_products(problem: Monotonic, rng: np.random.Generator) -> tuple[list[
     """The factors of pairs of products with close values whose exponents (the sums of the factors' exponents) differ;
     the larger exponent; and the sign for the other terms."""
     a, b, normal = problem.left.a, problem.left.b, problem.inputs.normal
-    top = 0 if normal else min(0, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
+    top = min(0, a.emax + b.emax)
+    top = top if normal else min(top, b.emax + a.emin - a.fraction, a.emax + b.emin - b.fraction)
     value = max(top - int(rng.integers(0, SPREAD)), a.emin + b.emin)
     left, right, nominal, small, large = _closest(a, b, normal, value)
     if not len(small):
@@ -200,8 +201,8 @@ def _neighbouring(products: Reals, nominal: Lanes) -> tuple[Lanes, Lanes]:
     """Pairs of indices of neighbouring values, the smaller first: the lowest exponent of each value with the highest of
     its neighbour, and the highest with the lowest, where these differ."""
     order = np.lexsort((nominal, products))
-    rises = np.flatnonzero(np.diff(products[order]) > 0)
-    lowest, highest = order[np.r_[0, rises + 1]], order[np.r_[rises, len(order) - 1]]
+    new = np.flatnonzero(np.diff(products[order], prepend=-1.0) > 0)  # the first place of each value
+    lowest, highest = order[new], order[np.r_[new[1:], len(order)][: len(new)] - 1]
     small = np.concatenate((lowest[:-1], highest[:-1]))
     large = np.concatenate((highest[1:], lowest[1:]))
     good = (nominal[small] != nominal[large]) & (products[small] > 0)
