@@ -102,9 +102,10 @@ def confirmed(record: dict[str, Any]) -> bool:
 
 def cell(record: dict[str, Any]) -> str:
     """One cell of the table."""
-    if record["verdict"] != "different":
-        unknown = f"unknown: no answer in {record['seconds']:.0f} s"
-        return {"equal": "holds" if confirmed(record) else "holds\\*", "unknown": unknown}[record["verdict"]]
+    if record["verdict"] == "unknown":
+        return f"unknown: no answer in {record['seconds']:.0f} s"
+    if record["verdict"] == "holds":
+        return "holds" if confirmed(record) else "holds\\*"
     row = record["vector"]
     one, two = results_of(record)
     other = row.get("other_side")
@@ -128,7 +129,7 @@ def _count(name: str, column: list[dict[str, Any] | None]) -> str:
     verdicts = [record["verdict"] for record in column if record is not None]
     left = len(column) - len(verdicts)
     return (
-        f"- {name}: holds for {verdicts.count('equal')}, refuted for {verdicts.count('different')}, unknown for "
+        f"- {name}: holds for {verdicts.count('holds')}, refuted for {verdicts.count('refuted')}, unknown for "
         f"{verdicts.count('unknown')}{f', not asked of {left}' if left else ''}\n"
     )
 
@@ -144,7 +145,7 @@ def wanting(record: dict[str, Any] | None, no_confirm: bool) -> bool:
     """Whether there is something to ask: the verdict, or its confirmation by a second engine."""
     if record is None or record["verdict"] == "unknown":
         return True
-    return record["verdict"] == "equal" and not no_confirm and not confirmed(record)
+    return record["verdict"] == "holds" and not no_confirm and not confirmed(record)
 
 
 def better(old: dict[str, Any] | None, new: dict[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def test_verdicts_that_are_known() -> None:
     known = [record for record in RECORDED if record["property"] == "sign-symmetric"]
     assert len(known) > 80
     for record in known:
-        assert symmetric(parse_reference(record["instruction"]).unit) == (record["verdict"] == "equal"), record
+        assert symmetric(parse_reference(record["instruction"]).unit) == (record["verdict"] == "holds"), record
 
 
 def test_no_random_unit_contradicts_it() -> None:

@@ -96,14 +96,14 @@ def breaks(wanted: str, row: Row) -> bool:
 
 
 def test_recorded_counterexamples_by_the_oracle() -> None:
-    refuted = [record for record in RECORDED if record["verdict"] == "different"]
+    refuted = [record for record in RECORDED if record["verdict"] == "refuted"]
     assert refuted
     for record in refuted:
         assert breaks(record["property"], record["vector"]), record["instruction"]
 
 
 def test_a_vector_that_breaks_nothing_is_seen() -> None:
-    record = next(r for r in RECORDED if r["verdict"] == "different" and r["property"] == "monotonic-addend")
+    record = next(r for r in RECORDED if r["verdict"] == "refuted" and r["property"] == "monotonic-addend")
     row = dict(record["vector"])
     row["other_side"] = {key: row[key] for key in row if key not in RESULTS}
     row["results"] = [row["results"][0]] * 2
