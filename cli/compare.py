@@ -52,8 +52,8 @@ FILE = click.Path(path_type=Path)
     "reference",
     metavar="MODEL",
     shell_complete=models,
-    help="The instruction: of vectors, where no device has formats and length of its own; of a recording that names "
-    "several, or none.",
+    help="The instruction to compare, where no device says its own formats and length, or where a recording names "
+    "several instructions or none.",
 )
 @click.option(
     "--compare",

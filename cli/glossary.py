@@ -284,7 +284,7 @@ GLOSSARY = tuple(Word(*row) for row in (
      "The answer to a question: different, equal or unknown; holds, refuted or unknown.",
      "[exit codes](README.md#defaults-output-exit-codes)"),
     ("witness",
-     "An input that shows a difference or a counterexample, replayed before it is printed.",
+     "An input that shows a difference or refutes a statement, replayed before it is printed.",
      _command(f"distinguish {V} {V}@carry_bits=2")),
     ("zero padding",
      "Products of +0 added to fill a tile; harmless only if the unit's result does not change.",

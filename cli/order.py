@@ -54,9 +54,9 @@ def order(
     device_name: str, formats: str | None, length: int | None, pictures: PictureFiles, output: Path | None,
     device_timeout: float, timeout: float, as_json: bool,
 ) -> None:  # fmt: skip
-    """Reveal the order in which a device adds. It adds c and K products, and its answers alone show the order.
+    """Reveal the order in which a device adds. The terms are c and K products; its answers alone show the order.
 
-    Nothing is assumed but formats and length: no family, no row of the table. The questions grow like K log K.
+    Nothing is assumed but formats and length: no family, no row of the table. It takes some K log K questions.
 
     \b
     mmaprobe order --device command:./my-gpu --formats f16,f16,f32,f32 --length 16

@@ -79,7 +79,7 @@ def simulate(
     if not names:
         raise InputError("matrices of .npz files are multiplied name by name, and no name is in every file", files[0])
     kind = ".npy" if "" in names else ".npz"
-    if output.suffix in (".npy", ".npz") and output.suffix != kind:
+    if output.suffix != kind and not (output.exists() and not output.is_file()):  # a device takes either
         raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))
     results: dict[str, NDArray[Any]] = {}
     document: list[dict[str, Any]] = []

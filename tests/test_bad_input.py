@@ -308,6 +308,7 @@ H = "hopper/mma/m16n8k16.f32.f16.f16.f32"
         (("distinguish", H, V, "-o", "d.npy"), "a name that ends in .jsonl is needed"),
         (("study", "xie-bias", "--width", "40"), "--width: 40 mm is too narrow: 80 or more"),
         (("check", "."), "not a folder that --certificate wrote"),
+        (("check", "nosuch"), "nosuch: no such folder"),
         (("explain", V, json.dumps(PLAIN), "--svg", "x.png"), "x.png: a name that ends in .svg is needed"),
         (("explain", V, json.dumps(PLAIN), "--tikz", "x.pdf"), "x.pdf: a name that ends in .tex is needed"),
         (("show", "cublas/split-k"), "did you mean 'plan:cublas/split-k'?"),

@@ -301,6 +301,7 @@ def test_an_output_that_cannot_be_is_refused_before_the_work(tmp_path: Path) -> 
     assert result.exit_code == 2
     assert "there is no folder" in result.output
     assert " in " not in result.output.partition("error:")[0]  # no product was made
-    result = CliRunner().invoke(main, [*scaled_files(tmp_path)[:-1], str(tmp_path / "d.npz"), "--model", SCALED])
-    assert result.exit_code == 2
-    assert "name the output .npy" in result.output
+    for name in ("d.npz", "d.csv", "d"):
+        result = CliRunner().invoke(main, [*scaled_files(tmp_path)[:-1], str(tmp_path / name), "--model", SCALED])
+        assert result.exit_code == 2
+        assert "name the output .npy" in result.output

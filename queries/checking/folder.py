@@ -63,6 +63,8 @@ def _part(folder: Path, name: str, ask: AskSolver | None, timeout: float | None)
 
 def _manifest(folder: Path) -> dict[str, Any]:
     """The manifest, as far as it is used. Raises InputError."""
+    if not folder.exists():
+        raise InputError("no such folder", str(folder))
     try:
         found: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         if found["schema"] != SCHEMA:
