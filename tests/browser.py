@@ -79,4 +79,6 @@ def check_page(browser: Any, url: str, width: int, scheme: str) -> Any:
         ".filter(e => e.scrollWidth > e.clientWidth && e.tabIndex < 0).length"
     )
     assert wide == 0  # what scrolls can be reached by the keyboard
+    tables = "[...document.querySelectorAll('table')].filter(e => e.scrollWidth > e.parentElement.clientWidth).length"
+    assert width > 640 or page.evaluate(tables) == 0  # on a telephone rows are folded
     return page
