@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named, parameters_of
-from queries.candidates import outcomes
+from queries.candidates import classes, outcomes
 from queries.candidates.classes import Equality, partition
 from queries.candidates.identify import Identifier
 from queries.candidates.kinds import candidate_of, unique_models
@@ -255,7 +255,7 @@ def test_validation_sees_a_rare_departure(always: bool) -> None:
     assert bool(found.contradictions) is not always
 
 
-def test_a_recording_is_not_decided_beyond_what_it_holds() -> None:
+def test_a_recording_is_not_decided_beyond_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     candidates = small().candidates()
     true = candidates[5]
     layout = layout_of(true)
@@ -266,6 +266,22 @@ def test_a_recording_is_not_decided_beyond_what_it_holds() -> None:
     assert true.member in [model.member for model in found.survivors]
     assert found.verdict == "open"
     assert found.would_decide
+    calls: list[Model] = []
+
+    def interrupted(model: Model, *rest: Any) -> Any:
+        calls.append(model)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return evaluate_on(model, *rest)
+
+    evaluate_on = classes.evaluate_on
+    monkeypatch.setattr(classes, "evaluate_on", interrupted)
+    identifier = Identifier(candidates, answers_of(true.reference), ASK, recorded=vectors)
+    with pytest.raises(KeyboardInterrupt):
+        identifier.run()
+    assert len(calls) == 2
+    assert identifier.result.verdict == "open"  # and nothing is decided by which candidates were looked at
+    assert identifier.result.values() == found.values()
 
 
 def recording(path: Path, reference: str, wrong: int = -1, count: int = 40) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from threading import Event
 from typing import Any, Literal, Protocol
 
 import numpy as np
 
 from hypotheses.family import parameters_of, steps_of
-from queries.candidates.classes import Equality, partition
+from queries.candidates.classes import Equality, partition_sets
 from queries.candidates.kinds import unique_models
 from queries.candidates.outcomes import SEED, Outcomes, pool_rows, without_payload
 from queries.candidates.separate import smallest_set
@@ -292,21 +293,20 @@ class Identifier:
         """Prove the survivors equal; False if a solver found a vector that tells two apart, which is then asked."""
         self.options.progress(f"{len(self.alive)} survivors that no answer tells apart: proving them equal")
         groups = self._would_decide() if self.recorded else [[self.models[i] for i in self.alive]]
-        witnesses: list[Row] = []
-        for group in groups:
-            found = partition(
-                group, replace(self.options, timeout=PAIR_TIMEOUT_S), confirm=True, deadline=self.deadline
-            )
-            self.result.unknown += found.unknown
-            self.result.classes += found.classes
-            witnesses += found.witnesses
-        if witnesses and not self.recorded:
+        options, interrupts = replace(self.options, timeout=PAIR_TIMEOUT_S), Event()
+        found = partition_sets(groups, options, True, self.deadline, interrupts.set)
+        witnesses: list[Row] = [row for one in found for row in one.witnesses]
+        self.result.unknown = [pair for one in found for pair in one.unknown]
+        self.result.classes = [members for one in found for members in one.classes]
+        if witnesses and not (self.recorded or interrupts.is_set()):
             self.result.classes, self.result.unknown = [], []
             self.outcomes.extend(np.array(witnesses, dtype=np.uint64), self.alive)
             return False
         self.result.would_decide += [self._vector(row, "would-decide") for row in witnesses]
         for members in self.result.classes:
             members += [twin for member in list(members) for twin in self.kinds[member.model]]
+        if interrupts.is_set():
+            raise KeyboardInterrupt  # every survivor is in a class all the same
         self._stand_by(AGAIN)
         one = len(self.result.classes) == 1 and not self.result.unknown
         self.result.verdict = "identified" if one and not self.result.contradictions else "open"
