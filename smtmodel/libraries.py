@@ -4,12 +4,10 @@ compiler and the processor."""
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import platform
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -54,6 +52,9 @@ def address_of(function: Any) -> int:
 def kept_build(cc: str, flags: tuple[str, ...], source: str, suffix: str) -> Path:
     """What a compiler makes of a source for this machine, from the cache folder where it is there. Raises OSError or
     CalledProcessError."""
+    import hashlib  # with tempfile a twentieth of the time of a command that compiles nothing
+    import tempfile
+
     key = "\0".join((source, cc, " ".join(flags), platform.processor(), platform.machine(), platform.node()))
     path = cache_folder() / "compiled" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}{suffix}"
     if path.exists():

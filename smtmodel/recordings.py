@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
+from pathlib import Path
 from typing import TypedDict
 
 
@@ -21,7 +21,7 @@ class Decided(TypedDict):
 
 
 def _text(name: str) -> str:
-    return (files("smtmodel") / name).read_text(encoding="utf-8")
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
 
 
 #: instruction -> GPU -> number of recorded results

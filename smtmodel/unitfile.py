@@ -26,8 +26,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-import yaml
-
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, Format, format_named, is_spelling, own_format
 from smtmodel.nodes import (
@@ -644,7 +642,7 @@ class _Writer:
         if inputs := self._inputs():
             data["inputs"] = inputs
         data["roundings"], data["steps"] = self.rounding_texts(), self.step_texts()
-        return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=118, allow_unicode=True)
+        return _yaml(data)
 
     def _inputs(self) -> dict[str, str]:
         """How inputs are read, where not as they are."""
@@ -786,13 +784,16 @@ def _places(places: Places) -> str:
     return f"range({places.start}, {end})" if places.start else f"range({end})"
 
 
-class _Dumper(yaml.SafeDumper):
-    """Short mappings on one line, as in a file written by hand."""
+def _yaml(data: dict[str, Any]) -> str:
+    """YAML with short mappings on one line, as in a file written by hand."""
+    import yaml  # a twentieth of the time of a command that writes no unit
 
+    class Dumper(yaml.SafeDumper):
+        pass
 
-def _mapping(dumper: yaml.SafeDumper, data: dict[str, Any]) -> yaml.Node:
-    short = all(isinstance(value, str) and len(value) < 20 for value in data.values())
-    return dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=short)
+    def mapping(dumper: yaml.SafeDumper, data: dict[str, Any]) -> yaml.Node:
+        short = all(isinstance(value, str) and len(value) < 20 for value in data.values())
+        return dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=short)
 
-
-_Dumper.add_representer(dict, _mapping)
+    Dumper.add_representer(dict, mapping)
+    return yaml.dump(data, Dumper=Dumper, sort_keys=False, width=118, allow_unicode=True)
