@@ -150,9 +150,11 @@ class Order:
         return [*lines, shared(self.width)] if self.width > 1 else lines
 
     def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
-        tell(f"{title_of(asked)}:")
-        for line in self.lines():
-            tell(f"  {line}")
+        """Tell the tree, where one is left."""
+        if lines := self.lines():
+            tell(f"{title_of(asked)}:")
+            for line in lines:
+                tell(f"  {line}")
 
 
 def _order(device: Device, asked: Signature, deadline: float | None) -> tuple[Order, Weights]:

@@ -14,9 +14,10 @@ import mmaprobe
 from benchmarks.blind.sets import UNITS
 from benchmarks.order import ORDERS, chain_tree, measure
 from cli.main import main
+from queries.order.nested import Nested
 from queries.order.reveal import Tree, UnrevealedError, reveal
 from queries.order.text import Outliner
-from queries.order.tree import Leaf, in_order
+from queries.order.tree import Leaf, Node, chain_of, hidden_leaves, in_order, masked_leaves
 from runner.callable import SIDE, CallableDevice
 from runner.devices import open_device
 from runner.protocol import DeviceError
@@ -142,6 +143,31 @@ def test_a_sum_in_few_bits_is_counted_in_groups() -> None:
         tree = reveal(lambda vector: ask([vector])[0], asked, ask_all=ask, addend=False)
     _, *terms = tree.outline().lines()
     assert terms == ["├─ 599", "└─ 0-598 (added one after another)"]
+    assert len(tree.questions) < 1.7 * 600  # 3 for each group of every mask before
+
+
+def test_what_is_hidden_in_a_group_tells_of_the_others() -> None:
+    """Masks on 0 and another leaf of a tree; one on 7 spares fewer than one that hides as much of its own group."""
+    root = chain_of([0, 1, 2, Node("binary", (3, 9)), Node("fused", (4, 5, 10)), Node("fused", (6, 7)), 8, 11])
+    pairs = [(0, leaf) for leaf in range(1, 12)]
+    spares = {pair: frozenset(range(12)) - hidden for pair, hidden in
+              zip(pairs, hidden_leaves(root, pairs), strict=True)}  # fmt: skip
+    table = masked_leaves(root)
+    assert all(len(spares[pair]) == 12 - table[pair] for pair in pairs)
+    groups = [range(4), range(4, 8), range(8, 12)]
+    asked: list[Any] = []
+
+    def left(hides: Any) -> dict[Any, int]:
+        def counts(some: Any) -> list[int]:
+            asked.extend(some)
+            return [len(hides[pair] & {*group}) for pair, group in some]
+
+        return Nested(counts, groups, pairs, 0).left()
+
+    assert left(spares) == {pair: len(spares[pair]) for pair in pairs}
+    assert len(asked) < 3 * len(pairs)
+    found = left(spares | {(0, 5): spares[0, 5] - {8, 11, 1, 2}})
+    assert {pair: len(spares[pair]) for pair in pairs if pair != (0, 5)} == found
 
 
 @pytest.mark.parametrize(

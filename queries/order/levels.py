@@ -8,7 +8,18 @@ from itertools import combinations, pairwise
 
 from queries.compare.steady import AGAIN_IN_DOUBT
 from queries.order.probe import RAISED, NoTreeError, Probe, sorted_leaves
-from queries.order.tree import Leaf, Node, in_order, leaves_of, masked_leaves, nodes_of, order
+from queries.order.tree import (
+    Leaf,
+    Node,
+    Pair,
+    hidden_leaves,
+    in_order,
+    leaves_of,
+    masked_leaves,
+    nodes_of,
+    order,
+    pair_of,
+)
 
 LARGE = 64  # leaves of a group whose first one is asked about with all others before anything else
 SMALL = 8  # leaves of a group of which every pair is asked about, so that none goes unseen, in sums that are not LARGE
@@ -44,9 +55,11 @@ class Builder:
             self.probe.ask_pairs(combinations(leaves, 2))
         try:
             root = in_order(self.build(leaves))
-            self.probe.ask_pairs(self._sample())
+            self._ask_some(root)
             self._check_all(root)
         except MisfitError as error:
+            if self.probe.ask_assumed():
+                return self.tree()
             self.probe.stand_by(AGAIN_IN_DOUBT)
             if self.thorough:
                 raise NoTreeError(f"the answers fit no tree: {error}", tuple(self.probe.questions)) from None
@@ -55,12 +68,29 @@ class Builder:
         self._confirm_span(root)
         return root
 
-    def _sample(self) -> list[tuple[Leaf, Leaf]]:
+    def _ask_some(self, root: Node | Leaf) -> None:
+        """Ask about pairs that the tree was not made of; where units are counted in several groups, about one group for
+        each."""
+        pairs, groups = self._sample(), self.probe.groups
+        if len(groups) > 1:
+            chance = random.Random(1)
+            some = [(pair, chance.choice(groups)) for pair in pairs]
+            hidden = dict(zip(pairs, hidden_leaves(root, pairs), strict=True))
+            counts = self.probe.counts(some)
+            for (pair, group), count in zip(some, counts, strict=True):
+                spared = sum(leaf not in hidden[pair] for leaf in group)
+                if count is not None and count != spared:
+                    raise MisfitError(f"a mask at {pair[0]} and {pair[1]} spares {count}, not {spared}")
+            pairs = [pair for (pair, _), count in zip(some, counts, strict=True) if count is None]
+        self.probe.ask_pairs(pairs)
+
+    def _sample(self) -> list[Pair]:
         leaves, chance = self.probe.leaves, random.Random(0)
         if len(leaves) <= 4:
             return list(combinations(leaves, 2))
         return [
-            (one, other) for one, other in (chance.sample(leaves, 2) for _ in leaves[: max(SAMPLED, len(leaves) // 2)])
+            pair_of(one, other)
+            for one, other in (chance.sample(leaves, 2) for _ in leaves[: max(SAMPLED, len(leaves) // 2)])
         ]
 
     def _confirm_span(self, root: Node | Leaf) -> None:
@@ -90,7 +120,7 @@ class Builder:
         """
         pivot = leaves[0] if turn < 2 else leaves[-1] if turn == 2 else random.Random(len(leaves)).choice(leaves)
         rest = [leaf for leaf in leaves if leaf != pivot]
-        self.probe.ask_pairs((pivot, leaf) for leaf in rest)
+        self.probe.ask_around(pivot, rest)
         levels: dict[int, list[Leaf]] = {}
         for leaf in rest:
             levels.setdefault(self.probe.lost(pivot, leaf), []).append(leaf)
@@ -213,7 +243,7 @@ class Builder:
         return any(same(self.probe.lost(*pair)) for pair in few)
 
     def _branch(self, seed: Leaf, leaves: list[Leaf], same: Callable[[int], bool]) -> list[Leaf]:
-        self.probe.ask_pairs((seed, leaf) for leaf in leaves if leaf != seed)
+        self.probe.ask_around(seed, [leaf for leaf in leaves if leaf != seed])
         return [leaf for leaf in leaves if leaf == seed or same(self.probe.lost(seed, leaf))]
 
     def _likely_pairs(

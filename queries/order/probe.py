@@ -11,6 +11,7 @@ from typing import Any
 
 from queries.compare.steady import AskDevice, spread, stand_by
 from queries.order.beside import VARIANTS, Beside, Power
+from queries.order.nested import Nested
 from queries.order.tree import Leaf, Pair, order, pair_of
 from smtmodel.display import exact_value, number_text, powers
 from smtmodel.dot import Model
@@ -149,6 +150,7 @@ class Probe:
         self._weighed = self._otherwise = False
         self._highest: int | None = None  # the largest exponent of a mask, where larger ones did not do
         self.tight = False  # the unit is the largest one that every step hides
+        self.assumed: set[Pair] = set()  # the masks of which not every group was asked about
         self.traced: set[Pair] = set()  # the masks that left a trace, beside which larger units were counted
         self._given: dict[tuple[Pair, Power, int, Leaf, int], Fraction | None] = {}
         self._filled: dict[tuple[int, bool, bool, Power], tuple[Sequence[Leaf], _Filled]] = {}
@@ -300,6 +302,7 @@ class Probe:
         if self._try_beyond():
             return
         seen, narrow = "", self._narrow()
+        self._group(1 << self.model.d.precision)
         while True:
             if self.widest() >= self.needed:
                 for span, normal in self.spans():
@@ -316,8 +319,12 @@ class Probe:
                     if seen
                     else narrow
                 )
-            size = min((self.together + 1) // 2, 1 << self.model.d.precision)
-            self.groups = [self.leaves[start : start + size] for start in range(0, len(self.leaves), size)]
+            self._group((self.together + 1) // 2)
+
+    def _group(self, most: int) -> None:
+        """Count the units of so many leaves together."""
+        if self.together > most:
+            self.groups = [self.leaves[start : start + most] for start in range(0, len(self.leaves), most)]
 
     @property
     def beyond(self) -> bool:
@@ -336,6 +343,7 @@ class Probe:
         self._highest = highest
         self.groups, self.tight, self._beside, self._variant = [self.leaves], False, None, VARIANTS[0]
         self.traced.clear()
+        self.assumed.clear()
         self._lost.clear()
         self._met.clear()
 
@@ -350,7 +358,7 @@ class Probe:
         size = min(len(self.leaves), 1 << (high - low - kept))
         if len(self.leaves) > size * GROUPS:
             return False
-        self.groups = [self.leaves[start : start + size] for start in range(0, len(self.leaves), size)]
+        self._group(size)
         self.span, self.normal = Span(high, low), False
         self.tight = high - low < kept + size.bit_length() + RAISED
         if not self._flaw():
@@ -445,6 +453,32 @@ class Probe:
         for group in (new[:1], new[1:]):  # the first finds out which signs work
             for pair, lost in zip(group, self.measure(group, 0), strict=True):
                 self._know(pair, lost)
+
+    def ask_around(self, pivot: Leaf, others: Sequence[Leaf]) -> None:
+        """Ask what masks on one leaf and each of some others take out of the sum, where units are counted in several
+        groups with few questions: what such masks hide is nested, so that of two that hide as much in one group, every
+        mask between hides as much. Some of it is `assumed`. Raises UnrevealedError."""
+        new = [pair_of(pivot, leaf) for leaf in others if pair_of(pivot, leaf) not in self._lost]
+        self.ask_pairs(new if len(self.groups) == 1 else new[:1])
+        nested = Nested(self.counts, self.groups, new[1:], pivot) if len(self.groups) > 1 else None
+        for pair, left in nested.left().items() if nested is not None else ():
+            self.assumed.add(pair)
+            self._know(pair, len(self.leaves) - left)
+        self.ask_pairs(new)
+
+    def ask_assumed(self) -> bool:
+        """Ask in full about the masks of which something was assumed; whether there are any. Raises UnrevealedError."""
+        pairs = list(self.assumed)
+        self.assumed.clear()
+        for pair, lost in zip(pairs, self.measure(pairs, 0), strict=True):
+            self._lost[pair] = lost
+        return bool(pairs)
+
+    def counts(self, asked: Sequence[tuple[Pair, Sequence[Leaf]]]) -> list[int | None]:
+        """The units of a group that come back from under a mask; None where the answer does not tell it."""
+        values = self._masks([(pair, self._variant, self.span.unit, group) for pair, group in asked])
+        pairs = zip(values, asked, strict=True)
+        return [self._count(value, group, self._variant, 0) for value, (_, group) in pairs]
 
     def _know(self, pair: Pair, lost: int) -> None:
         self._lost[pair] = lost

@@ -102,6 +102,40 @@ def masked_leaves(branch: Node | Leaf) -> NDArray[np.int16]:
     return table[np.ix_(places, places)]
 
 
+def hidden_leaves(branch: Node | Leaf, pairs: Sequence[Pair]) -> Iterator[frozenset[Leaf]]:
+    """For each pair of leaves those that a mask on them takes out of the sum, both included, as `masked_leaves` counts
+    them."""
+    above_leaf: dict[Leaf, Node] = {}
+    above: dict[int, Node] = {}  # by the identity of a step
+    for node in nodes_of(branch):
+        for child in node.children:
+            if isinstance(child, Node):
+                above[id(child)] = node
+            else:
+                above_leaf[child] = node
+    under: dict[int, frozenset[Leaf]] = {}
+
+    def all_under(part: Node | Leaf) -> frozenset[Leaf]:
+        if not isinstance(part, Node):
+            return frozenset([part])
+        if id(part) not in under:
+            under[id(part)] = frozenset(leaves_of(part))
+        return under[id(part)]
+
+    def climb(leaf: Leaf) -> Iterator[tuple[Node, Node | Leaf]]:
+        """The steps above a leaf, each with its child on the way."""
+        below: Node | Leaf = leaf
+        node = above_leaf.get(leaf)
+        while node is not None:
+            yield node, below
+            below, node = node, above.get(id(node))
+
+    for one, other in pairs:
+        first = {id(node): below for node, below in climb(one)}
+        node, below = next((node, below) for node, below in climb(other) if id(node) in first)
+        yield all_under(node) if node.kind != "exact" else all_under(below) | all_under(first[id(node)])
+
+
 def _sizes(branch: Node | Leaf) -> dict[int, int]:
     """The number of leaves of every step, by its identity."""
     found: dict[int, int] = {}

@@ -1,0 +1,83 @@
+"""What masks on one leaf and each of many others spare, where units are counted in several groups."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from queries.order.tree import Leaf, Pair
+
+Counts = Callable[[Sequence[tuple[Pair, Sequence[Leaf]]]], Sequence[int | None]]
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Masks on `pivot` and one other leaf. In a tree the leaves that one of them hides are all hidden by another, or
+    the other way round, unless the two leaves join an exact step at once.
+
+    Each is asked about the group of its own leaf first. Of masks with leaves in one group those that hide the least and
+    the most there are asked about the other groups, and those between where the answers differ. Of masks that hide
+    alike in their own group one is asked about every other, and each of the rest about one of these, in which that one
+    hides some leaves and spares some where there is such a group."""
+
+    counts: Counts
+    groups: Sequence[Sequence[Leaf]]
+    pairs: Sequence[Pair]
+    pivot: Leaf
+
+    def left(self) -> dict[Pair, int]:
+        """The units that come back under each mask, of those whose answers tell it and agree."""
+        group_of = {leaf: number for number, group in enumerate(self.groups) for leaf in group}
+        own = {pair: group_of[pair[0] if pair[1] == self.pivot else pair[1]] for pair in self.pairs}
+        alike: dict[int, dict[int, list[Pair]]] = defaultdict(lambda: defaultdict(list))
+        for pair, count in zip(self.pairs, self._asked([(pair, own[pair]) for pair in self.pairs]), strict=True):
+            if count is not None:
+                alike[own[pair]][count].append(pair)
+        first = {number: [alike[number][count][0] for count in sorted(alike[number])] for number in alike}
+        known = self._of_each_group(first)
+        found: dict[Pair, int] = {}
+        rest: list[tuple[Pair, int, Pair]] = []
+        for number, by_count in alike.items():
+            others = [other for other in range(len(self.groups)) if other != number]
+            for count, pairs in by_count.items():
+                spared = {other: known.get((pairs[0], other)) for other in others}
+                if None in spared.values():
+                    continue
+                found[pairs[0]] = count + sum(x for x in spared.values() if x is not None)
+                some = [other for other, x in spared.items() if x and x < len(self.groups[other])] or others
+                rest += [(pair, some[at % len(some)], pairs[0]) for at, pair in enumerate(pairs[1:])]
+        answers = self._asked([(pair, other) for pair, other, _ in rest])
+        for (pair, other, like), count in zip(rest, answers, strict=True):
+            if count == known[like, other]:
+                found[pair] = found[like]
+        return found
+
+    def _of_each_group(self, first: dict[int, list[Pair]]) -> dict[tuple[Pair, int], int | None]:
+        """What masks spare in the groups of other leaves than their own; `first`: in order, by their own groups."""
+        known: dict[tuple[Pair, int], int | None] = {}
+        spans = [(number, other, 0, len(first[number]) - 1)
+                 for number in first for other in range(len(self.groups)) if other != number]  # fmt: skip
+        while spans:
+            ends = {(first[number][at], other) for number, other, low, high in spans for at in (low, high)}
+            new = sorted(ends - known.keys(), key=str)
+            known |= dict(zip(new, self._asked(new), strict=True))
+            spans = [half for span in spans for half in self._halves(first, known, *span)]
+        return known
+
+    def _halves(
+        self, first: dict[int, list[Pair]], known: dict[tuple[Pair, int], int | None], number: int, other: int,
+        low: int, high: int,
+    ) -> Iterator[tuple[int, int, int, int]]:  # fmt: skip
+        """The parts of a span whose ends differ; one whose ends are alike is known."""
+        if high - low < 2:
+            return
+        one = known[first[number][low], other]
+        if one is not None and one == known[first[number][high], other]:
+            known.update({(pair, other): one for pair in first[number][low + 1 : high]})
+            return
+        middle = (low + high) // 2
+        yield from ((number, other, low, middle), (number, other, middle, high))
+
+    def _asked(self, asked: Sequence[tuple[Pair, int]]) -> Sequence[int | None]:
+        return self.counts([(pair, self.groups[number]) for pair, number in asked])
