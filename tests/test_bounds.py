@@ -514,6 +514,41 @@ def test_parts_are_refused_where_they_are_none_or_are_taken_as_roundings_too(mon
     assert "rejoined: the conclusion does not follow: low, high, size" in faults, faults
 
 
+def test_the_checker_refuses_parts_that_are_none_and_what_else_is_assumed() -> None:
+    unit = small(*UNITS["parts in a loop"]).unit
+    theorem = bound_of(unit)
+    document = json.loads(json.dumps(Written(unit).stating([theorem], {})))
+    at = {one["rule"]: number for number, one in enumerate(document["theorems"])}
+    fused_ = next(number for number, node in enumerate(document["nodes"]) if node["kind"] == "fused")
+    over = next(number for number, node in enumerate(document["nodes"]) if node.get("term") == fused_)
+
+    def faults(number: int, **changes: Any) -> set[str]:
+        found = json.loads(json.dumps(document))
+        found["theorems"][number]["goal"] |= changes
+        return {fault for _, fault in Tree(found).check()}
+
+    goal = document["theorems"][at["part"]]["goal"]
+    assert "part: a rounding of what is not exact" in faults(at["part"], node=over)
+    assert "part: it keeps other roundings" in faults(at["part"], assuming=[{"node": over}])
+    (premise,) = document["theorems"][at["rejoined"]]["premises"]
+    below = document["theorems"][premise]["goal"]
+    more = [*below["assuming"], {"level": -1, "formats": []}]
+    assert below["assuming"] == goal["assuming"]
+    assert "rejoined: roundings that are kept are all that is assumed" in faults(premise, assuming=more)
+    document["theorems"].append({"rule": "whole", "premises": [premise], "goal": below})
+    assert "whole: the premise assumes something of it" in faults(premise)
+    chain = _Composer(unit, chain=True, parts=parts_of(unit))
+    with pytest.raises(RuleError, match="rejoined: the premise is not about roundings"):
+        chain.of(unit.result, ())
+
+
+def test_a_loop_within_a_loop_adds_its_products_every_time() -> None:
+    inner = f"repeat(k in range(2), i.acc, r(fused(acc, {PARTS.format('k')}, F=5)))"
+    unit = small(f"repeat(i in range(3), c, {inner})", "nearest_even").unit
+    found = of_parts.Parted(unit, frozenset()).of(unit.result, ())
+    assert sorted(found.values()) == [1, 3, 3]  # c, and each product three times
+
+
 def test_a_segment_of_an_addend_that_has_an_error_is_refused() -> None:
     """Which bits are read of it is not what is known of it."""
     unit = small("r(exact(a[0] * b[0], segment(c, 0, 2)))", "toward_zero").unit
