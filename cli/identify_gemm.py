@@ -151,7 +151,7 @@ def _sides(text: str) -> tuple[int, int]:
 
 
 def _show(found: Mapped, seconds: float) -> None:
-    from queries.plans.library import CONFIRMED, LOOKED
+    from queries.plans.library import LOOKED
 
     for (shape, _), tree in list(found.orders.items())[:1]:
         say(f"order of {shape}:")
@@ -172,7 +172,7 @@ def _show(found: Mapped, seconds: float) -> None:
             )
         elif said.confirmed:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so")
-        elif said.agree < CONFIRMED:
+        elif said.agree < said.wanted:
             say(f"  {counted(said.agree, 'random shape')}: too few to rely on")
         else:
             say(f"  {counted(said.agree, 'random shape')}: bit for bit so, but too few show that another plan is wrong")

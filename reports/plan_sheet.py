@@ -12,6 +12,7 @@ from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import (
     Chain,
+    First,
     Halves,
     Interleaved,
     Lanes,
@@ -116,6 +117,8 @@ def _words(stage: Stage) -> str:
         case Whole():
             first = "" if stage.head is None else ", after those left over"
             return f"multiples of {counted(stage.number, 'product')}{first}"
+        case First():
+            return f"the first {counted(stage.number, 'product')}, then the others, from their sum"
         case Rounded():
             return f"the sum of what follows, rounded to {rounding_words(stage.rounding)}"
     raise AssertionError(f"no words for a stage of the kind {type(stage).__name__}")

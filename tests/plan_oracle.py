@@ -16,6 +16,7 @@ from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Prod
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import (
     Chain,
+    First,
     Fold,
     Halves,
     Interleaved,
@@ -133,6 +134,9 @@ class Output:
                     body = stage.tail if last and stage.tail is not None else stage.body
                     start, ks = self.sum(body, ks[: stage.every], start), ks[stage.every :]
                 return start
+            case First():
+                start = self.sum(stage.head, ks[: stage.number], start)
+                return self.sum(stage.body, ks[stage.number :], start) if ks[stage.number :] else start
             case Whole():
                 left = len(ks) % stage.number
                 if stage.head is not None:

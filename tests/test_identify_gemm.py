@@ -34,6 +34,7 @@ from smtmodel.operands import Operands
 from smtmodel.plan_table import plans
 from smtmodel.plans import (
     Chain,
+    First,
     Fold,
     Halves,
     Interleaved,
@@ -630,13 +631,15 @@ def test_products_left_over_may_come_first(length: int) -> None:
     lanes = [[*range(left), *range(left, length, 4)], *(list(range(left + n, length, 4)) for n in (1, 2, 3))]
     one, other = (added([added(lanes[n]), added(lanes[n + 2])]) for n in (0, 1))
     wanted = Whole(4, Lanes(CHAIN, R, (4, Fold(2, 2), Fold(2, 1))), head=CHAIN)
-    assert wanted in list(lanes_of(added([one, other]), FMA, R))
+    guesses = list(lanes_of(added([one, other]), FMA, R))
+    assert wanted in guesses
+    assert First(left, CHAIN, Lanes(CHAIN, R, (4, Fold(2, 2), Fold(2, 1)), tail=CHAIN)) in guesses
 
 
 @pytest.mark.parametrize(
     "stage",
-    [*LANES, Whole(4, LANES[3], head=CHAIN), Turns(8, Split(2, CHAIN, R, grain=4), CHAIN)],
-    ids=[*NAMES, "whole", "turns"],
+    [*LANES, Whole(4, LANES[3], head=CHAIN), First(4, CHAIN, LANES[3]), Turns(8, Split(2, CHAIN, R, grain=4), CHAIN)],
+    ids=[*NAMES, "whole", "first", "turns"],
 )
 def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
     plan = Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference="lanes")

@@ -69,6 +69,7 @@ SUMS = {
     "turns(6, promote(4, fma, z))": (14,),
     "whole(4, lanes(fma, r, 4, fold(2, 2), fold(2, 1)), head=fma)": (1, 4, 14, 16),
     "whole(4, interleave(2, fma, r), tail=promote(2, fma, r))": (3, 11),
+    "first(3, promote(2, fma, r), lanes(fma, r, 5, fold(2, 3), 3, fold(3, 1), tail=fma))": (2, 3, 9, 17),
     "halve(4, mma, z, grain=4)": (18,),
     "halve(3, fma, r, first=smaller)": (4, 13),
     "halve(4, mma, z, grain=3, first=smaller)": (5, 6, 11, 23),

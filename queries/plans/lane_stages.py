@@ -18,7 +18,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Fold, Interleaved, Lanes, Promoted, Rounded, Split, Stage, Turns, Whole
+from smtmodel.plans import Chain, First, Fold, Interleaved, Lanes, Promoted, Rounded, Split, Stage, Turns, Whole
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
 
@@ -81,8 +81,8 @@ def _in_turn(head: Node, first: Sequence[int], lanes: int, model: Model, roundin
 
 
 def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """Stages in which the first lane starts with the products that fill no whole turn, before all lanes take whole
-    turns."""
+    """Stages in which the first lane starts with the products that fill no whole turn, or with the first few, before
+    all lanes take whole turns."""
     left = first[1] - 1 if len(first) > 1 else 0
     if not 1 <= left <= lanes or list(first) != [0, *range(left + 1, left + lanes)]:
         return
@@ -90,6 +90,8 @@ def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, 
         for steps in _widths(lanes, folds):
             if 1 not in steps:
                 yield Whole(lanes, Lanes(Chain(model), rounding, steps), head=Chain(model))
+        for tail in _tails(lanes, model, rounding):
+            yield First(left, Chain(model), Lanes(Chain(model), rounding, (lanes, *folds), tail=tail))
 
 
 def _backwards(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:

@@ -46,7 +46,8 @@ CONFIRMING = 0.95  # of the time, after which no rule is confirmed by shapes of 
 CHECKED = 200  # random shapes in each check, from which nothing was learned
 CHECKS = 4  # checks at most: the shapes that differ are learned from, and others are checked
 CONFIRMED = 8  # shapes that must agree in all elements of a rule before the rule is relied on
-MEANT = 32  # shapes of a rule that are asked to confirm it, at most
+DOUBTED = 40  # the same, if some rule of the map fails: its limits do not say what the library goes by
+MEANT = 64  # shapes of a rule that are asked to confirm it, at most
 SHORT = 32
 SIDES = ("rows", "columns", "length")
 TRIED = 8  # shapes with unexplained elements on which plans are compared
@@ -97,12 +98,14 @@ class Said:
     agree: int = 0
     differ: list[Shape] = field(default_factory=list)
     rivals: dict[Plan, int] = field(default_factory=dict)
+    wanted: int = CONFIRMED
 
     @property
     def confirmed(self) -> bool:
-        """Whether the rule is relied on: at least `CONFIRMED` new shapes agree, as many of them would not with any
+        """Whether the rule is relied on: at least `wanted` new shapes agree, `CONFIRMED` of them would not with any
         other plan of the map, and none differs."""
-        return self.plan is not None and not self.differ and min((self.agree, *self.rivals.values())) >= CONFIRMED
+        enough = self.agree >= self.wanted and all(count >= CONFIRMED for count in self.rivals.values())
+        return self.plan is not None and not self.differ and enough
 
 
 @dataclass
@@ -468,8 +471,9 @@ class Mapper(Candidates):
             found.checked += 1
             found.right += not is_open and not any(shape in said.differ for said in found.rules)
             found.open += [shape] if is_open else []
-        for rule, said in zip(rules, found.rules, strict=True):
-            self._confirm(rules, rule, said)
+        for _ in range(2):  # a failure raises what those wanted that came before
+            for rule, said in zip(rules, found.rules, strict=True):
+                self._confirm(rules, rule, said)
 
     def _find_rivals(self, rules: Sequence[Rule]) -> None:
         """Of each rule, the other plans that do not reproduce some observed element of it."""
@@ -516,6 +520,8 @@ class Mapper(Candidates):
             said, mine = found.rules[one], at == one
             if not fitting(rules[one].plan)[mine].all():
                 said.differ.append(shape)
+                for each in found.rules:
+                    each.wanted = DOUBTED
                 continue
             said.agree += 1
             for rival, count in said.rivals.items():

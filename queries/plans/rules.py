@@ -23,7 +23,21 @@ FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # (step, turn) of the fe
 SIDES = (4, 8, 16, 32, 64)  # M or N modulo these may decide which kernel runs
 MULTIPLES = (2, 4, 8, 16, 32, 64)  # K may have a kernel of its own if it is a multiple of these
 #: (step, turn) of the features of the kind "block"
-BLOCKS = ((8, 0), (16, 0), (32, 0), (6, 0), (12, 0), (6, 4), (4, 4), (12, 8), (8, 8), (16, -8), (32, -8))
+BLOCKS = (
+    (8, 0),
+    (16, 0),
+    (32, 0),
+    (6, 0),
+    (12, 0),
+    (24, 0),
+    (48, 0),
+    (6, 4),
+    (4, 4),
+    (12, 8),
+    (8, 8),
+    (16, -8),
+    (32, -8),
+)
 TURNS = (0, 8, 12, 16, 24)  # rows and columns are counted from the first one, or modulo these
 DEEP = 14  # tests before one rule, at most
 SMALL = 4  # each M, N or K up to here is a size class of its own

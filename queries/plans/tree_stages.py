@@ -12,7 +12,7 @@ from itertools import accumulate, islice, product
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from smtmodel.dot import Model
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Halves, Interleaved, Promoted, Split, Stage, Uneven, Whole
+from smtmodel.plans import Chain, First, Halves, Interleaved, Promoted, Split, Stage, Uneven, Whole
 from smtmodel.plans.stages import Order
 from smtmodel.reference import parse_reference
 
@@ -66,7 +66,9 @@ class _Guesser:
         if tail == 1:
             yield self.chain
             for turn in TURNS if self.deep == DEEP else ():
-                yield from (Whole(turn, self.chain, tail=other) for other in self.others)
+                for whole in (Whole(turn, self.chain, tail=other) for other in self.others):
+                    yield whole
+                    yield First(1, self.chain, whole)  # a loop of C++ that begins with the second product
             return
         yield from self._parted(parts)
         if tail < len(parts):

@@ -4,6 +4,7 @@ from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span
 from smtmodel.plans.stages import (
     Chain,
+    First,
     Fold,
     Halves,
     Interleaved,
@@ -20,6 +21,7 @@ from smtmodel.plans.stages import (
 
 __all__ = [
     "Chain",
+    "First",
     "Fold",
     "Halves",
     "Interleaved",

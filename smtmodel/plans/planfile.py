@@ -20,6 +20,7 @@ where a STAGE says how:
     turns(8, STAGE, tail=STAGE)                 each 8 products go through a stage, from the sum so far
     whole(8, STAGE, tail=STAGE)                 multiples of 8 go through a stage, what is left over through another one
     whole(4, STAGE, head=STAGE)                 the same, but what is left over comes first (4 where nothing is)
+    first(4, STAGE, STAGE)                      the first 4 products through one stage, the others through another one
     r(STAGE)                                    a stage's result rounded, by a rounding of `roundings`
 """
 
@@ -41,6 +42,7 @@ from smtmodel.plans.stages import (
     HALVES,
     ORDERS,
     Chain,
+    First,
     Fold,
     Halves,
     Interleaved,
@@ -67,6 +69,7 @@ STAGES = {
     "halve": "halve(NUMBER, STAGE, ROUNDING)",
     "turns": "turns(NUMBER, STAGE)",
     "whole": "whole(NUMBER, STAGE)",
+    "first": "first(NUMBER, STAGE, STAGE)",
 }
 CALLS = ("sum", "exact", "round", "cut", "product", "number")
 OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"}
@@ -211,6 +214,11 @@ class _Reader(ExpressionReader):
         number, body = self._arguments(tree, 2)
         read = {"head": self._stage, "tail": self._stage}
         return Whole(self._number(number), self._stage(body), **self._options(tree, options, ("head", "tail"), read))
+
+    def _stage_first(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        number, head, body = self._arguments(tree, 3)
+        self._only(tree, options, ())
+        return First(self._number(number), self._stage(head), self._stage(body))
 
     def _several(self, kind: Callable[..., Stage], tree: ast.Call) -> Callable[..., Stage]:
         """A stage of a number, another stage and a rounding."""

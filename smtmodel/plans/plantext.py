@@ -13,6 +13,7 @@ from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.stages import (
     Around,
     Chain,
+    First,
     Fold,
     Halves,
     Interleaved,
@@ -97,14 +98,16 @@ class _Writer:
         if isinstance(stage, Chain):
             name = self.units[stage.model]
             return name if stage.tail is None else f"chain({name}, tail={self.stage(stage.tail)})"
-        over, first = getattr(stage, "tail", None), stage.head if isinstance(stage, Whole) else None
+        over = getattr(stage, "tail", None)
         tail = "" if over is None else f", tail={self.stage(over)}"
         match stage:
             case Turns():
                 return f"turns({stage.every}, {self.stage(stage.body)}{tail})"
             case Whole():
-                head = "" if first is None else f", head={self.stage(first)}"
+                head = "" if stage.head is None else f", head={self.stage(stage.head)}"
                 return f"whole({stage.number}, {self.stage(stage.body)}{head}{tail})"
+            case First():
+                return f"first({stage.number}, {self.stage(stage.head)}, {self.stage(stage.body)})"
         assert isinstance(stage, Around)
         body, how = self.stage(stage.body), self.roundings[stage.rounding]
         match stage:

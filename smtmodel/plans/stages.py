@@ -360,6 +360,43 @@ class Whole(Stage):
             return self.tail.run(engine, rest, value)
 
 
+@dataclass(frozen=True)
+class First(Stage):
+    """The first `number` products go through `head`, all others through a stage, from its sum."""
+
+    number: int
+    head: Stage
+    body: Stage
+
+    def __post_init__(self) -> None:
+        _positive("first", self.number)
+        check_holds("first", self.body.accumulator, self.head.d)
+        _check_alike(self, "first", self.head)
+
+    @property
+    def d(self) -> Format:
+        return self.body.d
+
+    @property
+    def accumulator(self) -> Format:
+        return self.head.accumulator
+
+    @property
+    def period(self) -> int:
+        return math.lcm(self.number, self.head.period, self.body.period)
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return (self.head, self.body)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        first, rest = span.cut(min(self.number, span.count))
+        assert first is not None
+        with engine.part("first"):
+            value = self.head.run(engine, first, start)
+        return value if rest is None else self.body.run(engine, rest, value)
+
+
 class Runs(Around):
     """A stage that cuts its products into runs, each summed by a stage; the first one from the start, the others from
     +0. The sums are added in order, in pairs, or in order from the last one, each addition rounded."""
