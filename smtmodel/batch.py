@@ -12,15 +12,13 @@ from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.dot import Evaluation, Model, evaluate
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands
-from smtmodel.programs import RecordedArrays
+from smtmodel.programs import ARRAYS
 from smtmodel.unit import Memo
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache
 SHARED_CHUNK = 8192  # of several models, whose many operations on few vectors each take their time by themselves
 FEW = 2  # vectors that are evaluated sooner one by one, as integers, than together
-
-_CARRIER = RecordedArrays()
 
 
 def evaluate_lanes(
@@ -55,8 +53,8 @@ def _operands(
 def lanes(patterns: Patterns, width: int) -> Bits:
     """One operand of all vectors, shape (vectors,); of a single vector a constant, which the algebra folds."""
     if len(patterns) == 1:
-        return constant(_CARRIER, int(patterns[0]), width)
-    return _CARRIER.lanes(np.ascontiguousarray(patterns), width)
+        return constant(ARRAYS, int(patterns[0]), width)
+    return ARRAYS.lanes(np.ascontiguousarray(patterns), width)
 
 
 def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, scale_b: Any = None) -> Patterns:

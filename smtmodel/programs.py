@@ -51,6 +51,9 @@ class RecordedArrays(ArrayCarrier):
         return made
 
 
+ARRAYS = RecordedArrays()  # for all: what one has recorded another need not
+
+
 def _recorded(function: Callable[..., Any], shape: Hashable, lanes: list[Any]) -> tuple[Program, Maker]:
     """A function's calls, and what makes its results of what they give."""
     recorder = Recorder([lane.dtype for lane in lanes])

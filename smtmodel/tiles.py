@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bits
-from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.compiled import CompiledModel, compile_lanes, compile_model
 from smtmodel.decode import unpack
 from smtmodel.dot import Model, evaluate
@@ -18,6 +17,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.libraries import compiler
 from smtmodel.nodes.node import Context, Node, Number, Terminal, Value
+from smtmodel.programs import ARRAYS
 from smtmodel.trace import Silent
 
 Engine = Literal["auto", "numpy", "compiled"]
@@ -26,8 +26,6 @@ Matrix = NDArray[Any]
 COLUMNS = 256  # of a NumPy tile; no result depends on it
 SMALL = 1 << 20  # products below which compiling does not pay,
 LONG = 512  # unless this many instructions follow one another: NumPy takes some milliseconds for each, however few rows
-
-_CARRIER = ArrayCarrier()
 
 
 def kind_of(fmt: Format) -> Any:
@@ -79,7 +77,7 @@ def _numpy_rows(
     scale = model.scale
 
     def lanes(side: Matrix, fmt: Format) -> Any:
-        return _CARRIER.lanes(side.astype(np.uint64), fmt.width)
+        return ARRAYS.lanes(side.astype(np.uint64), fmt.width)
 
     for start in range(0, c.shape[1], COLUMNS):
         part = slice(start, start + COLUMNS)
@@ -136,7 +134,7 @@ class Elementwise:
         if compiled and (lanes := compile_lanes(self, widths)) is not None:
             return lanes(*arrays)[0]
         with np.errstate(over="ignore"):
-            found = self(*(_CARRIER.lanes(x.astype(np.uint64), n) for x, n in zip(arrays, widths, strict=True)))[0]
+            found = self(*(ARRAYS.lanes(x.astype(np.uint64), n) for x, n in zip(arrays, widths, strict=True)))[0]
         return np.broadcast_to(np.asarray(found.node, dtype=np.uint64), arrays[0].shape)
 
 
