@@ -34,7 +34,7 @@ class Exponent:
 
     def offset(self, amount: int) -> Exponent:
         """The exponent plus a static number."""
-        return replace(self, low=self.low + amount, high=self.high + amount)
+        return Exponent(self.bits, self.low + amount, self.high + amount, self.spare, self.floats)
 
     def rebased(self, low: int, width: int) -> Bits:
         """The vector that, with offset `low` (at most this one's), stands for the same value."""

@@ -447,11 +447,14 @@ def test_of_many_products_runs_are_dropped_first() -> None:
 
 @pytest.mark.parametrize("name", ["carry-bits-volta", "cdna3-late-sum", "mxfp8-tcgen05-rtx", "f64-hopper-cdna2"])
 def test_terms_are_of_the_sorts_that_pysmt_finds(name: str) -> None:
-    """Widths are not checked when a term is built; here pysmt's own checker walks over whole questions."""
+    """Widths are not checked when a term is built, and the sort of one is told by its operation; here pysmt's own
+    checker walks over whole questions."""
     for _, _, problem in problems(library()[name])[:1]:
         carrier = TermCarrier()
         for assertion in build_query(problem, None, (), carrier).assertions:
             assert carrier.environment.stc.get_type(assertion).is_bool_type()
+        for term in list(carrier.manager.formulae.values()):
+            assert term.get_type() == carrier.environment.stc.get_type(term), term
         wrong = carrier.manager.BVAdd(carrier.symbol("a0", problem.left.a.width).node, carrier.constant(0, 3))
         with pytest.raises(PysmtTypeError):
             carrier.environment.stc.get_type(wrong)

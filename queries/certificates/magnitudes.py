@@ -26,7 +26,7 @@ def need(holds: bool, what: str) -> None:
 
 
 def two(exponent: int) -> Fraction:
-    return Fraction(2) ** exponent
+    return Fraction(1 << exponent) if exponent >= 0 else Fraction(1, 1 << -exponent)
 
 
 def plain(value: Fraction | int) -> Form:

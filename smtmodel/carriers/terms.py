@@ -12,7 +12,7 @@ import pysmt.operators as op
 from pysmt.environment import Environment
 from pysmt.fnode import FNode, FNodeContent
 from pysmt.formula import FormulaManager
-from pysmt.typing import BVType
+from pysmt.typing import BOOL, BVType, PySMTType
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.carrier import Carrier
@@ -21,8 +21,12 @@ from smtmodel.errors import OutOfTimeError
 Maximum = Literal["select", "relational"]
 
 
+_TRUTHS = {*op.BOOL_CONNECTIVES, op.BOOL_CONSTANT, op.EQUALS, op.BV_ULT, op.BV_ULE, op.BV_SLT, op.BV_SLE}
+_VECTORS = {op.BV_CONSTANT, *op.BV_OPERATORS} - _TRUTHS
+
+
 class _Term(FNode):  # type: ignore[misc]
-    """A term that stores its width, which every operation needs; pysmt would search for it."""
+    """A term that knows its width and its type, which every operation needs; pysmt walks over all below for them."""
 
     def bv_width(self) -> int:
         node: FNode = self
@@ -33,6 +37,14 @@ class _Term(FNode):  # type: ignore[misc]
         if kind == op.SYMBOL:
             return int(payload[1].width)
         return int(payload[1] if kind == op.BV_CONSTANT else payload[0])
+
+    def get_type(self) -> PySMTType:
+        node: FNode = self
+        while node.node_type() == op.ITE:
+            node = node.arg(1)
+        if node.node_type() in _TRUTHS:
+            return BOOL
+        return BVType(node.bv_width()) if node.node_type() in _VECTORS else FNode.get_type(node)
 
 
 class _Terms(FormulaManager):  # type: ignore[misc]
