@@ -105,10 +105,12 @@ class Unit:
     def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
         """An index lies in its operand, for the least and the greatest value of each loop variable."""
         assert node.index is not None
+        count = self.scales if node.is_factor else self.length
+        if not node.index.factors and 0 <= node.index.offset < count:  # as most: sooner seen than reckoned out
+            return
         ends = [sorted(factor * end for end in (min(ranges[level]), max(ranges[level])))
                 for level, factor in node.index.factors]  # fmt: skip
         low, high = (node.index.offset + sum(end[side] for end in ends) for side in (0, 1))
-        count = self.scales if node.is_factor else self.length
         if low < 0 or high >= count:
             where = f"{low}" if low == high else f"{low} to {high}"
             raise ParameterError(node.operand, f"index {where} is outside 0 to {count - 1}")
@@ -185,13 +187,13 @@ class Unit:
 def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
     """Every element that has an index, with the values of the loop variables around it: once for each combination of
     these, however often the steps around it are used."""
-    seen: set[tuple[int, tuple[tuple[int, Places], ...]]] = set()  # by identity, which a hash would cost more than
+    seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # by identity, which a hash would cost more than
     waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
     while waiting:
         node, ranges = waiting.pop()
         if ranges:
             ranges = {level: places for level, places in sorted(ranges.items()) if level in node.free}
-        key = id(node), tuple(ranges.items())
+        key = (id(node), tuple(ranges.items())) if ranges else id(node)
         if key in seen:
             continue
         seen.add(key)
