@@ -187,7 +187,7 @@ class Unit:
 def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
     """Every element that has an index, with the values of the loop variables around it: once for each combination of
     these, however often the steps around it are used."""
-    seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # by identity, which a hash would cost more than
+    seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # by identity: a hash costs more
     waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
     while waiting:
         node, ranges = waiting.pop()
