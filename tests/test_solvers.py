@@ -24,6 +24,7 @@ from queries.solvers.smtlib import Query, parse_values
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import UnknownNameError
 from smtmodel.reference import parse_reference
+from tests import shared_answers
 
 ROOT = Path(__file__).parent.parent
 EACH = pytest.mark.parametrize("engine", ENGINE_NAMES)
@@ -167,6 +168,22 @@ def test_a_process_that_has_the_solver_serves_one_query_after_another(engine: st
     assert [process.answer(60).status for process in later] == ["unsat", "sat"]
     assert len({pid_of(process) for process in (first, *others, *later)}) == 4
     assert len(contract._idle[engine]) == 2
+
+
+def test_an_answer_that_tests_share_is_of_one_engine_to_one_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The questions differ in two characters, their answers in all."""
+    monkeypatch.setenv(shared_answers.FOLDER, str(tmp_path))
+    assert len(SAT) == len(UNSAT)
+    for engine in ("bitwuzla", "z3"):
+        for text, status in ((SAT, "sat"), (UNSAT, "unsat")):
+            process = shared_answers.ask(engine, text, contract.DEFAULT_MEMORY)
+            assert isinstance(process, SolverProcess)  # nobody has answered it
+            answer = process.answer(60)
+            known = shared_answers.ask(engine, text, contract.DEFAULT_MEMORY)
+            assert isinstance(known, shared_answers.Known)
+            assert (answer.status, known.answers()) == (status, [answer])
 
 
 def test_a_waiting_process_that_died_is_not_asked() -> None:
