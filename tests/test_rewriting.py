@@ -33,7 +33,9 @@ from queries.proof.ranges import Held, Range, Scope, ranges_of
 from queries.proof.rewriting import REWRITES, Alike, kind_of, multiples
 from queries.search.distinguish import Options
 from smtmodel.algebra import constant
+from smtmodel.batch import evaluate_models
 from smtmodel.display import exact_value
+from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
     Constant,
@@ -66,6 +68,8 @@ FP8 = "ada-lovelace/mma/m16n8k32.f32.e4m3.e4m3.f32"
 FP8_14 = f"{FP8}@fraction_bits=14"
 AFTER = f"{FP8}@family=emulated-fp8,output=f32"
 SCALED = "blackwell/tcgen05mma_block_scale/m64n8k64.block32.f32.e2m1.e2m1.ue8m0"
+MULTIPLES_OF_64 = Format("coarse", 3, 1, -6, "none")
+HALVES = "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"  # factors are converted to f16
 LATE = "cdna3/mfma/f32_32x32x8_f16"
 
 #: two lanes of f16 sums, and c
@@ -104,6 +108,7 @@ USEFUL = [
     (f"{FP8}@family=emulated-fp8,zero_sign=ieee,exponent_floor=-133", ("floor below every term", "chain from +0")),
     (f"{AFTER},length=16,block=16,zero_sign=ieee,exponent_floor=none", ("a term that is never -0",)),
     (f"{FP8}@block=16,fraction_bits=11,output=f32,output_rounding=nearest_even", ("sum that fits the result",)),
+    (f"{HALVES}@exponent_floor=-20", ("floor below every term",)),
     (f"{F16}@carry_bits=5", ("carry bits that no sum needs", "floor below every term")),
     (f"{F16}@product=rounded_f32", ("products held by the format that they are rounded to",)),
     (f"{F16}@product=rounded_f32,fraction_bits=exact,exponent_floor=none", ("products that an exact sum normalises",)),
@@ -598,3 +603,34 @@ def test_ranges_of_results_are_those_of_all_numbers(name: str) -> None:
         assert all((x / Fraction(2) ** found.unit).denominator == 1 for x, _ in some)
         assert any((x / Fraction(2) ** (found.unit + 1)).denominator != 1 for x, _ in some)
         assert all(x >= Fraction(2) ** e for x, e in some if e > found.low) or not found.leading
+
+
+@pytest.mark.parametrize("source", ["e4m3", "e5m2", "e2m3"])
+@pytest.mark.parametrize("target", ["f16, down", "f16, toward_zero, overflow=saturate", "bf16, up, nan=0x0000",
+                                    "f16, nearest_even, nan=0x0001", "f16, nearest_even, subnormals=flush_after",
+                                    "e4m3, nearest_even", "e5m2, to_odd, overflow=saturate", "e2m1, up"])  # fmt: skip
+def test_ranges_of_roundings_are_those_of_all_results(source: str, target: str) -> None:
+    """A rounding makes no finer numbers, but for the largest one and what stands for a NaN."""
+    text = f"""
+unit: rounded
+formats: {{a: {source}, b: f16, c: f32, d: f32}}
+length: 1
+roundings: {{r: "round({target})", r2: "round(f32, nearest_even)"}}
+steps: {{d: "r2(exact(r(a[0]), c))"}}
+"""
+    unit = parse_unit(text, "rounded.yaml")
+    (node,) = [one for one in walk(unit.result) if isinstance(one, Round) and isinstance(one.term, Element)]
+    (found,) = ranges_of(Scope.of(unit), node) or ()
+    rows = np.array([(pattern, 0, 0) for pattern in range(1 << FORMATS[source].width)], dtype=np.uint64)
+    (results,) = evaluate_models([Model("rounded", unit)], rows).tolist()
+    values = [abs(x) for d in results if isinstance(x := exact_value(d, FORMATS["f32"]), Fraction) and x]
+    assert values
+    assert all((x / Fraction(2) ** found.unit).denominator == 1 for x in values)
+    tight = node.rounding.format.holds(FORMATS[source]) and node.rounding.nan_or_zero
+    assert any((x / Fraction(2) ** (found.unit + 1)).denominator != 1 for x in values) or not tight
+
+
+def test_the_largest_number_may_be_finer_than_what_is_rounded() -> None:
+    node = Round(Element("a", Index(0)), Rounding(FORMATS["e2m1"], "down"))
+    (found,) = ranges_of(Scope((("a", MULTIPLES_OF_64),)), node) or ()
+    assert found.unit == FORMATS["e2m1"].emin - FORMATS["e2m1"].fraction

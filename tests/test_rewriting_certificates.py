@@ -52,7 +52,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
-from tests.test_rewriting import PLAIN, USEFUL
+from tests.test_rewriting import MULTIPLES_OF_64, PLAIN, USEFUL
 
 Document = dict[str, Any]
 
@@ -94,8 +94,13 @@ def test_derivations_pass() -> None:
 def test_ranges_of_terms_are_those_of_the_datapath() -> None:
     """The checker computes them from formats, and the prover from the widths of the datapath's own vectors."""
     rng, seen = random.Random(21), 0
-    for _ in range(60):
-        unit = random_unit(rng)
+    f16, f32 = FORMATS["f16"], FORMATS["f32"]
+    given = [(MULTIPLES_OF_64, Rounding(FORMATS["e2m1"])), (FORMATS["e4m3"], Rounding(f16, nan=1))]
+    units = [
+        Unit(fmt, f16, f32, 1, Round(ExactSum((Round(Element("a", Index(0)), how), Element("c"))), Rounding(f32)))
+        for fmt, how in given
+    ]
+    for unit in (*units, *(random_unit(rng) for _ in range(60))):
         written, scope = Written(unit), Scope.of(unit)
         known = Known(Tree(written.stating((), {})))
         for node, at in written.nodes.items():

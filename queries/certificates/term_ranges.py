@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.document import Document, operands_of
+from queries.certificates.document import Document, nan_as, operands_of
 from queries.certificates.magnitudes import need
 from queries.certificates.result_rules import largest_number
 
@@ -117,8 +117,18 @@ class Known:
         formats = self.formats(scope, at)
         if formats is None:
             return None
-        unit = dict(scope)[node["level"]].unit if kind == "acc" else None
+        unit = dict(scope)[node["level"]].unit if kind == "acc" else self._rounded(scope, node)
         return frozenset(self._number(fmt, unit) for fmt in formats)
+
+    def _rounded(self, scope: Scope, node: Plain) -> int | None:
+        """Of what power of two a rounded number is a multiple: as before, where it does not round to the largest
+        number or a NaN to a number that is none; else None."""
+        if node["kind"] != "round" or not (own := self.ranges(scope, node["term"])):
+            return None
+        how, fmt = node["rounding"], self.tree.formats[node["rounding"]["format"]]
+        unit = min(one.unit for one in own)
+        small = unit <= largest_number(fmt)[0] - fmt["fraction"]
+        return unit if small and nan_as(how, fmt) != "number" else None
 
     def _number(self, number: int, unit: int | None) -> Range:
         """The numbers of a format that are multiples of 2^unit."""

@@ -160,8 +160,18 @@ def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
     formats = formats_of(scope, node)
     if formats is None:
         return None
-    unit = dict(scope.held)[node.level].unit if isinstance(node, Running) else None
-    return frozenset(_number_range(fmt, unit) for fmt in formats)
+    return frozenset(_number_range(fmt, _unit_of(scope, node)) for fmt in formats)
+
+
+def _unit_of(scope: Scope, node: Node) -> int | None:
+    """The power of two of which a number of known formats is a multiple; None: of their smallest. A rounded number is
+    one of the format's as it is, or zero, or a multiple of a place above its last one, or the largest number."""
+    if isinstance(node, Running):
+        return dict(scope.held)[node.level].unit
+    if not isinstance(node, Round) or not node.rounding.nan_or_zero or not (own := ranges_of(scope, node.term)):
+        return None
+    unit, fmt = min(one.unit for one in own), node.rounding.format
+    return unit if unit <= fmt.largest_number[0] - fmt.fraction else None
 
 
 def _nought(width: int) -> Bits:
