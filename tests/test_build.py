@@ -20,7 +20,7 @@ from benchmarks.blind.sixth import SIXTH
 from benchmarks.built import answers
 from cli.main import main
 from queries.building.answers import Answered
-from queries.building.axes import ordinary_neighbours, product_tiers, simplest
+from queries.building.axes import neighbours, ordinary_neighbours, product_tiers, simplest, tiny_tiers
 from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
 from queries.building.clock import Clock
@@ -937,3 +937,16 @@ def test_subnormal_factors_of_products_that_are_not_zero() -> None:
         fields, beside = rows[:, one] & 0x7FFF, rows[:, other] & 0x7FFF
         told = (fields > 0) & (fields < 0x80) & (beside >= 0x3380)  # at least 2^-24: not every product is zero
         assert told.sum() > 20
+
+
+def test_one_factor_alone_is_read_as_zero_where_it_is_subnormal() -> None:
+    asked = parse_signature("f16,f16,f32,f32", 3)
+    sketch = Sketch([alike(chain_of(["c", 0, 1, 2]))], asked)
+    tried = [found for tier in tiny_tiers(asked, {}, True) for found in tier(Choices())]
+    rows = [Operands((0x0001, 0, 0), (0x3C00, 0, 0), 0), Operands((0x3C00, 0, 0), (0x0001, 0, 0), 0)]
+    least = 0x33800000  # 2^-24
+    for b, expected in (("keep", [0, least]), ("zero", [least, 0])):
+        found = [choices for choices in tried if choices.b == b and choices == replace(Choices(a=choices.a), b=b)]
+        assert found
+        assert evaluate_rows(Model("x", sketch.unit(found[0], None)), rows) == expected
+    assert {Choices(a="zero", b="keep"), Choices(b="zero")} <= {*neighbours(Choices(), asked, {})}

@@ -164,7 +164,12 @@ def tiny(how: How, kind: Tiny, unbounded: bool, asked: Signature) -> How:
 
 
 def read_as(choices: Choices, reads: tuple[Subnormals, Subnormals]) -> Choices:
-    return replace(choices, a=reads[0], c=reads[1])
+    return replace(choices, a=reads[0], b=None, c=reads[1])
+
+
+def one_read(choices: Choices) -> list[Choices]:
+    """The choices in which the subnormals of one factor alone are zero."""
+    return [replace(choices, a="zero", b="keep"), replace(choices, a="keep", b="zero")]
 
 
 def of_ends(choices: Choices, like: Choices, asked: Signature) -> Choices:
@@ -255,6 +260,10 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
         for zeros, tried in product(floors(choices, asked.d)[1:], list(alike(choices, READS))):
             yield with_floor(tried, zeros)
 
+    def one_side(choices: Choices) -> Iterator[Choices]:
+        for tried in alike(choices, (("keep", "keep"), ("keep", "zero"))):
+            yield from one_read(tried)
+
     def fixed(choices: Choices) -> Iterator[Choices]:
         """Sums in fixed point: products are cut at one place, which may have been taken for zeros."""
         choices = replace(read_as(all_tiny(choices, "keep", False, asked), READS[0]), zeros="")
@@ -263,7 +272,7 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
                 yield with_step(choices, role, tried)
 
     first = [lambda choices: alike(choices, READS[:3]), floored, tiny_products]
-    return [*first, lambda choices: alike(choices, READS), fixed, *([differing] if apart else []), every]
+    return [*first, lambda choices: alike(choices, READS), one_side, fixed, *([differing] if apart else []), every]
 
 
 def tiny_tier(role: int, asked: Signature) -> Tier:
@@ -402,6 +411,7 @@ def neighbours(choices: Choices, asked: Signature, weights: Weights) -> Iterator
     yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
     for reads in READS:
         yield read_as(choices, reads)
+    yield from one_read(choices)
 
 
 def ordinary_neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:

@@ -139,9 +139,10 @@ class Choices:
     all the same. `normalised`: what counts in an alignment with the exponent of its leading bit, even if that of its
     format is larger, or a product's is not its factors'. `zeros`: of a product with a zero factor, whatever the other
     one is ("": as IEEE 754 has it; "-0" in a sum is as if it were left out). `limit`: a product of magnitude 2^limit or
-    more is infinite. `convert`: a further rounding of the last step's result, to the format of d. `a`, `c`: how
-    subnormals of a and b, and of c, are read. `parts`: which bits of a and b are multiplied. `scaled`: what a device
-    multiplies by a power of two: terms before they are added, or the largest sums of which all terms count with one.
+    more is infinite. `convert`: a further rounding of the last step's result, to the format of d. `a`, `b`, `c`: how
+    subnormals are read, those of b as of a where it is None. `parts`: which bits of a and b are multiplied. `scaled`:
+    what a device multiplies by a power of two: terms before they are added, or the largest sums of which all terms
+    count with one.
     `addend`: how c is rounded after it is multiplied by one (None: it is exact). `unshown`: the roundings whose modes
     no answer has told apart; these choices stand for those with any modes there.
     """
@@ -156,6 +157,7 @@ class Choices:
     limit: int | None = None
     convert: How | None = None
     a: Subnormals = "keep"
+    b: Subnormals | None = None
     c: Subnormals = "keep"
     positive_zeros: bool = False
     store: Store | None = None
@@ -483,7 +485,7 @@ class _Draft:
         choices, parts, asked = self.choices, self.choices.parts, self.drafter.asked
         index, turns = Index(self.place(leaf), loop), self.drafter.weights.get(leaf, ADDED)[0] < 0
         a: Node = Element("a", index, choices.a, choices.positive_zeros)
-        b = Element("b", index, choices.a, choices.positive_zeros)
+        b = Element("b", index, choices.b or choices.a, choices.positive_zeros)
         left = part_of(opposite(a, asked.a) if turns else a, parts.a, pair[0], parts, asked.a)
         right = part_of(b, parts.b, pair[1], parts, asked.b)
         product: Node = Product(left, right, bool(choices.normalised), choices.limit)
