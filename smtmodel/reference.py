@@ -133,6 +133,8 @@ def _base_model(base: str) -> Model:
             raise ParameterError(base, f"an architecture has several instructions: `mmaprobe list {base}` shows them")
         if base.endswith(".yml"):
             raise ParameterError(base, "the name of a unit file ends in .yaml")
+        if base.endswith((".jsonl", ".jsonl.gz")):
+            raise ParameterError(base, "a file of vectors, where a model is wanted")
         raise _unknown(base)
     return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
 

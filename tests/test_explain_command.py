@@ -64,6 +64,7 @@ def test_rows_of_files(tmp_path: Path) -> None:
         (VOLTA, json.dumps({"model": "ieee/fma/f32", "a": ["0"], "b": ["0"], "c": "0"}), "the vector's format is f32"),
         (VOLTA, json.dumps({**EQUATION_10, "d": "q"}), "VECTOR: d: 'q' is not hexadecimal"),
         ("volta/mma/nothing", json.dumps(EQUATION_10), "unknown model"),
+        ("vectors.jsonl", VOLTA, "vectors.jsonl: a file of vectors, where a model is wanted"),
     ],
 )
 def test_bad_input(model: str, vector: str, message: str) -> None:
