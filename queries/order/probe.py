@@ -322,7 +322,7 @@ class Probe:
             self._group((self.together + 1) // 2)
 
     def _group(self, most: int) -> None:
-        """Count the units of so many leaves together."""
+        """Count the units of at most `most` leaves together."""
         if self.together > most:
             self.groups = [self.leaves[start : start + most] for start in range(0, len(self.leaves), most)]
 
