@@ -89,6 +89,22 @@ def test_roundings_are_what_exact_arithmetic_says() -> None:
     assert len(seen) > 10
 
 
+def test_the_rounding_of_a_loop_of_one_round_is_not_that_of_the_result() -> None:
+    def cases(step: str, d: str, name: str) -> dict[tuple[str, str], list[bool]]:
+        text = SMALL.replace("roundings: {", 'roundings: {s: "round(e2m1, toward_zero)", ').replace(
+            "d: e3m2", f"d: {d}"
+        )
+        text = text.partition("steps:")[0] + f'steps: {{d: "{step}"}}\n'
+        covering = Covering(Model("small", parse_unit(text, "small.yaml")), pairs=False, changes=[])
+        every = np.array(list(product(range(16), range(16), range(0, 64, 9))), dtype=np.uint64)
+        flags = covering._matrix(every)
+        return {(one.aspect, one.case): flags[:, place].tolist() for place, one in enumerate(covering.singles)
+                if one.step == name and one.aspect in ("rounding", "range", "zero result")}  # fmt: skip
+
+    loop = "r(exact(repeat(i in range(1), +0, s(exact(a[i] * b[i], acc))), c))"
+    assert cases(loop, "e3m2", "repeat[0]") == cases("s(exact(a[0] * b[0], +0))", "e2m1", "d") != {}
+
+
 def test_every_input_of_a_small_unit_agrees_with_the_theorems() -> None:
     covering = Covering(small())
     found = covering.run(Options("bitwuzla", 60))

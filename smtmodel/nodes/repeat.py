@@ -97,7 +97,8 @@ class Repeat(Node):
             before, read = read, self._read(context, place)
             if step > 1 and not context.trace.keeps and all(map(_alike, before, read)) and _same(last, value.pattern):
                 continue  # the last round changed nothing, nor does one that reads the same
-            prefix = f"{outer}{f'{name}[{step}]' if name else f'block{step}'}." if several else outer
+            own = f"{name}[{step}]." if name else f"block{step}." if several else ""
+            prefix = outer + own
             if context.trace.keeps and several and not name:
                 context.trace.rounds.append(prefix)
             with context.iteration(self.level, place), context.within(prefix):
