@@ -192,6 +192,19 @@ def test_a_narrow_result_hides_no_order() -> None:
         assert not mapper._fitting(forwards, looked).all()
 
 
+def test_guesses_of_long_sums_do_not_recurse() -> None:
+    def chain(products: range) -> Node | Leaf:
+        found: Node | Leaf = products[0]
+        for product in products[1:]:
+            found = Node("binary", (found, product))
+        return found
+
+    candidates = Candidates(parse_signature("f16,f16,f16", 1))
+    lanes = Node("binary", (chain(range(0, 4000, 2)), chain(range(1, 4000, 2))))
+    for tree, stage in ((chain(range(2000)), "sum(fma, +0)"), (lanes, "interleave(2, fma, r")):
+        assert any(stage in plan.reference for plan in candidates.guesses(tree))
+
+
 def test_other_cuts_of_a_known_unit_are_tried_before_an_order_is_asked_for() -> None:
     """An order of a long K costs more than all of them: PyTorch on AMX had no map for this reason."""
     asked, unit = parse_signature("f16,f16,f32", 1), parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")

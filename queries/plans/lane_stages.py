@@ -32,12 +32,12 @@ UNROLLS = (4, 8, 16, 32)  # products of one turn of an unrolled loop, of which e
 def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages with lanes that have this tree over the products 0, 1, ..., the simplest first. `model`: the unit of one
     product; `rounding`: that of the folds."""
-    for head, lanes in _heads(root):
-        if not 2 <= lanes <= MOST_LANES:
+    for head, own in _heads(root):
+        if not 2 <= own.lanes <= MOST_LANES:
             continue
         first = sorted(_first_products(head))
         for guesses in (_after_the_rest, _backwards, _with_grain, _in_turn):
-            yield from guesses(head, first, lanes, model, rounding)
+            yield from guesses(head, first, own, model, rounding)
     yield from _with_fewer(root, model, rounding)
 
 
@@ -47,11 +47,10 @@ def _with_fewer(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator
     extents, node = _extents(root), root
     while isinstance(node, Node):
         node = min(node.children, key=lambda child: _extent(extents, child).lowest)
-        own = _extent(extents, node)
-        rest = frozenset(leaf for leaf in leaves_of(root) if _place(leaf) >= own.count)
-        if not isinstance(node, Node) or own.highest + 1 != own.count or own.lanes < 2 or not rest:
+        own, every = _extent(extents, node), _extent(extents, root).count
+        if not isinstance(node, Node) or own.highest + 1 != own.count or not 0 < every - own.count < own.lanes:
             continue
-        left = pruned(root, rest)
+        left = pruned(root, frozenset(leaf for leaf in leaves_of(root) if _place(leaf) >= own.count))
         assert left is not None
         tails = list(islice(lanes_of(ranked(left), model, rounding), MOST_TAILS))
         whole = (stage for stage in lanes_of(node, model, rounding) if isinstance(stage, Lanes) and not stage.tail)
@@ -59,8 +58,9 @@ def _with_fewer(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator
             yield from (replace(stage, tail=tail) for tail in tails)
 
 
-def _in_turn(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
+def _in_turn(head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages whose lanes take one product each in turn, perhaps after a short first turn."""
+    lanes = own.lanes
     short = next((n for n, product in enumerate(first) if n != product), 0)
     begins = [lane if lane < short or not short else lane + short for lane in range(lanes)]
     if first != begins:
@@ -80,9 +80,12 @@ def _in_turn(head: Node, first: Sequence[int], lanes: int, model: Model, roundin
                 yield Lanes(Chain(model), rounding, steps, unroll=unroll)
 
 
-def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
+def _after_the_rest(
+    head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding
+) -> Iterator[Stage]:
     """Stages in which the first lane starts with the products that fill no whole turn, or with the first few, before
     all lanes take whole turns."""
+    lanes = own.lanes
     left = first[1] - 1 if len(first) > 1 else 0
     if not 1 <= left <= lanes or list(first) != [0, *range(left + 1, left + lanes)]:
         return
@@ -94,8 +97,9 @@ def _after_the_rest(head: Node, first: Sequence[int], lanes: int, model: Model, 
             yield First(left, Chain(model), Lanes(Chain(model), rounding, (lanes, *folds), tail=tail))
 
 
-def _backwards(head: Node, first: Sequence[int], lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
+def _backwards(head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages of an unrolled loop whose lanes take each turn from its end: a lane begins with its last two products."""
+    lanes = own.lanes
     turns = first[0] // lanes + 2
     if turns < 3 or first[0] % lanes or list(first) != list(range(first[0], first[0] + lanes)):
         return
@@ -103,13 +107,12 @@ def _backwards(head: Node, first: Sequence[int], lanes: int, model: Model, round
         yield Lanes(Chain(model), rounding, (lanes, lanes, *folds), unroll=turns * lanes, order="backwards")
 
 
-def _with_grain(head: Node, first: Sequence[int], present: int, model: Model, rounding: Rounding) -> Iterator[Stage]:
+def _with_grain(head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages whose lanes take several products of a turn, one after another. If there is one turn alone, there may be
     more lanes than took products."""
-    grain = first[1] if len(first) > 1 else 0
+    grain, present, count = first[1] if len(first) > 1 else 0, own.lanes, own.count
     if grain < 2 or list(first) != list(range(0, grain * present, grain)):
         return
-    count = _extent(_extents(head), head).count
     several, one_more = count > grain * present, count == grain * present + 1  # which may be a lane of its own
     if several and (folds := _folds(_key(head, lambda k: k // grain % present), present)) is not None:
         for tail in _tails(present * grain, model, rounding):
@@ -160,12 +163,12 @@ def _pairs(model: Model) -> list[Stage]:
     return [pairs, Chain(parse_reference(four), pairs)]
 
 
-def _heads(root: Node | Leaf) -> Iterator[tuple[Node, int]]:
-    """The subtrees that may be the sum of all lanes, each with its number of lanes: the whole tree, then what is left
+def _heads(root: Node | Leaf) -> Iterator[tuple[Node, _Extent]]:
+    """The subtrees that may be the sum of all lanes, each with its extent: the whole tree, then what is left
     of it without its last products."""
     node, extents = root, _extents(root)
     while isinstance(node, Node) and len(node.children) == 2:
-        yield node, _extent(extents, node).lanes
+        yield node, _extent(extents, node)
         one, other = sorted(node.children, key=lambda x: _extent(extents, x).lowest)
         last = _extent(extents, other)
         if last.highest - last.lowest + 1 != last.count or last.highest + 1 != _extent(extents, node).count:
@@ -189,11 +192,13 @@ def _first_products(head: Node) -> list[int]:
 def _key(node: Node | Leaf, lane_of: Callable[[int], int], alone: int = -1) -> Key:
     """The tree over lanes: each chain is replaced by the number of its lane, which `lane_of` tells of a product.
     `alone`: a product that is a lane of its own, -1 for none."""
+    while isinstance(node, Node):
+        sums = [child for child in node.children if isinstance(child, Node)]
+        if len(sums) != 1 or alone in node.children:
+            break
+        node = sums[0]  # the other child is one more product of the lane or of folded lanes
     if not isinstance(node, Node):
         return lane_of(_place(node))
-    sums = [child for child in node.children if isinstance(child, Node)]
-    if len(sums) == 1 and alone not in node.children:
-        return _key(sums[0], lane_of, alone)  # the other child is one more product of the lane or of folded lanes
     one, other = sorted((_key(child, lane_of, alone) for child in node.children), key=_lowest)
     return one if one == other else (one, other)
 
@@ -217,13 +222,23 @@ def _folds(key: Key, lanes: int, present: int | None = None) -> list[Fold] | Non
     current: list[Key | None] = [lane if lane < taking else None for lane in range(lanes)]
     while len(current) > 1:
         for fold in _possible_folds(len(current)):
-            joined = [_added([current[lane] for lane in group]) for group in fold.groups(len(current))]
-            if all(one is None or one in sums for one in joined):
+            if (joined := _joined_by(fold, current, sums)) is not None:
                 break
         else:
             return None
         current = joined
         found.append(fold)
+    return found
+
+
+def _joined_by(fold: Fold, lanes: Sequence[Key | None], sums: set[Key]) -> list[Key | None] | None:
+    """The lanes after a fold; None if one is no sum of the tree."""
+    found: list[Key | None] = []
+    for group in fold.groups(len(lanes)):
+        one = _added([lanes[lane] for lane in group])
+        if one is not None and one not in sums:
+            return None
+        found.append(one)
     return found
 
 
@@ -250,7 +265,7 @@ def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
     folds, or after each but the last."""
     yield (lanes, *folds)
     yield (lanes, 1, *folds)  # the remaining products go to the first lane
-    left = list(accumulate(folds[:-1], lambda count, fold: len(fold.groups(count)), initial=lanes))
+    left = list(accumulate(folds[:-1], lambda count, fold: sum(1 for _ in fold.groups(count)), initial=lanes))
     places = range(1, len(folds))
     for taken in dict.fromkeys([*combinations(places, 1), *combinations(places, 2), tuple(places)]):
         yield tuple(step for n, fold in enumerate(folds) for step in ((left[n], fold) if n in (0, *taken) else (fold,)))

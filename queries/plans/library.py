@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -268,7 +268,8 @@ class Mapper(Candidates):
         elements."""
         one = looked.alone(number)
         for group in self._groups(looked, number):
-            fitting = [plan for plan in dict.fromkeys(group) if plan not in self.known and self._gives(plan, one)]
+            tried = (plan for plan in dict.fromkeys(self._while_learning(group)) if plan not in self.known)
+            fitting = [plan for plan in self._while_learning(tried) if self._gives(plan, one)]
             if fitting:
                 break
         else:
@@ -317,6 +318,10 @@ class Mapper(Candidates):
                 yield self.chains(INSTRUCTIONS)
                 yield self.unusual(length)
             yield from (self.like(plan).cuts(model, length) for plan, model in known if length < UNITS * model.length)
+
+    def _while_learning(self, plans: Iterable[Plan]) -> Iterator[Plan]:
+        """Some plans, as long as there is time to learn."""
+        return takewhile(lambda plan: not self._late(), plans)
 
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
         """Those of some plans that give most at the same shape with a few more products: plans that differ in what they

@@ -542,14 +542,12 @@ class Fold:
         size = self.ways * self.stride
         return self.ways > 1 and (lanes % size == 0 or size - self.stride < lanes < size)
 
-    def groups(self, lanes: int) -> list[list[int]]:
+    def groups(self, lanes: int) -> Iterator[Sequence[int]]:
         """The lanes that each of those that are left takes."""
         size = self.ways * self.stride
-        return [
-            [*range(first + inner, min(first + size, lanes), self.stride)]
-            for first in range(0, lanes, size)
-            for inner in range(self.stride)
-        ]
+        for first in range(0, lanes, size):
+            for inner in range(self.stride):
+                yield range(first + inner, min(first + size, lanes), self.stride)
 
 
 @dataclass(frozen=True)
@@ -600,7 +598,7 @@ class Lanes(Around):
             _positive("fold", step.stride)
             if not step.takes(lanes):
                 raise ParameterError("fold", f"{lanes} lanes are not groups of {step.ways}, {step.stride} apart")
-            lanes = len(step.groups(lanes))
+            lanes = sum(1 for _ in step.groups(lanes))
         if lanes != 1:
             raise ParameterError("lanes", f"{lanes} lanes are left at the end: fold them")
 
@@ -646,7 +644,7 @@ class Lanes(Around):
         last = max(number for number, step in enumerate(self.steps) if not isinstance(step, Fold))
         for number, step in enumerate(self.steps):
             if isinstance(step, Fold):
-                groups = step.groups(len(found))
+                groups = list(step.groups(len(found)))
                 with engine.part(f"fold{number}"):
                     found = [_in_order(engine, [found[lane] for lane in group], self.rounding) for group in groups]
             elif rest is not None:
