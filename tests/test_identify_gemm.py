@@ -18,7 +18,7 @@ from queries.order.tree import Leaf, Node
 from queries.plans import library as gemm_plans
 from queries.plans.candidates import Candidates
 from queries.plans.first_step import first_step
-from queries.plans.lane_stages import blocks_of, lanes_of
+from queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
 from queries.plans.rules import blocks_of as blocks_of_side
 from queries.plans.tree_stages import stages_of
@@ -477,7 +477,8 @@ NAMES = ["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "several
 @pytest.mark.parametrize("length", [200, 236, 239, 254])
 def test_a_tree_suggests_lanes(stage: Lanes, length: int) -> None:
     """Among the guesses is the stage itself, or one with its tree at every K."""
-    guesses = list(lanes_of(lanes_tree(stage, length), FMA, R))
+    tree = lanes_tree(stage, length)
+    guesses = [*lanes_of(tree, FMA, R), *epilogues_of(tree, FMA, R)]
     assert any(
         isinstance(guess, Lanes)
         and all(lanes_tree(guess, count) == lanes_tree(stage, count) for count in range(150, 280))

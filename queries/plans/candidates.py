@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
-from queries.plans.lane_stages import blocks_of, lanes_of
+from queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from queries.plans.tree_stages import stages_of
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
@@ -277,20 +277,23 @@ class Candidates:
 
     def guesses(self, tree: Node | Leaf, known: Sequence[Plan] = (), *, wider: bool = False) -> Iterator[Plan]:
         """Candidate plans with this summation tree. `known`: plans whose stages are tried as parts of them; `wider`:
-        only those whose parts are added in a wider format, which often give what the others give."""
+        only those whose last products go to narrower vectors, or whose parts are added in a wider format, which often
+        give what the others give."""
         leaves = leaves_of(tree)
         at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)
         products = pruned(tree, frozenset(leaf for leaf in leaves if leaf != "c"))
         assert products is not None
         stages = dict.fromkeys(product.stage for plan in known for product in plan.sums)
         for model in self.steps():
-            if wider and model.d.name not in WIDER:
-                continue
             how = Rounding(model.d)
             bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
             found = [*lanes_of(products, model, how), *blocks_of(products, model, how),
                      *stages_of(products, model, how, bodies)]  # fmt: skip
             if wider:
+                for stage in epilogues_of(products, model, how):
+                    yield from self.plans(stage, at_end)
+                if model.d.name not in WIDER:
+                    continue
                 wide = Rounding(FORMATS[WIDER[model.d.name]])
                 parts = (stage for stage in found if isinstance(stage, Promoted | Split) and len(stage.parts) == 1)
                 found = [replace(stage, rounding=wide) for stage in parts]
@@ -301,7 +304,12 @@ class Candidates:
         """Whether a matrix unit, and not only a scalar loop, may have this tree: some node adds more than two terms at
         once, or the factors are neither f32 nor f64."""
         fused = isinstance(tree, Node) and any(node.kind != "binary" for node in nodes_of(tree))
-        return fused or self.asked.a.name not in ("f32", "f64")
+        return fused or self.narrow
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the factors have a format of matrix units, neither f32 nor f64."""
+        return self.asked.a.name not in ("f32", "f64")
 
     def same(self, plan: Plan, sample: Sample) -> bool:
         """Whether a plan reproduces all results of a sample; all NaNs are equal."""

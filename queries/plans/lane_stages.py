@@ -38,21 +38,22 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
         first = sorted(_first_products(head))
         for guesses in (_after_the_rest, _backwards, _with_grain, _in_turn):
             yield from guesses(head, first, own, model, rounding)
-    yield from _with_fewer(root, model, rounding)
 
 
-def _with_fewer(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
+def epilogues_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages whose products that fill no whole turn go to fewer lanes, the first of which begins with the sum: the
     vectors of a loop, and those of what a compiler puts after it."""
     extents, node = _extents(root), root
     while isinstance(node, Node):
         node = min(node.children, key=lambda child: _extent(extents, child).lowest)
-        own, every = _extent(extents, node), _extent(extents, root).count
-        if not isinstance(node, Node) or own.highest + 1 != own.count or not 0 < every - own.count < own.lanes:
+        own, count = _extent(extents, node), _extent(extents, root).count
+        if not isinstance(node, Node) or own.highest + 1 != own.count or not 0 < count - own.count < own.lanes:
             continue
         left = pruned(root, frozenset(leaf for leaf in leaves_of(root) if _place(leaf) >= own.count))
         assert left is not None
-        tails = list(islice(lanes_of(ranked(left), model, rounding), MOST_TAILS))
+        rest = ranked(left)
+        every = (stage for guesses in (lanes_of, epilogues_of) for stage in guesses(rest, model, rounding))
+        tails = list(islice(every, MOST_TAILS))
         whole = (stage for stage in lanes_of(node, model, rounding) if isinstance(stage, Lanes) and not stage.tail)
         for stage in islice(whole if tails else (), 2):
             yield from (replace(stage, tail=tail) for tail in tails)

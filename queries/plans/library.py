@@ -301,11 +301,12 @@ class Mapper(Candidates):
             self._know(best)
 
     def _groups(self, looked: Looked, number: int) -> Iterator[Iterable[Plan]]:
-        """Groups of candidates for an element, the likeliest first. Where a unit is known its other cuts are tried
-        before the order is asked for, which costs far more."""
+        """Groups of candidates for an element, the likeliest first. Where a matrix unit is known its other cuts are
+        tried before the order is asked for, which costs far more."""
         length = looked.shape.length
         known = dict.fromkeys((plan, model) for plan in self.known for model in plan.models if model.length > 1)
-        yield from (self.like(plan).cuts(model, length) for plan, model in known if length >= UNITS * model.length)
+        early = [item for item in known if self.narrow and length >= UNITS * item[1].length]
+        yield from (self.like(plan).cuts(model, length) for plan, model in early)
         tree = self._order(looked.shape, self._place(looked, number))
         if tree is None:
             yield self.loops(length)
@@ -317,7 +318,7 @@ class Mapper(Candidates):
             if length <= BRIEF:
                 yield self.chains(INSTRUCTIONS)
                 yield self.unusual(length)
-            yield from (self.like(plan).cuts(model, length) for plan, model in known if length < UNITS * model.length)
+            yield from (self.like(plan).cuts(model, length) for plan, model in known if (plan, model) not in early)
 
     def _while_learning(self, plans: Iterable[Plan]) -> Iterator[Plan]:
         """Some plans, as long as there is time to learn."""
