@@ -286,14 +286,15 @@ class Candidates:
         stages = dict.fromkeys(product.stage for plan in known for product in plan.sums)
         for model in self.steps():
             how = Rounding(model.d)
-            bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
-            found = [*lanes_of(products, model, how), *blocks_of(products, model, how),
-                     *stages_of(products, model, how, bodies)]  # fmt: skip
             if wider:
                 for stage in epilogues_of(products, model, how):
                     yield from self.plans(stage, at_end)
                 if model.d.name not in WIDER:
                     continue
+            bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
+            found = [*lanes_of(products, model, how), *blocks_of(products, model, how),
+                     *stages_of(products, model, how, bodies)]  # fmt: skip
+            if wider:
                 wide = Rounding(FORMATS[WIDER[model.d.name]])
                 parts = (stage for stage in found if isinstance(stage, Promoted | Split) and len(stage.parts) == 1)
                 found = [replace(stage, rounding=wide) for stage in parts]

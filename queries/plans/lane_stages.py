@@ -266,7 +266,7 @@ def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
     folds, or after each but the last."""
     yield (lanes, *folds)
     yield (lanes, 1, *folds)  # the remaining products go to the first lane
-    left = list(accumulate(folds[:-1], lambda count, fold: sum(1 for _ in fold.groups(count)), initial=lanes))
+    left = list(accumulate(folds[:-1], lambda count, fold: fold.left(count), initial=lanes))
     places = range(1, len(folds))
     for taken in dict.fromkeys([*combinations(places, 1), *combinations(places, 2), tuple(places)]):
         yield tuple(step for n, fold in enumerate(folds) for step in ((left[n], fold) if n in (0, *taken) else (fold,)))

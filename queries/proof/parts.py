@@ -50,7 +50,8 @@ EXACTLY = (Element, Constant, Literal, Product, ExactSum, Scale, Gate, Round)  #
 
 
 Symbol = tuple[Node, Places]  # an input, or what a rounding adds to its operand
-Polynomial = Mapping[frozenset[tuple[Symbol, int]], Fraction]  # powers of symbols: the coefficient of their product
+Powers = frozenset[tuple[Symbol, int]]
+Polynomial = Mapping[Powers, Fraction]  # powers of symbols: the coefficient of their product
 
 
 class Parted:
@@ -132,15 +133,15 @@ def _symbol(symbol: Symbol) -> Polynomial:
 
 
 def _added(every: Sequence[Polynomial]) -> Polynomial:
-    found = Counter[frozenset[tuple[Symbol, int]]]()
+    found: dict[Powers, Fraction] = {}
     for one in every:
         for item, value in one.items():
-            found[item] = found.get(item, 0) + value  # type: ignore[assignment]
-    return found  # type: ignore[return-value]
+            found[item] = found.get(item, Fraction(0)) + value
+    return found
 
 
 def _times(one: Polynomial, other: Polynomial) -> Polynomial:
-    def joined(x: frozenset[tuple[Symbol, int]], y: frozenset[tuple[Symbol, int]]) -> frozenset[tuple[Symbol, int]]:
+    def joined(x: Powers, y: Powers) -> Powers:
         return frozenset((Counter(dict(x)) + Counter(dict(y))).items())
 
     return _added([{joined(x, y): v * w} for x, v in one.items() for y, w in other.items()])

@@ -549,6 +549,10 @@ class Fold:
             for inner in range(self.stride):
                 yield range(first + inner, min(first + size, lanes), self.stride)
 
+    def left(self, lanes: int) -> int:
+        """How many lanes are left of that many."""
+        return self.stride * -(-lanes // (self.ways * self.stride))
+
 
 @dataclass(frozen=True)
 class Lanes(Around):
@@ -598,7 +602,7 @@ class Lanes(Around):
             _positive("fold", step.stride)
             if not step.takes(lanes):
                 raise ParameterError("fold", f"{lanes} lanes are not groups of {step.ways}, {step.stride} apart")
-            lanes = sum(1 for _ in step.groups(lanes))
+            lanes = step.left(lanes)
         if lanes != 1:
             raise ParameterError("lanes", f"{lanes} lanes are left at the end: fold them")
 
