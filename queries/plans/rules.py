@@ -312,52 +312,71 @@ def learned(features: Numbers, fits: NDArray[np.bool_]) -> list[Rule]:
     """Learn rules. `features`: elements x features; `fits`: whether each plan reproduces each element (elements x
     plans)."""
     none = ~fits.any(axis=1, keepdims=True)
-    rules = _rules(features, np.concatenate([fits, none], axis=1), (), (), fits.sum(axis=0))
+    rules = _Learning(features, np.concatenate([fits, none], axis=1)).rules()
     most = tuple(features[:, :SIDES_ASKED].max(axis=0).tolist())
     return [replace(rule, most=most) for rule in rules]
 
 
-def _rules(
-    features: Numbers, fits: NDArray[np.bool_], below: tuple[Limit, ...], above: tuple[Limit, ...], liked: Numbers
-) -> Iterator[Rule]:
-    """The rules for elements within some limits. `liked`: how many of all elements each plan reproduces, to choose
-    among those that reproduce equally many here."""
-    counts = fits.sum(axis=0)
-    ranked = sorted(range(len(counts)), key=lambda p: (counts[p], liked[p] if p < len(liked) else -1), reverse=True)
-    plan, whole = ranked[0], bool(counts[ranked[0]] == len(fits))
-    limit = None if whole or len(below) + len(above) >= DEEP else _best(features, fits)
-    if limit is None:
-        sizes = tuple(frozenset(sizes_of(np.unique(features[:, side])).tolist()) for side in range(SIDES_ASKED))
-        yield Rule(below, above, plan if whole and plan < len(liked) else -1, sizes, ())
-        return
-    left = features[:, limit.feature] <= limit.low
-    yield from _rules(features[left], fits[left], (*below, limit), above, liked)
-    yield from _rules(features[~left], fits[~left], below, (*above, limit), liked)
+class _Learning:
+    """Elements as what tests of rules count. `values`: the values of each feature in order; `ranks`: the number of each
+    element's value among them (features x elements); `fits`: as in `learned`, and a last plan that stands for none."""
 
+    def __init__(self, features: Numbers, fits: NDArray[np.bool_]) -> None:
+        uniques = [np.unique(column, return_inverse=True) for column in features.T]
+        self.values = [values for values, _ in uniques]
+        self.ranks = np.array([ranks for _, ranks in uniques])
+        self.fits = fits
+        self.liked = fits[:, :-1].sum(axis=0)
 
-def _best(features: Numbers, fits: NDArray[np.bool_]) -> Limit | None:
-    """The test after which the best plans of the two sides reproduce the most elements; None if no feature varies."""
-    best: tuple[float, ...] = ()
-    found = None
-    for number in range(features.shape[1]):
-        order = np.argsort(features[:, number], kind="stable")
-        values = features[order, number]
-        ends = np.flatnonzero(values[1:] > values[:-1])
-        if not len(ends):
-            continue
-        below = fits[order].cumsum(axis=0)[ends]
-        above = fits.sum(axis=0) - below
-        right = below.max(axis=1) + above.max(axis=1)
-        size = ends + 1
-        spread = (below.astype(float) ** 2).max(axis=1) / size + (above.astype(float) ** 2).max(axis=1) / (
-            len(fits) - size
-        )
-        at = max(range(len(ends)), key=lambda x: (right[x], spread[x]))
-        score = (float(right[at]), round(float(spread[at]), 6), -float(FEATURES[number].kind != "number"))
-        if score > best:
-            best = score
-            found = Limit(number, int(values[ends[at]]), int(values[ends[at] + 1]))
-    return found
+    def rules(self) -> Iterator[Rule]:
+        """The leaves of the tree, for all elements."""
+        yield from self._within(self.ranks, self.fits, (), ())
+
+    def _within(
+        self, ranks: Numbers, fits: NDArray[np.bool_], below: tuple[Limit, ...], above: tuple[Limit, ...]
+    ) -> Iterator[Rule]:
+        """The rules for the elements within some limits. Of plans that reproduce equally many of them the one that
+        reproduces most of all elements is taken."""
+        counts, liked = fits.sum(axis=0), self.liked
+        ranked = sorted(range(len(counts)), key=lambda p: (counts[p], liked[p] if p < len(liked) else -1), reverse=True)
+        plan, whole = ranked[0], bool(counts[ranked[0]] == len(fits))
+        limit = None if whole or len(below) + len(above) >= DEEP else self._best(ranks, fits)
+        if limit is None:
+            sizes = tuple(
+                frozenset(sizes_of(self.values[side][np.unique(ranks[side])]).tolist()) for side in range(SIDES_ASKED)
+            )
+            yield Rule(below, above, plan if whole and plan < len(liked) else -1, sizes, ())
+            return
+        left = self.values[limit.feature][ranks[limit.feature]] <= limit.low
+        yield from self._within(ranks[:, left], fits[left], (*below, limit), above)
+        yield from self._within(ranks[:, ~left], fits[~left], below, (*above, limit))
+
+    def _best(self, ranks: Numbers, fits: NDArray[np.bool_]) -> Limit | None:
+        """The test after which the best plans of the two sides reproduce the most elements; None if no feature
+        varies."""
+        best: tuple[float, ...] = ()
+        found = None
+        plans = fits.shape[1]
+        elements, fitting = np.nonzero(fits)
+        for number, mine in enumerate(ranks):
+            least, most = int(mine.min()), int(mine.max())
+            if least == most:
+                continue
+            values = most - least + 1
+            size = np.bincount(mine - least, minlength=values)
+            present = np.flatnonzero(size)
+            counts = np.bincount((mine[elements] - least) * plans + fitting, minlength=values * plans)
+            sums, size = counts.reshape(values, plans)[present].cumsum(axis=0), size[present[:-1]].cumsum()
+            below, above = sums[:-1].max(axis=1), (sums[-1] - sums[:-1]).max(axis=1)
+            right = below + above
+            spread = below.astype(float) ** 2 / size + above.astype(float) ** 2 / (len(fits) - size)
+            at = int(np.lexsort((-spread, -right))[0])
+            score = (float(right[at]), round(float(spread[at]), 6), -float(FEATURES[number].kind != "number"))
+            if score > best:
+                best = score
+                low, high = self.values[number][present[at : at + 2] + least].tolist()
+                found = Limit(number, low, high)
+        return found
 
 
 def chosen(rules: Sequence[Rule], features: Numbers) -> Numbers:
