@@ -473,8 +473,15 @@ NAMES = ["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "several
          "fewer"]  # fmt: skip
 
 
-@pytest.mark.parametrize("stage", LANES, ids=NAMES)
-@pytest.mark.parametrize("length", [200, 236, 239, 254])
+#: whose trees show that lanes take several turns at once only where enough products are left
+UNROLLED = [Lanes(CHAIN, R, (2, Fold(2, 1)), unroll=unroll, tail=Promoted(8, CHAIN, R)) for unroll in (4, 8)]
+
+
+@pytest.mark.parametrize(
+    ("stage", "length"),
+    [(stage, length) for stage in LANES for length in (200, 236, 239, 254)]
+    + [(stage, length) for stage in UNROLLED for length in (239, 254)],
+)
 def test_a_tree_suggests_lanes(stage: Lanes, length: int) -> None:
     """Among the guesses is the stage itself, or one with its tree at every K."""
     tree = lanes_tree(stage, length)

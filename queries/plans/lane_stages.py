@@ -32,12 +32,15 @@ UNROLLS = (4, 8, 16, 32)  # products of one turn of an unrolled loop, of which e
 def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages with lanes that have this tree over the products 0, 1, ..., the simplest first. `model`: the unit of one
     product; `rounding`: that of the folds."""
+    count = _extent(_extents(root), root).count
     for head, own in _heads(root):
         if not 2 <= own.lanes <= MOST_LANES:
             continue
         first = sorted(_first_products(head))
         for guesses in (_after_the_rest, _backwards, _with_grain, _in_turn):
-            yield from guesses(head, first, own, model, rounding)
+            for stage in guesses(head, first, own, model, rounding):
+                yield from _unrolled(stage, own.count, count - own.count)
+                yield stage
 
 
 def epilogues_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -79,6 +82,20 @@ def _in_turn(head: Node, first: Sequence[int], own: _Extent, model: Model, round
         for unroll in UNROLLS if takes_all and not short else ():
             if unroll > lanes and unroll % lanes == 0:
                 yield Lanes(Chain(model), rounding, steps, unroll=unroll)
+
+
+def _unrolled(stage: Stage, taken: int, left: int) -> Iterator[Stage]:
+    """Stages like one with lanes and a tail, of an unrolled loop: it took `taken` products, and left so many that the
+    lanes could have taken another turn."""
+    if (
+        isinstance(stage, Lanes)
+        and stage.tail is not None
+        and stage.head == 0
+        and stage.grain == 1 <= stage.lanes <= left
+    ):
+        for unroll in UNROLLS:
+            if unroll > left and taken % unroll == unroll % stage.lanes == 0:
+                yield replace(stage, unroll=unroll)
 
 
 def _after_the_rest(
