@@ -64,10 +64,10 @@ def draw(
     matplotlib is missing. `millimetres`: the width of a figure in a paper, which has as many panels beside each other
     as have room, its legends below them and text of 7 points; STEM.pdf is written, too.
 
-    Groups of series differ in colour, in grey and in marker. Dotted lines are u, half a unit in the last place of 1 in
-    the format of the sum, and n times u, where errors are relative. Equal curves share their line. Sums that overflow
-    leave a gap, and the legend says from which size on. Raises what `whole_file` does, and ParameterError for a width
-    without room for a panel.
+    Groups of series differ in colour, in grey and in marker; a bound has its group's marker at its end. Dotted lines
+    are u, half a unit in the last place of 1 in the format of the sum, and n times u, where errors are relative. Equal
+    curves share their line. Sums that overflow leave a gap, and the legend says from which size on. Raises what
+    `whole_file` does, and ParameterError for a width without room for a panel.
     """
     check_width(millimetres)
     try:
@@ -107,6 +107,7 @@ def draw(
     if millimetres is not None and study.kind != "sum":
         handles = panels.flat[0].get_legend_handles_labels()
         figure.legend(*handles, loc="outside lower center", ncols=2 * columns, **LEGEND)
+    figure.align_ylabels()
     formats: dict[str, dict[str, Any]] = {"png": {"dpi": 150 if millimetres is None else 300}}
     formats["svg"] = {"metadata": {"Date": None}}
     if millimetres is not None:
@@ -154,7 +155,9 @@ def _panel(
         curve_of = zip(*shown, strict=True) if shown else ([], [])
         if series.bound:
             curve_of = curve_of if study.measures[column] in BOUNDED else ([], [])
-            panel.plot(*curve_of, linestyle=(0, (8, 2)), color=colour, linewidth=weight, label=label)
+            panel.plot(*curve_of, linestyle=(0, (8, 2)), color=colour, linewidth=weight, label=label,
+                       marker=marker, markersize=4 * weight**0.5, markeredgewidth=weight, markerfacecolor="white",
+                       markevery=[-1])  # fmt: skip
             continue
         look = {"color": colour, "marker": marker, "markersize": 4 * weight**0.5, "markeredgewidth": weight,
                 "markerfacecolor": "white" if series.dashed else colour}  # fmt: skip

@@ -340,9 +340,13 @@ def test_powers_of_ten_of_both_signs_have_room(tmp_path: Path, monkeypatch: pyte
 
     labels: list[Any] = []
     axes: list[Any] = []
+    ends: dict[str, str] = {}
 
     def laid_out(figure: Figure, *_: Any, **__: Any) -> None:
         figure.canvas.draw()
+        ends.update(
+            {line.get_label(): line.get_marker() for line in figure.axes[0].lines if line.get_label()[0] != "_"}
+        )
         axes[:] = [figure.bbox, *(panel.yaxis.label.get_window_extent() for panel in figure.axes)]
         labels[:] = [text.get_window_extent() for text in figure.axes[0].get_yticklabels()]
 
@@ -355,6 +359,9 @@ def test_powers_of_ten_of_both_signs_have_room(tmp_path: Path, monkeypatch: pyte
     assert len(axes) == 1 + len(study.measures) * len(study.distributions)
     assert all(axes[0].x0 <= label.x0 and label.y1 <= axes[0].y1 for label in axes[1:])
     assert all(other.y1 < one.y0 for one, other in pairwise(axes[1:]))
+    bounds = [series.label for series in study.series if series.bound]
+    assert len({ends[label] for label in bounds}) == len(bounds) > 1
+    assert all(ends[label] == ends[label.removesuffix(", proved bound")] for label in bounds)
 
 
 def test_groups_differ_in_grey() -> None:
