@@ -168,16 +168,21 @@ def record(choice: Choice, timeout: float) -> dict[str, Any]:
 
 HEAD = """# Which choices of a matrix product change bits
 
+In short: a split of K, the order in which the sums of a split are added, interleaved accumulators, promotion, and the
+place of c change bits on [every unit](#every-unit) that was asked. One instruction or two at a time changes none; nor
+does, from Hopper on, the choice of `mma`, `wgmma` or `tcgen05` with 16 products of f16 or bf16.
+
 Each row compares two [plans](plans.md) that differ in one choice, on all inputs: subnormals, infinities and NaNs count.
-The plans follow what libraries publish; they were not compared with the libraries themselves.
+The plans follow what libraries publish. What libraries were seen to run is on [cublas-plans](cublas-plans.md),
+[triton-plans](triton-plans.md) and [library-plans](library-plans.md). In the answers
 
-- "neutral": the choice changes no bit, for the K given. The proof follows: by induction over the steps of K, or in
-  equal parts. A step "has one normal form" if rewriting turns the step of either plan into the same expression
-  ([prove](prove.md)).
-- "differs": an input with K products on which the plans differ, evaluated again: its products, without those of two
-  zeros +0 (place: a * b, in hexadecimal), c, and both results.
+- "neutral": the choice changes no bit, for the K given. What proves it follows: induction over the steps of K, or equal
+  parts. Two steps "have one normal form" if rewriting turns both into the same expression ([prove](prove.md)).
+- "differs": an input with K products on which the plans give the two results after the arrow; both were evaluated
+  again. `place: a * b` is a product, in hexadecimal; products of two zeros +0 are left out.
 
-`python -m benchmarks.plan_choices` writes this page. Every answer took at most {slowest:.1f} s.
+The [names of units](#units) are explained below. `python -m benchmarks.plan_choices` writes this page; no answer took
+more than {slowest:.1f} s.
 
 | question | asked in | one plan | the other | answer |
 |---|---|---|---|---|

@@ -230,28 +230,39 @@ def _formats(group: Sequence[Model]) -> str:
 
 HEAD = """## Every unit
 
-One arithmetic is shared by the units that give the same bits for every K that all of them take whole. Here are the
-{units} whose result can be the next addend and that take no scale factors. They have {groups} arithmetics; those
-that differ in the formats of a and b alone share one of {rows}. Units in one row can replace each other, as `mma`,
-`wgmma` and `tcgen05` often do; two rows with the same formats differ, or it is unknown. M and N occur in no plan.
+Here are the {units} whose result can be the next addend and that take no scale factors. Two of them have the same
+arithmetic if they give the same bits for every K that is a multiple of both lengths: there are {groups} arithmetics.
+A row holds those that differ in the formats of a and b alone ({rows}). Units of one row and the same formats can
+replace each other, as `mma`, `wgmma` and `tcgen05` often do; units of two rows differ, or it is unknown. M and N occur
+in no plan.
 
-The columns are choices; `u` is the unit, `{{2}}` the length of two of its instructions, `r` rounds to the format of c:
+The columns are choices, each with its two plans; `u` is the unit, `{{2}}` the length of two of its instructions, `r`
+rounds to the format of c:
 
 {columns}
-A cell "= 32" says: neutral, the same bits for every K that is a multiple of 32; "= at 33": the same bits for K = 33;
-"32": an input with K = 32 on which the two plans differ (there may be a shorter one); "-": there is no such
-choice{missing}. In a row with several formats, each of at least 8 bits was asked; "32 / 64" are the K of the inputs
-found for different formats. Products of e3m2, e2m3 and e2m1 with these formats, or one another, were not asked: few of
-their sums are inexact.
+| cell | meaning |
+|---|---|
+| = 32 | neutral: the same bits for every K that is a multiple of 32 |
+| = at 33 | the same bits for K = 33 |
+| 32 | differs: an input with K = 32 is known (there may be a shorter one) |
+| 32 / 64 | the same of a row with several formats, of different formats |
+| unknown | see [below](#unknown) |
+| - | there is no such choice |
+{missing}
+Of a row with several formats each of at least 8 bits was asked. Products of e3m2, e2m3 and e2m1 with these formats, or
+one another, were not: few of their sums are inexact.
 
 [plan_units.jsonl](../benchmarks/plan_units.jsonl) has all {answers} with their rules or inputs, {unknown}.
-{open}
+
 """
 
 
-#: what is said before the questions that are unknown
-OPEN = """These are unknown: samples, of all products and of few, found no difference, and neither rewriting nor solvers
-found a proof (asked about all products, about a few, and about the last ones alone after any sum of the others)."""
+#: what is said before the questions that are unknown, below the table
+OPEN = """### Unknown
+
+Of these questions the answer is unknown: samples, of all products and of few, found no difference, and neither
+rewriting nor solvers found a proof (they were asked about all products, about a few, and about the last ones alone
+after any sum of the others)."""
 
 
 def section(ask: Asked) -> str:
@@ -265,10 +276,9 @@ def section(ask: Asked) -> str:
     pairs = [f"- {one}{' and ' if '/' in other else ', '}{other}\n" for one, other in unknown]
     text = HEAD.format(
         columns="".join(f"- {choice.name}: {choice.words}: `{choice.left}`, `{choice.right}`\n" for choice in CHOICES),
-        open=f"\n{OPEN}\n\n{''.join(pairs)}" if pairs else "",
         rows=counted(len(rows), "row"), units=counted(sum(map(len, groups)), "unit"), groups=len(groups),
         answers=counted(len(ask.rows), "answer"), unknown=f"{counts['unknown'] or 'none'} of them unknown",
-        missing="; nothing: not asked yet" if "" in cells.values() else "",
+        missing="| | not asked yet |\n" if "" in cells.values() else "",
     )  # fmt: skip
     names = " | ".join(choice.name for choice in CHOICES)
     text += f"| units | formats | {names} |\n|---|---|{'---|' * len(CHOICES)}\n"
@@ -276,7 +286,7 @@ def section(ask: Asked) -> str:
         found = (" / ".join(dict.fromkeys(cells[group[0], choice] for group in some)) for choice in CHOICES)
         models = [model for group in row for model in group]
         text += f"| {_units(models)} | {_formats(models)} | {' | '.join(found)} |\n"
-    return text
+    return f"{text}\n{OPEN}\n\n{''.join(pairs)}" if pairs else text
 
 
 def _cell(ask: Asked, model: Model, choice: Choice) -> str:
