@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from queries.order.tree import Leaf, Node
 from queries.plans import library as gemm_plans
 from queries.plans.candidates import Candidates
 from queries.plans.first_step import first_step
-from queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
+from queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lanes_of
 from queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
 from queries.plans.rules import blocks_of as blocks_of_side
 from queries.plans.tree_stages import stages_of
@@ -655,6 +656,24 @@ def test_products_left_over_may_come_first(length: int) -> None:
     guesses = list(lanes_of(added([one, other]), FMA, R))
     assert wanted in guesses
     assert First(left, CHAIN, Lanes(CHAIN, R, (4, Fold(2, 2), Fold(2, 1)), tail=CHAIN)) in guesses
+
+
+WIDE = (Fold(2, 8), Fold(2, 4), Fold(2, 2), Fold(2, 1))
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["from-it", "added-last"])
+@pytest.mark.parametrize("length", [99, 140])
+def test_the_first_product_may_be_apart(last: bool, length: int) -> None:
+    """As in MKL's gemv with AVX-512: lanes begin with the first product, and take what fills no turn in another,
+    masked, turn; or lanes begin with the second one, and the first is added to their sum."""
+    body = Lanes(CHAIN, R, (32, Fold(2, 16), 16, *WIDE)) if last else Lanes(CHAIN, R, (16, *WIDE))
+    if last:
+        stage, sums = First(1, CHAIN, Promoted(ALL, body, R)), lanes_tree(body, length, 1)
+        tree = Node("binary", (0, sums))
+    else:
+        stage = First(1, CHAIN, replace(body, tail=body))
+        tree = lanes_tree(replace(body, tail=body), length, 1, 0)
+    assert stage in [*lanes_of(tree, FMA, R)]
 
 
 @pytest.mark.parametrize(

@@ -26,12 +26,22 @@ Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds
 MOST_LANES = 256
 MOST_TAILS = 64  # guesses of what fewer lanes do with what is left over
+ALL = 1 << 20  # more products than are ever asked for
 UNROLLS = (4, 8, 16, 32)  # products of one turn of an unrolled loop, of which each lane takes several
 
 
 def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Stages with lanes that have this tree over the products 0, 1, ..., the simplest first. `model`: the unit of one
     product; `rounding`: that of the folds."""
+    yield from _all_in_lanes(root, model, rounding)
+    if isinstance(root, Node) and 0 in root.children and len(root.children) == 2:  # the first product is added last
+        (rest,) = (child for child in root.children if child != 0)
+        for stage in _all_in_lanes(ranked(rest), model, rounding):
+            yield First(1, Chain(model), Promoted(ALL, stage, rounding))
+
+
+def _all_in_lanes(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """The same, where no product is apart."""
     count = _extent(_extents(root), root).count
     for head, own in _heads(root):
         if not 2 <= own.lanes <= MOST_LANES:
@@ -107,12 +117,14 @@ def _after_the_rest(
     left = first[1] - 1 if len(first) > 1 else 0
     if not 1 <= left <= lanes or list(first) != [0, *range(left + 1, left + lanes)]:
         return
+    chain = Chain(model)
     if (folds := _folds(_key(head, lambda k: 0 if k < left else (k - left) % lanes), lanes)) is not None:
         for steps in _widths(lanes, folds):
             if 1 not in steps:
-                yield Whole(lanes, Lanes(Chain(model), rounding, steps), head=Chain(model))
-        for tail in _tails(lanes, model, rounding):
-            yield First(left, Chain(model), Lanes(Chain(model), rounding, (lanes, *folds), tail=tail))
+                yield Whole(lanes, Lanes(chain, rounding, steps), head=chain)
+        whole = Lanes(chain, rounding, (lanes, *folds))
+        for tail in (whole, *_tails(lanes, model, rounding)):  # at first: a vector of which a part is masked
+            yield First(left, chain, replace(whole, tail=tail))
 
 
 def _backwards(head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
