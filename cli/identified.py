@@ -85,7 +85,7 @@ def show_identified(
         f"summation order, {counted(found.validated, 'vector')} of validation, {found.seconds:.1f} s"
     )
     for vector, first, second in found.contradictions[:CONTRADICTIONS]:
-        say(f"the device contradicts itself on {vector.id}")
+        say(f"the device contradicts itself: it gives two answers to question {vector.id}")
         show_operands(vector.model, vector.operands)
         for text, d in (("it gave", first), ("and then", second)):
             say(f"  {text} {result_text(d, vector.model.d)}")

@@ -25,9 +25,10 @@ class KindOrGpu(Choice):
     """A kind of thing to list, or the name of a GPU or an architecture, whose models are listed."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from smtmodel.gpus import gpu_named
+        from smtmodel.gpus import GPUS, gpu_named
 
-        if gpu_named(str(value)) or value in {row["id"].partition("/")[0] for row in _models()}:
+        architectures = {row["id"].partition("/")[0] for row in _models()}
+        if gpu_named(str(value)) or value in architectures:
             return str(value)
         try:
             return super().convert(value, param, ctx)
@@ -35,6 +36,9 @@ class KindOrGpu(Choice):
             gpu = "a GPU of `mmaprobe list gpus` (in quotes if its name has a space)"
             found = any(_has(row, pattern) for row in _models() for pattern in _meant((str(value),)))
             hint = f" `mmaprobe list models {value}` lists the instructions with it." if found else ""
+            if "Did you mean" not in error.message:
+                near = nearest(str(value), [*architectures, *(name for names in GPUS.values() for name in names)])
+                hint += f" Did you mean {near!r}?" if near else ""
             self.fail(f"{error.message} Nor is it an architecture, or {gpu}.{hint}")
 
 

@@ -130,12 +130,17 @@ def _show(document: dict[str, Any], zeros: dict[str, str]) -> None:
 
 def _show_worst(worst: dict[str, Any]) -> None:
     if worst["vector"] is None:
-        say(f"  no input found with {worst['quantity']}")
+        say(f"  no input found with {worst['quantity']}{_left_out(worst)}")
         return
     _show_vector(worst["vector"])
     proved = f"; {worst['bound']} is never reached ({worst['engine']})" if worst["bound"] else "; no bound proved"
-    say(f"  largest {worst['quantity']} found: {worst['value']}{proved} ({worst['seconds']:.1f} s)")
+    say(f"  largest {worst['quantity']} found: {worst['value']}{proved} ({worst['seconds']:.1f} s){_left_out(worst)}")
     say()
+
+
+def _left_out(worst: dict[str, Any]) -> str:
+    count = worst["left_out"]
+    return f"; left out: {counted(count, 'input')} with a result that is infinite, NaN or out of range" if count else ""
 
 
 def _by(document: dict[str, Any]) -> str:
@@ -154,12 +159,12 @@ def _show_vector(vector: dict[str, Any]) -> None:
     from smtmodel.display import value_text
     from smtmodel.formats import format_named
 
-    fmt = format_named(vector["format"])
+    fmt, addend = (format_named(vector[name]) for name in ("format", "c_format"))
     for k, pair in enumerate(zip(vector["a"], vector["b"], strict=True)):
         for side, text in zip("ab", pair, strict=True):
             if any(int(one, 16) for one in pair):
                 say(f"  {side}{k} = {text}  {value_text(int(text, 16), fmt)}")
-    say(f"   c = {vector['c']}")
+    say(f"   c = {vector['c']}  {value_text(int(vector['c'], 16), addend)}")
     say(f"  exact sum {both(vector['exact'], vector['exact_decimal'])}")
     width = max(map(len, vector["results"]))
     for name, result in vector["results"].items():

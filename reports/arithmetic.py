@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import groupby
@@ -28,9 +29,11 @@ from smtmodel.nodes import (
     Sum,
 )
 from smtmodel.nodes.node import walk
+from smtmodel.nodes.round import Rounding
 from smtmodel.reference import with_parameters
 from smtmodel.unit import Unit
 
+INNER = ", of a rounding on the way"  # ends what a line says of another rounding than the result's
 _NUMBER = re.compile(r"-?\d+")
 Kind = TypeVar("Kind", bound=Node)
 #: line of a data sheet -> the parameters of families on which it depends
@@ -73,8 +76,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     inputs = [node for node in nodes if isinstance(node, Element) and not node.is_factor]
     products = [node for node in nodes if isinstance(node, Product)]
     cuts = [node for node in nodes if isinstance(node, Cut)]
-    final = unit.rounding
-    others = [node for node in nodes if isinstance(node, Round) and node.rounding != final]
+    (*result, tiny), others = _rounding(unit.rounding).items(), _other_roundings(unit)
     found = [
         ("Operation", "; ".join(_operations(unit))),
         ("Products", f"{unit.length}; {_steps(unit)}"),
@@ -86,24 +88,61 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Products before alignment", _each(unit, products, _product) if sums or grids else ""),
         ("Addend", _addend(unit, nodes)),
         ("Cut of the sum", _each(unit, cuts, lambda node: node.sentence())),
-        ("Rounding on the way", _each(unit, others, lambda node: node.sentence())),
-        ("Rounding of the result", f"{_words(final.mode)}, to {final.format.name}"),
-        ("Results beyond the range", _BEYOND[final.overflow]),
-        ("Zero results", _ZERO[final.zero]),
+        ("Rounding on the way", _each(unit, others, lambda node: node.sentence(), _rounded)),
+        *result,
         ("Subnormal inputs", _each(unit, inputs, lambda node: _READ[node.subnormals])),
         ("Zero inputs", _each(unit, inputs, lambda node: "read as +0" if node.positive_zeros else "keep their signs")),
-        ("Subnormal results", _TINY[final.subnormals]),
+        tiny,
     ]
     return [(name, text) for name, text in found if text]
 
 
+def on_the_way(unit: Unit) -> dict[str, list[str]]:
+    """What the lines about the result would say of each other rounding of the unit."""
+    found: dict[str, list[str]] = {}
+    for node in _other_roundings(unit):
+        for name, text in _rounding(node.rounding).items():
+            found.setdefault(name, []).append(text)
+    return found
+
+
+def _other_roundings(unit: Unit) -> list[Round]:
+    return [node for node in walk(unit.result) if isinstance(node, Round) and node.rounding != unit.rounding]
+
+
+def _rounding(how: Rounding) -> dict[str, str]:
+    return {
+        "Rounding of the result": f"{_words(how.mode)}, to {how.format.name}",
+        "Results beyond the range": _BEYOND[how.overflow],
+        "Zero results": _ZERO[how.zero],
+        "Subnormal results": _TINY[how.subnormals],
+    }
+
+
 @lru_cache(maxsize=512)
 def with_value(model: Model, parameter: str, value: str) -> dict[str, str]:
-    """The lines of a model with another value of a parameter; none where the value is impossible."""
+    """The lines of a model with another value of a parameter; none where the value is impossible. Of a line that stays
+    as it is, since an inner step alone changes, what that step does then."""
     try:
-        return dict(arithmetic(with_parameters(model, {parameter: value}).unit))
+        unit = with_parameters(model, {parameter: value}).unit
     except ParameterError:
         return {}
+    found, own, inner = dict(arithmetic(unit)), dict(arithmetic(model.unit)), on_the_way(model.unit)
+    for name, texts in on_the_way(unit).items():
+        other = [*(Counter(texts) - Counter(inner.get(name, [])))]
+        if other and found[name] == own[name]:
+            found[name] = f"{either(other)}{INNER}"
+    return found
+
+
+def in_words(parameter: str, value: str) -> str:
+    """A value of a parameter of one step on the way."""
+    tables = {"overflow": _BEYOND, "zero_sign": _ZERO, "flush_outputs": _TINY}
+    if value in tables.get(parameter, {}):
+        return f"{tables[parameter][value]}{INNER}"
+    if parameter == "block" and value.isdecimal():
+        return f"{value} products in a step"
+    return "c joins the finished sum" if (parameter, value) == ("family", "late") else _words(f"{parameter} {value}")
 
 
 def either(texts: Iterable[str]) -> str:
@@ -117,19 +156,27 @@ def either(texts: Iterable[str]) -> str:
     return "; or ".join(" or ".join(map(str, sorted(found))) + rest for rest, found in numbers.items())
 
 
-def _each(unit: Unit, nodes: list[Kind], say: Callable[[Kind], str]) -> str:
+def _each(
+    unit: Unit, nodes: list[Kind], say: Callable[[Kind], str], name: Callable[[Unit, Node], str] | None = None
+) -> str:
     """The texts of the nodes of a kind: one if they agree, else each with its nodes' names."""
     texts = {node: say(node) for node in nodes}
     if len(set(texts.values())) < 2:
         return next(iter(texts.values()), "")
     named: dict[str, list[str]] = {}
     for node, text in texts.items():
-        named.setdefault(text, []).append(_name(unit, node))
+        named.setdefault(text, []).append((name or _name)(unit, node))
     return "; ".join(f"{', '.join(dict.fromkeys(names))}: {text}" for text, names in named.items())
 
 
 def _name(unit: Unit, node: Node) -> str:
     return node.operand if isinstance(node, Element) else unit.labels[node] or "d"
+
+
+def _rounded(unit: Unit, node: Node) -> str:
+    """What is rounded, not the name of its rounding."""
+    term = node.term if isinstance(node, Round) else node
+    return term.operand if isinstance(term, Element) else f"each {_kind(term)}"
 
 
 def _words(name: str) -> str:

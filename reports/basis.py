@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from reports.arithmetic import LINES, arithmetic, either, with_value
+from reports.arithmetic import INNER, LINES, arithmetic, either, in_words, with_value
 from smtmodel.dot import Model
 from smtmodel.instruction import Instruction
 from smtmodel.recordings import DECIDED, Decided
@@ -65,14 +65,16 @@ def _open(row: Instruction, name: str) -> list[str]:
 
 
 def _fitting(row: Instruction, name: str, parameters: Collection[str], values: Sequence[str]) -> str:
-    """What the line that depends on `parameters` says with near values of one of them; the values, where the
-    line is of the last step and they change another one."""
+    """What the line that depends on `parameters` says with near values of one of them; in words of their own where
+    these change one node, which the line does not name."""
     model = parse_reference(row.reference)
     lines = [line for line, names in LINES.items() if names == parameters]
     found = [with_value(model, name, value).get(line) for line in lines for value in values]
     texts = [text for text in found if text is not None and text not in dict(arithmetic(model.unit)).values()]
-    inner = " or ".join(dict.fromkeys(value.removeprefix("d: ") for value in values))
-    return either(texts) or f"{name} {inner} of an inner step".replace("_", " ")
+    texts = texts or [in_words(name, value.rpartition(": ")[2]) for value in values]
+    if all(text.endswith(INNER) for text in texts):
+        return either(text.removesuffix(INNER) for text in texts) + INNER
+    return either(texts)
 
 
 def of_changed(row: Instruction, model: Model, parameters: Collection[str]) -> str:

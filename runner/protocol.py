@@ -120,7 +120,9 @@ def check_fit(model: Model, vector: Vector) -> None:
     name, own = model.reference or "the device", asked.reference or "those asked for"
     if asked.reference != model.reference or not asked.reference:
         if (asked.a, asked.b, asked.c, asked.scale) != (model.a, model.b, model.c, model.scale):
-            raise InputError(f"{name} takes other formats than {own}", line=line)
+            taken, given = (" ".join(fmt.name for fmt in (one.a, one.b, one.c)) for one in (model, asked))
+            which = f" ({taken}, not {given})" if taken != given else " for scale factors"
+            raise InputError(f"{name} takes other formats than {own}{which}", line=line)
         if asked.d.width != model.d.width:
             raise InputError(f"{name} gives results of {model.d.width} bits, {own} of {asked.d.width}", line=line)
     count, scales = len(vector.operands.a), len(vector.operands.scale_a)

@@ -13,10 +13,10 @@ class MmaprobeError(Exception):
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The name that is most probably meant, also by a part of it and in other letters (upper or lower case); None if
-    none is near."""
+    """The name that is most probably meant, also by a part of it (`ada` of ada-lovelace) and in other letters (upper or
+    lower case); None if none is near."""
     names, asked = {one.lower(): one for one in known}, name.lower()
-    containing = [one for one in names if len(asked) > 3 and asked in one]
+    containing = [one for one in names if (len(asked) > 3 and asked in one) or (asked and one.startswith(f"{asked}-"))]
     return next((names[one] for one in [*get_close_matches(asked, names, n=1, cutoff=cutoff), *containing]), None)
 
 

@@ -146,6 +146,7 @@ def _unknown(base: str) -> MmaprobeError:
         return ParameterError(base, f"the beginning of several names: `mmaprobe list models {base}` shows them")
     parts = base.count("/") + 1
     near = {"/".join(name.split("/")[:parts]) for name in known} | {gpu for gpus in GPUS.values() for gpu in gpus}
+    near = {name for name in near if name.startswith(f"{base.partition('/')[0]}-")} or near  # ada/... of ada-lovelace
     return UnknownNameError("model", base, near, hint=" (`mmaprobe list models` shows all)")
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from smtmodel.dot import Model
 from smtmodel.errors import NotModelledError, ParameterError
 from smtmodel.formats import Format, format_named
+from smtmodel.nodes import Element
+from smtmodel.nodes.node import walk
 from smtmodel.unit import LONGEST, Unit
 
 
@@ -92,10 +94,11 @@ class Signature(Model):
 
 
 def signature_of(model: Model) -> Signature:
-    """What is known of a model before anything is asked of it."""
+    """What is known of a model before anything is asked of it: formats, length, and whether c enters its result."""
     if isinstance(model, Signature):
         return model
-    return Signature(model.a, model.b, model.c, model.d, model.length, scale=model.scale, scale_block=model.scale_block)
+    addend = any(isinstance(node, Element) and node.operand == "c" for node in walk(model.unit.result))
+    return Signature(model.a, model.b, model.c, model.d, model.length, addend, model.scale, model.scale_block)
 
 
 def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:

@@ -171,6 +171,9 @@ def test_colours(value: str | None, welcome: bool, monkeypatch: pytest.MonkeyPat
         (("prove", VOLTA, "--property", "order-independant"), "Did you mean 'order-independent'?"),
         (("prove", VOLTA, VOLTA, "--slover", "z3"), "No such option '--slover'. (Did you mean one of: '--solver'"),
         (("run", "rows.jsonl", "--device", "cuda:m16n8k16.f32.f16.f16.f23"), "did you mean 'mma/m16n8k16.f32.f16.f16."),
+        (("list", "Ada"), "Did you mean 'ada-lovelace'?"),
+        (("list", "4090"), "Did you mean 'RTX 4090'?"),
+        (("prove", "ada/mma/m16n8k16.f32.f16.f16.f32", VOLTA), "'ada-lovelace/mma/m16n8k16.f32.f16.f16.f32'?"),
         (("device", "cuda:hoper/mma/m16n8k16.f32.f16.f16.f32"), "did you mean 'hopper/mma/m16n8k16.f32.f16.f16.f32'?"),
     ],
 )  # fmt: skip

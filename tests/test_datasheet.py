@@ -192,6 +192,11 @@ def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
     assert bases_of("rtx-blackwell/mma/m16n8k16.f32.e4m3.e4m3.f32")["Fraction bits"] == "published: MMA-Sim 2.1.1"
     emulated = bases_of(EMULATED)
     assert emulated["Fraction bits"] == f"recorded: H200 {RECORDED[EMULATED]['H200']} rows"
+    assert emulated["Results beyond the range"].endswith(
+        "also fit: the largest finite number; or as IEEE 754 has it for this rounding mode, of a rounding on the way"
+    )
+    way = dict(arithmetic(parse_reference(EMULATED).unit))["Rounding on the way"]
+    assert way == "a, b: rounded to f16, nearest even; each sum: rounded to f32, toward zero"
     assert emulated["Carry bits"].startswith("inferred from recorded results of H100, H200 and B200; ")
 
 

@@ -282,6 +282,22 @@ def test_instructions_have_their_own_formats_and_length() -> None:
         assert (found.exit_code, "give --formats and --length" in found.stderr) == (2, True)
 
 
+def test_a_plan_without_an_addend() -> None:
+    """Its c is no leaf; asked all the same, it says what to do."""
+    plan = "model:plan:cublas/plain@length=16"
+    assert document("--device", plan)["formats"] == {"a": "f16", "b": "f16", "d": "f16"}
+    for formats, code, says in (
+        (
+            "f16,f16,f16,f16",
+            3,
+            "c does not count: 2^-24 at term c alone gave 0; of a device that takes no c, give three",
+        ),
+        ("f16,f16,f32", 2, "takes other formats than those asked for (f16 f16 f16, not f16 f16 f32)"),
+    ):
+        result = run("--device", plan, "--formats", formats, "--length", "16")
+        assert (result.exit_code, says in result.stderr) == (code, True), result.stderr
+
+
 def test_a_device_that_contradicts_itself(devices: str) -> None:
     result = run("--device", f"python:{devices}:fickle", "--formats", "f32,f32,f32", "--length", "16")
     assert result.exit_code == 3

@@ -110,7 +110,7 @@ def refuted(problems: list[Problem], wanted: str, folder: Path) -> dict[str, Any
     certify_refuted(wanted, proofs[-1], folder, FREE)
     found = list(check_folder(folder))
     assert {one.kind for one in found} == {"fine"}
-    assert found[-1].says.startswith(f"not {wanted}: on this input")
+    assert found[-1].says.startswith(f"not {wanted}: on this input {proofs[-1].problem.sides[0]} gives ")
     return read_document(folder / "witness.json")
 
 

@@ -398,3 +398,18 @@ def test_a_store_on_a_full_disk(path: Path) -> None:
     assert str(path) in out
     assert "--store" in out
     Store(path).close()  # what is left becomes a store later
+
+
+def test_a_new_store_that_the_disk_has_no_room_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code is that of any output, and no empty file is left."""
+    prepare = module._prepare
+
+    def full(connection: sqlite3.Connection, where: Path) -> None:
+        connection.execute("PRAGMA max_page_count = 1")
+        prepare(connection, where)
+
+    monkeypatch.setattr(module, "_prepare", full)
+    with pytest.raises(StoreError, match="the disk is full") as caught:
+        Store(path)
+    assert caught.value.exit_code == 4
+    assert not path.exists()

@@ -273,6 +273,18 @@ def test_a_fixed_zero_stays_zero() -> None:
     assert not evaluate_claim(claim, table).admitted.any()
 
 
+def test_what_maximise_leaves_out_is_counted(tmp_path: Path) -> None:
+    """Products of f16 that overflow a result of f16 have no value; the document says so, also without a bound."""
+    path, inputs = tmp_path / "mine.yaml", {"format": "f16", "a": [7, 8], "b": [7, 8], "c": "zero"}
+    parts = {"p": "ieee/fma/f16"}
+    path.write_text(text_of(terms=1, inputs=inputs, parts=parts, claim="finite(p)", maximise={"quantity": "value(p)"}))
+    found = run(str(path), "--maximise", "--timeout", "0.4", "--json", "--store", str(tmp_path / "store"))
+    worst = json.loads(found.stdout)["claims"][0]["worst"]
+    assert 0 < worst["value"] <= 65504
+    assert worst["left_out"] > 0
+    assert f"{worst['left_out']} inputs with a result that is infinite" in found.stderr
+
+
 @pytest.mark.slow
 def test_maximise(tmp_path: Path) -> None:
     """The worst input of a space that can be searched whole, and the bound."""

@@ -33,13 +33,18 @@ SEARCH_SHARE = 0.5  # of the time, for the concrete search
 
 @dataclass
 class Worst:
-    """The largest value found of quantity / unit, and the input; `bound`: proved to be never reached, by `engine`."""
+    """The largest value found of quantity / unit, and the input; `bound`: proved to be never reached, by `engine`.
+
+    Both are of inputs on which every result is a number in the range of exact sums: `left_out` counts those tried, and
+    admitted otherwise, on which one is infinite, NaN or beyond that range.
+    """
 
     claim: Claim
     value: Fraction | None = None
     row: Row | None = None
     bound: Fraction | None = None
     engine: str | None = None
+    left_out: int = 0
     asked: list[SearchStep] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -85,25 +90,24 @@ class _Search:
         self.worst.seconds = time.monotonic() - self.start
         return self.worst
 
-    def _meets(self, scene: Scene) -> tuple[Bit, Fixed, Fixed]:
-        """Whether an input counts here, the quantity and its unit."""
+    def _meets(self, scene: Scene) -> tuple[Bit, Bit, Fixed, Fixed]:
+        """Whether an input counts here if every result is a number, whether that is so, the quantity and its unit."""
         quantity, unit = scene.quantity(self.largest.quantity), scene.quantity(self.largest.unit)
         inner = [scene.truth(tree) for tree in self.largest.where]
         zero = fixed.number(scene.carrier, 0)
-        return (
-            all_of([conditions(self.claim, scene), fixed.less(zero, unit), *inner, *scene.fits.values()]),
-            quantity,
-            unit,
-        )
+        counts = all_of([conditions(self.claim, scene), fixed.less(zero, unit), *inner])
+        return counts, all_of([*scene.fits.values()]), quantity, unit
 
     def _values(self, table: Table) -> list[Fraction]:
         """quantity / unit of every row; -1 where it does not count."""
         count = len(table)
         with np.errstate(over="ignore"):
-            counts, quantity, unit = self._meets(lanes_of(self.claim, table))
+            counts, fits, quantity, unit = self._meets(lanes_of(self.claim, table))
             chosen = np.flatnonzero(to_integers(counts, count))
             if self.claim.zero_addend:
                 chosen = chosen[table[chosen, -1] == 0]
+            met, chosen = len(chosen), chosen[np.asarray(to_integers(fits, count), dtype=bool)[chosen]]
+            self.worst.left_out += met - len(chosen)
         found = [Fraction(-1)] * count
         if len(chosen):
             tops, units = quantity.numbers(count), unit.numbers(count)
@@ -180,9 +184,9 @@ class _Search:
 
     def _query(self, target: Fraction) -> Query:
         scene, symbols = symbolic_scene(self.claim)
-        counts, quantity, unit = self._meets(scene)
+        counts, fits, quantity, unit = self._meets(scene)
         goal = ~fixed.less(quantity, fixed.multiply(fixed.number(scene.carrier, target), unit))
-        return Query(symbols, (counts.node, goal.node))
+        return Query(symbols, (counts.node, fits.node, goal.node))
 
     def _shrink(self) -> None:
         least, row = self.worst.value, self.worst.row

@@ -67,6 +67,7 @@ def vector_json(claim: Claim, row: Row) -> dict[str, Any]:
     steps = {name: steps_of(claim, row, name) for name in claim.shape.parts}
     return {
         "format": factors.name,
+        "c_format": addend.name,
         "a": [to_hex(x, factors) for x in operands.a],
         "b": [to_hex(x, factors) for x in operands.b],
         "c": to_hex(operands.c, addend),
@@ -87,9 +88,10 @@ def worst_json(worst: Worst) -> dict[str, Any]:
         "quantity": quantity if unit == "1" else f"{quantity} in {unit}",
         "where": [ast.unparse(tree) for tree in largest.where],
         "value": None if worst.value is None else float(worst.value),
-        "exact_value": str(worst.value),
+        "exact_value": None if worst.value is None else str(worst.value),
         "bound": None if worst.bound is None else str(worst.bound),
         "engine": worst.engine,
+        "left_out": worst.left_out,
         "seconds": round(worst.seconds, 3),
         "asked": [{"what": step.what, "answers": list(map(str, step.answers))} for step in worst.asked],
         "vector": None if worst.row is None else vector_json(worst.claim, worst.row),

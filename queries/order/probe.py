@@ -148,6 +148,7 @@ class Probe:
         self._beside: Beside | None = None
         self.weights: Mapping[Leaf, Power] = {}  # of terms that a device does not add as they are
         self._weighed = self._otherwise = False
+        self._unheard = True  # so far nothing failed but c, which alone gave zero
         self._highest: int | None = None  # the largest exponent of a mask, where larger ones did not do
         self.tight = False  # the unit is the largest one that every step hides
         self.assumed: set[Pair] = set()  # the masks of which not every group was asked about
@@ -314,12 +315,14 @@ class Probe:
                         return self.calibrate()
                     seen = seen or flaw
             if self.together < FEW:
-                raise self.fail(
-                    f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
-                    if seen
-                    else narrow
-                )
+                raise self.fail(self._why(seen) if seen else narrow)
             self._group((self.together + 1) // 2)
+
+    def _why(self, seen: str) -> str:
+        """The reason why nothing can be counted; `seen`: the first flaw."""
+        if self._unheard:
+            return f"c does not count: {seen}; of a device that takes no c, give three formats (a, b and d)"
+        return f"small numbers beside a mask do not add up exactly, so that nothing can be counted: {seen}"
 
     def _group(self, most: int) -> None:
         """Count the units of at most `most` leaves together."""
@@ -397,10 +400,13 @@ class Probe:
             [value] = self.values([(terms, text)])
             if value is None or value != expected * Fraction(2) ** unit:
                 self._otherwise = bool(value)
+                self._unheard &= value == 0 and terms.own[:1] == (("c", (1, unit)),)
                 answer = number_text(self.questions[-1].d, self.model.d)
                 return f"{text} gave {answer}"
         self._otherwise = False
-        return self._unread()
+        flaw = self._unread()
+        self._unheard &= not flaw
+        return flaw
 
     def _weigh(self) -> bool:
         """Ask what becomes of 1 at every leaf: the device may subtract some, or scale them by a power of two. Whether

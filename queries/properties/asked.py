@@ -13,7 +13,7 @@ from typing import Any
 from hypotheses.schema import Compare, Inputs
 from queries.certificates.certificate import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
 from queries.proof.written import Written
-from queries.properties.statements import Monotonic, Negated, Reordered
+from queries.properties.statements import Exact, Monotonic, Negated, Reordered
 from queries.search.problem import Problem, free_values
 from smtmodel.dot import Model
 from smtmodel.operands import Operands
@@ -64,7 +64,8 @@ def read_question(folder: Path, name: str = QUESTION) -> Problem:
     inputs, compare = Inputs.model_validate(document["inputs"]), document["compare"]
     match document["asks"]:
         case "agree":
-            return Problem(left, right, inputs, compare)
+            kind = Exact if document.get("property") == "exact" else Problem  # which differ in what sides are called
+            return kind(left, right, inputs, compare)
         case "reordered":
             return Reordered(left, right, inputs, compare, order=tuple(document["order"]))
         case "negated":

@@ -26,7 +26,7 @@ from typing import Any
 from queries.solvers.contract import ENGINE_NAMES, Answer, Reason
 from queries.solvers.worker import version_of
 from smtmodel import VERSION
-from smtmodel.errors import MmaprobeError
+from smtmodel.errors import MmaprobeError, OutputError
 from smtmodel.folders import cache_folder
 
 SCHEMA = 2  # to be raised when a table changes, and when engines get options by which they decide more
@@ -48,10 +48,12 @@ _OTHER = "name another file with --store"
 
 
 class StoreError(MmaprobeError):
-    """A file that cannot serve as the store."""
+    """A file that cannot serve as the store. `full`: for want of room, as with any output."""
 
-    def __init__(self, path: Path, message: str) -> None:
+    def __init__(self, path: Path, message: str, full: bool = False) -> None:
         self.path = path
+        if full:
+            self.exit_code = OutputError.exit_code
         super().__init__(f"{path}: {message}")
 
 
@@ -300,7 +302,7 @@ def _open(path: Path) -> sqlite3.Connection:
         _check_owner(path)
     except OSError as error:
         raise StoreError(path, f"cannot be used as the result store: {error.strerror}; {_OTHER}") from None
-    connection = None
+    connection, new = None, not path.exists()
     try:
         connection = sqlite3.connect(path.absolute(), timeout=BUSY, isolation_level=None, check_same_thread=False)
         _prepare(connection, path)
@@ -308,7 +310,10 @@ def _open(path: Path) -> sqlite3.Connection:
         if connection is not None:
             connection.close()
         if isinstance(error, sqlite3.Error):
-            raise StoreError(path, _advice(error)) from None
+            full = _is_full(error)
+            if full and new and path.exists() and not path.stat().st_size:
+                path.unlink()
+            raise StoreError(path, _advice(error), full) from None
         raise
     return connection
 
@@ -360,6 +365,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
 
 
+def _is_full(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorname", "").startswith("SQLITE_FULL")
+
+
 def _advice(error: sqlite3.Error) -> str:
     """What to do about a file that SQLite cannot open or write."""
     name = getattr(error, "sqlite_errorname", "")
@@ -367,6 +376,6 @@ def _advice(error: sqlite3.Error) -> str:
         return f"is damaged ({error}); move it away, or {_OTHER}"
     if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return f"another process has held it for {BUSY:.0f} s; end that, or {_OTHER}"
-    if name.startswith("SQLITE_FULL"):
+    if _is_full(error):
         return f"the disk is full; free some space, or {_OTHER}"
     return f"cannot be used as the result store ({error}); make file and folder writable, or {_OTHER}"

@@ -61,6 +61,8 @@ class ClaimVector(Part):
 
     format: str
     """of a and b"""
+    c_format: str
+    """of c"""
     a: list[Hex]
     """bit patterns of the first factors"""
     b: list[Hex]
@@ -86,12 +88,15 @@ class Worst(Part):
     """under which conditions"""
     value: float | None
     """the largest found"""
-    exact_value: str
+    exact_value: str | None
     """the same as a fraction"""
     bound: str | None
     """what is proved never to be reached"""
-    engine: str
+    engine: str | None
     """the solver that proved that"""
+    left_out: int
+    """how many inputs tried do not count, as a result is infinite, NaN or beyond the range of exact sums; the bound,
+    too, is of inputs on which every result is a number"""
     seconds: float
     """how long it took, in seconds"""
     asked: list[Step]

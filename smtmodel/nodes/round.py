@@ -204,7 +204,7 @@ class Round(Unary):
     def sentence(self) -> str:
         how = self.rounding
         tiny = {"keep": "", "flush_after": ", subnormal results are zero", "flush_before": ", tiny results are zero"}
-        return f"rounded to {how.format.name}, {how.mode}{tiny[how.subnormals]}"
+        return f"rounded to {how.format.name}, {how.mode.replace('_', ' ')}{tiny[how.subnormals]}"
 
 
 def _one_step(term: Node) -> tuple[Node | float, Node | float, Node | float] | None:
