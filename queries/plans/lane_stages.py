@@ -194,16 +194,14 @@ def _pairs(model: Model) -> list[Stage]:
 
 
 def _heads(root: Node | Leaf) -> Iterator[tuple[Node, _Extent]]:
-    """The subtrees that may be the sum of all lanes, each with its extent: the whole tree, then what is left
-    of it without its last products."""
+    """The subtrees that may be the sum of all lanes, each with its extent: the whole tree, then what is left of it
+    without some last products."""
     node, extents = root, _extents(root)
     while isinstance(node, Node) and len(node.children) == 2:
-        yield node, _extent(extents, node)
-        one, other = sorted(node.children, key=lambda x: _extent(extents, x).lowest)
-        last = _extent(extents, other)
-        if last.highest - last.lowest + 1 != last.count or last.highest + 1 != _extent(extents, node).count:
-            return
-        node = one
+        own = _extent(extents, node)
+        if own.highest + 1 == own.lowest + own.count:
+            yield node, own
+        node = min(node.children, key=lambda child: _extent(extents, child).lowest)
 
 
 def _first_products(head: Node) -> list[int]:
