@@ -24,17 +24,25 @@ RECORDS, PAGE = ROOT / "benchmarks" / "plan_bounds.jsonl", ROOT / "docs" / "plan
 LISTED = 64  # runs of one pattern, in an input that is kept
 HEAD = """# How far the plans that ship can be from the exact result
 
-Written by `python -m benchmarks.plan_bounds`; `mmaprobe prove --property error-bound plan:NAME` gives one of them, with
-the lemmas on which it rests ([plans](plans.md)). Each bound is a theorem about all finite inputs on which no rounding
-overflows; sums are over all K products, and x° is x, or the smallest normal number of its format where x is smaller and
-not zero. "near": the largest error found, divided by the bound for the same input, which was evaluated bit for bit with
-c = 0: 0.9 says that no bound can be more than 10 percent smaller. If the cell is empty, no such input was searched for.
+At most by how much can an element d of a matrix product differ from the exact result? The first table has a bound for
+three K, [the second](#for-any-k) a formula for any K. Each bound is a theorem: |d - exact| is never larger, for finite
+inputs on which no rounding overflows.
+
+- Sums are over all K products. x° is x, or the smallest normal number of its format where x is smaller and not zero.
+- near: the largest error found, divided by the bound for the same input. With 0.9 no bound can be more than 10 percent
+  smaller. The inputs have c = 0, and were evaluated bit for bit; where the cell is empty none was searched for.
+
+`mmaprobe prove --property error-bound plan:NAME` gives one of these bounds, with the lemmas on which it rests
+([plans](plans.md)). `python -m benchmarks.plan_bounds` writes this page.
 
 | plan | K | bound | near |
 |---|---|---|---|
 """
 FORMULAS = """
 ## For any K
+
+In the second column n counts periods of the plan: with `16 n` the formula is for every K that is a multiple of 16. G
+says how errors grow: it is nearly n - 1 as long as n g is small.
 
 | plan | K | bound |
 |---|---|---|

@@ -71,7 +71,8 @@ def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:
         *_wrapped(
             f"Made by `mmaprobe datasheet {_quoted(gpu)} -o {file_name(gpu)}`. "
             "A name that ends in `.html` gives whole data sheets, "
-            "with expressions, special values, proved properties and bounds of errors."
+            "with expressions, special values, proved properties and bounds of errors. "
+            f"`mmaprobe list {_quoted(gpu)}` names every instruction."
         ), "",
         "## Instructions", "",
         *_table("no.", "unit", "instructions", "formats", "products", *(["rests on"] if of_files else [])),
@@ -101,9 +102,9 @@ def _index() -> str:
     ]
     text = (
         "A page for each GPU: what its matrix instructions compute, and on what each statement rests. As far as is "
-        "known, GPUs of one architecture compute alike; results are recorded of some of them only. "
-        "[generations](../generations.md) has what changes from one architecture to the next, with an input that shows "
-        "each change."
+        "known, GPUs of one architecture compute alike; results are recorded of some of them only: the last column has "
+        "their number. [generations](../generations.md) has what changes from one architecture to the next, with an "
+        "input that shows each change."
     )
     table = [*_table("architecture", "GPUs", "recorded results"), *rows]
     made = "`python -m benchmarks.gpu_pages` makes these pages."
@@ -133,16 +134,16 @@ def _evidence(gpu: str, arch: str) -> str:
     known = _rows_of(arch)
     if own:
         return (
-            f"Recorded on this GPU: {sum(own.values()):,} rows of {len(own)} of the {len(every)} instructions; the "
-            "models agree with all of them. On what each line of the arithmetic rests, recorded here or on another "
-            "GPU, published or inferred, is in the last column of the second table."
+            f"Recorded on this GPU: {sum(own.values()):,} results of {len(own)} of the {len(every)} instructions; the "
+            "models agree with all of them. The second table says in its last column what each line of the arithmetic "
+            "rests on: results recorded here or on another GPU, a publication, or an inference."
         )
     if every and known != "none":
-        return f"No result of this GPU is recorded; of its architecture there are rows: {known}."
+        return f"No result of this GPU is recorded; results of its architecture are: {known}."
     if not every:
         return (
-            "The units of this architecture are files (`mmaprobe show`). The first table says on what each unit rests. "
-            "It is not known line by line which of the second table the recorded rows decide."
+            "The units of this architecture are files (`mmaprobe show`). The first table says what each unit rests on. "
+            "Which lines of the second table its recorded results decide is not known."
         )
     return "No result of this architecture is recorded: every line is published."
 

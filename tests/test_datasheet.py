@@ -220,7 +220,7 @@ def test_the_pages_of_all_gpus_are_up_to_date() -> None:
     assert written == pages(Pieces(lambda text: None, "pages")), "to write them: python -m benchmarks.gpu_pages"
     assert {file_name(gpu) for gpus in GPUS.values() for gpu in gpus} | {"README.md"} == set(written)
     h100 = written["h100.md"]
-    assert "Recorded on this GPU: 3,800 rows of 8 of the 32 instructions" in h100
+    assert "Recorded on this GPU: 3,800 results of 8 of the 32 instructions" in h100
     assert "| Fraction bits | 1-16 | 25 below the largest exponent | 1*, 2, 4-16: H200; 1*, 3: H100, H200 |" in h100
     assert "- A: published: MMA-Sim 2.1.1\n" in h100
     floor = "-133: the exponent of zero terms in the alignment"

@@ -155,8 +155,8 @@ class GridSum(Sum):
     def sentence(self) -> str:
         bits = ", ".join(map(str, self.fraction_bits))
         small = {"toward_zero": "truncated"}.get(self.rounding, f"rounded {self.rounding}")
-        flips = "" if self.frame is None else ", the bits of terms that oppose one sign flipped"
-        return f"terms {small} to one grid, the coarsest of {bits} bits (by operand) below an exponent, added{flips}"
+        flips = "" if self.frame is None else "; bits of a term that opposes one operand's sign flipped, not negated"
+        return f"terms {small} to multiples of one 2^(exponent - F), the largest, F = {bits} by operand; added{flips}"
 
 
 def _sign(value: Value) -> Bit:
