@@ -78,7 +78,7 @@ GLOSSARY = tuple(Word(*row) for row in (
      "Candidates that give the same result on every input; nothing a device answers can distinguish them.",
      _command("separate nvidia-f16 --json")),
     ("confirmed",
-     "Proved again by a solver of another lineage (cross-checked).",
+     "Proved again by a solver of another lineage (cross-checked): z3 or cvc5 where bitwuzla answered.",
      "`--confirm` of " + _command("prove")),
     ("cut-point",
      "In a proof: an intermediate result that is replaced by a fresh variable once both sides are known to "
