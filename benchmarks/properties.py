@@ -31,17 +31,26 @@ COLUMNS = {
 }
 INTRODUCTION = """# Order, sign symmetry and monotonicity of every instruction
 
-Four properties of every arithmetic of the instruction table, on all inputs (infinities and NaNs too; a NaN is neither
-larger nor smaller):
+In short: the fused sums of NVIDIA's units do not depend on the order of the products; the chains and pairs of f64, f32
+and CDNA2, and CDNA3's FP8, do. Negated inputs give the negated result on every unit but those of CDNA3 that round down.
+A larger addend can give a smaller result on most of NVIDIA's units that truncate, and on none of AMD's; a larger
+product can on about a third of all.
 
-- **order of products**: the result has the same bits in whatever order the products of a step (or scale group) stand;
+The four properties of an arithmetic, on all inputs (infinities and NaNs too; a NaN is neither larger nor smaller):
+
+- **order of products**: the result has the same bits in whatever order the products of a step (or scale group) stand,
+  or, where each step adds one product, in whatever order all of them stand;
 - **sign**: negating every a and c negates the result (+0 and -0 count as one);
 - **monotonic in c**, **in a product**: the result does not fall when c, or the value of one product, rises.
 
-"holds" is proved; "holds\\*" is proved, but a second engine has not confirmed all lemmas; "unknown" is neither proved
-nor refuted in the time given. Any other cell is a counterexample: an input `a*b + ... + c` in hexadecimal with its
-result, then the changed input with its result. At most three products are shown, none with a factor of zero; "..."
-stands for more.
+| cell | meaning |
+|---|---|
+| holds | proved, and every lemma was confirmed by a second engine |
+| holds\\* | proved, but not every lemma was confirmed |
+| unknown | neither proved nor refuted in the time given |
+| `a*b + ... + c` → `d`; ... | refuted: an input in hexadecimal and its result, then the changed input and its result |
+
+At most three products of an input are shown, none with a factor of zero; "..." stands for more.
 
 `python -m benchmarks.properties` writes this page, and benchmarks/properties.jsonl with the complete vectors, with
 scales and places, and the engines. `mmaprobe prove` with `--property` asks about one ([prove](prove.md)).

@@ -176,7 +176,7 @@ GLOSSARY = tuple(Word(*row) for row in (
      "reach 4; whether it is normalised before alignment changes which bits are kept.",
      "[product](pictures/product.svg)"),
     ("order-independent",
-     "The result does not change when products of one step are exchanged.",
+     "The result does not change when products of one step are exchanged; of a chain of single products, any.",
      _command(f"prove --property order-independent {H}")),
     ("parameter",
      "What can be varied in a model, after an @ in its reference: fraction_bits=24.",
