@@ -52,7 +52,9 @@ class Report:
         self.found = explanations(self.comparison, self.pair)
 
     def vectors(self) -> list[Vector]:
-        """The differences as vectors, with what each device gives."""
+        """The differences as vectors, with what each device gives, and the keys of one's own of a row recorded."""
+        from runner.recorded import RecordedDevice
+
         written = []
         for index, difference in enumerate(self.comparison.differences):
             vector = difference.instruction
@@ -63,6 +65,9 @@ class Report:
             extra["exercises"] = difference.exercises
             if questions := self.questions(index):
                 extra["question"] = questions[0].question.id
+            for side, device in zip(difference.pair.sides, self.devices, strict=True):
+                if isinstance(device, RecordedDevice):
+                    extra = device.with_own_keys(replace(vector, model=side.model)).own_keys | extra
             written.append(replace(vector, id=f"difference-{index + 1}", extra=extra))
         return written
 

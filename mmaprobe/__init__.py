@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mmaprobe.units import Model, Plan, plan, unit
     from smtmodel.errors import MmaprobeError
 
+__version__: str
+
 __all__ = [
     "Bound",
     "Case",
@@ -58,6 +60,7 @@ _MODULES = {
         "Case", "Claimed", "Difference", "Distinction", "Proved", "distinguish", "prove", "verify"),
     "mmaprobe.units": ("Model", "Plan", "plan", "unit"),
     "smtmodel.errors": ("MmaprobeError",),
+    "smtmodel": ("__version__",),
 }  # fmt: skip
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from runner.protocol import Device
@@ -51,7 +52,13 @@ class RecordedDevice(Device):
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         for vector in vectors:
             known = self._known.get(_key(vector))
-            yield vector, None if known is None else known.d
+            yield self.with_own_keys(vector), None if known is None else known.d
+
+    def with_own_keys(self, vector: Vector) -> Vector:
+        """A vector with those keys of the row recorded of it that mean nothing here, which are kept."""
+        known = self._known.get(_key(vector))
+        own = {} if known is None else known.own_keys
+        return replace(vector, extra=own | vector.extra) if own else vector
 
 
 def _where(vector: Vector) -> str:

@@ -45,6 +45,11 @@ class Vector:
     line: int = 0
     extra: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def own_keys(self) -> dict[str, Any]:
+        """The keys of its row that mean nothing here (`note`, `tags`)."""
+        return {key: value for key, value in self.extra.items() if key not in _KNOWN}
+
     def to_json(self) -> dict[str, Any]:
         """The object of one line."""
         model = self.model

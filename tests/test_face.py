@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 import mmaprobe
 from cli.main import main
+from smtmodel import VERSION
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS
 from smtmodel.gemm import simulate
@@ -533,6 +534,7 @@ def test_importing_it_is_quick() -> None:
                            capture_output=True, text=True, check=True)  # fmt: skip
     assert found.stdout.strip() == "[]"
     assert set(mmaprobe.__all__) <= set(dir(mmaprobe))
+    assert mmaprobe.__version__ == VERSION
     with pytest.raises(AttributeError, match="no attribute 'matmull'"):
         mmaprobe.matmull  # noqa: B018
 

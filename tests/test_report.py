@@ -195,6 +195,7 @@ def test_the_command_that_made_a_result_is_repeated(page: Path, results: dict[st
         ("[1]", " no results of run"),
         ("{", "1: not JSON"),
         ('{"schema": 1}', "1: no results of run"),
+        ('{"revealed": true, "questions": 9}', "1: no results of run"),
         ('{"schema": 2, "questions": []}', "1: schema: 2 is not known"),
         ('{"property": 1, "proofs": 2}', "1: "),
         ('{"questions": [{}]}', "1: hypotheses: this key is missing"),

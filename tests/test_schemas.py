@@ -91,3 +91,22 @@ def test_keys_of_ones_own_are_kept(arguments: tuple[str, ...], tmp_path: Path) -
         json.loads(output.read_text() if "OUT" in arguments else result.stdout)
     ]  # fmt: skip
     assert {key: written[key] for key in own} == own
+
+
+@pytest.mark.parametrize("command", ["compare", "identify"])
+def test_keys_of_a_recorded_row_are_kept(command: str, tmp_path: Path) -> None:
+    """In a difference as it was recorded, and in the answers that identify keeps."""
+    row = {"model": VOLTA, "a": ["3c00"], "b": ["3c00"], "c": "34000000", "d": "3f800001", "note": "mine"}
+    path, family, output = (tmp_path / name for name in ("rows.jsonl", "two.yaml", "out.jsonl"))
+    path.write_text(json.dumps(row))
+    family.write_text(
+        "id: two\nabout: x\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 4\n"
+        "parameters: {fraction_bits: [22, 23]}\n"
+    )
+    rest = {
+        "compare": (f"recorded:{path}", f"model:{VOLTA}@fraction_bits=22"),
+        "identify": (str(family), "--device", f"recorded:{path}", "--model", VOLTA),
+    }[command]
+    result = CliRunner().invoke(main, [command, *rest, "-o", str(output)])
+    assert result.exit_code == 0, result.output
+    assert [json.loads(line)["note"] for line in output.read_text().splitlines()] == ["mine"]
