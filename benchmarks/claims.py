@@ -16,6 +16,7 @@ from hypotheses.claim import claims, claims_named
 from queries.claims.decide import decide
 from queries.claims.report import document_of
 from queries.search.distinguish import Options
+from smtmodel.wording import counted
 
 HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|---|---|---|---|---|\n"
 
@@ -30,7 +31,7 @@ def by(document: dict[str, Any]) -> str:
         return str(last["what"]) if document["counterexample"] is None else "simulated inputs"
     count, confirmed = len(document["lemmas"]), sum(bool(lemma["confirmed_by"]) for lemma in document["lemmas"])
     engines = sorted({lemma["answer"].partition(":")[0] for lemma in document["lemmas"]})
-    return f"{', '.join(engines)}: {count} lemmas, {confirmed} confirmed" if count else "bounds"
+    return f"{', '.join(engines)}: {counted(count, 'lemma')}, {confirmed} confirmed" if count else "bounds"
 
 
 def operands_text(vector: dict[str, Any]) -> str:
