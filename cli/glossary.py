@@ -211,6 +211,9 @@ GLOSSARY = tuple(Word(*row) for row in (
     ("sign-symmetric",
      "Negating every a and c negates the result. It does not hold where terms are rounded down.",
      _command("prove --property sign-symmetric cdna3/mfma/f32_32x32x8_f16")),
+    ("signal",
+     "An intermediate result of an evaluation, with its name: product[1].significand.",
+     _command(f"explain {V} vectors.jsonl:1 --json")),
     ("significand",
      "The digits of a floating-point number without sign and exponent: 1.1 (binary) in 1.1 * 2^3. Often called "
      "mantissa.",

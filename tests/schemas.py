@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import textwrap
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ tables below describe every field. They are made from JSON Schema files, which c
 python -c "from importlib.resources import files; print(files('reports') / 'schemas')"
 ```
 
-- `schema` is the version of a document. It is raised when a field is removed or its meaning changes. Fields may be
-  added without a new version, so a program should ignore those that it does not know.
-- `mmaprobe list models --json`, like every other list, prints an array of objects; each object has the version.
+- Every document has `schema`, its version, which is 1, and `produced` ([Produced](#produced)), the program and its
+  command line. The tables leave these two out. The version is raised when a field is removed or its meaning changes.
+  Fields may be added without a new version, so a program should ignore those that it does not know.
+- `mmaprobe list models --json`, like every other list, prints an array of objects. Each has `schema`, `id`, the name by
+  which commands take it, and `summary`, one line of text, which the tables leave out.
 - A number of a format such as f16 is a bit pattern: lower-case hexadecimal digits, as many as the format needs.
 - A vector may have keys of your own (`note`, `tags`): they are kept in every vector that a command writes of it.
 - A field marked with * is not always there.
@@ -32,6 +35,9 @@ python -c "from importlib.resources import files; print(files('reports') / 'sche
 The tests validate every document that they print by these schemas. After a change of the types (`reports/documents.py`,
 `reports/fields`) `python -m tests.schemas` writes the schemas and this page.
 """
+COMMON = {"schema", "produced"}  # fields of every document, which the head of the page describes
+OF_LISTS = {"schema", "id", "summary"}  # those of every object of a list
+LIST = "list"
 
 
 def files() -> Iterator[tuple[Path, str]]:
@@ -52,12 +58,15 @@ def page(found: Mapping[str, dict[str, Any]]) -> str:
         tops[command] = [(name, named[name]) for name in wanted] or [(schema["title"], schema)]
         parts |= {name: one for name, one in named.items() if name not in wanted}
     parts.pop(tops[VECTOR][0][0])
-    lines = [HEAD]
+    titles = {command: "Vector" if command == VECTOR else command for command in tops}
+    links = [f"[{title}](#{title.lower()})" for title in (*titles.values(), "Parts")]
+    lines = [HEAD, f"{textwrap.fill(', '.join(links), 120)}\n"]
     for command, documents in tops.items():
-        lines.append("## Vector\n" if command == VECTOR else f"## {command}\n")
+        lines.append(f"## {titles[command]}\n")
+        common = OF_LISTS if command == LIST else set() if command == VECTOR else COMMON
         for _, schema in documents:
-            lines += _table(schema)
-    lines.append("## Parts\n")
+            lines += _table(schema, common)
+    lines.append("## Parts\n\nThe objects that fields of documents hold, by name.\n")
     for name in sorted(parts):
         lines += [f"### {name}\n", *_table(parts[name])]
     return "\n".join(lines).rstrip() + "\n"
@@ -68,13 +77,19 @@ def _choices(schema: dict[str, Any]) -> list[dict[str, Any]]:
     return list(inner.get("anyOf", [inner]))
 
 
-def _table(schema: dict[str, Any]) -> list[str]:
+def _table(schema: dict[str, Any], common: Set[str] = frozenset()) -> list[str]:
+    """The fields of a document or part but for those that the head describes."""
     required = set(schema.get("required", ()))
-    lines = [f"{_joined(schema['description'])}\n", "| field | type | meaning |", "|---|---|---|"]
-    for name, kind in schema["properties"].items():
+    assert common <= required, "the head of the page says that it has these"
+    assert not common or schema["properties"]["schema"]["const"] == 1, "the head says so"
+    rest = {name: kind for name, kind in schema["properties"].items() if name not in common}
+    lines = [f"{_joined(schema['description'])}\n"]
+    if rest:
+        lines += ["| field | type | meaning |", "|---|---|---|"]
+    for name, kind in rest.items():
         mark = "" if name in required else "*"
         lines.append(f"| `{name}`{mark} | {_kind(kind)} | {_joined(kind.get('description', ''))} |")
-    return [*lines, ""]
+    return [*lines, ""] if rest else lines
 
 
 def _joined(text: str) -> str:

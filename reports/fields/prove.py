@@ -179,7 +179,7 @@ class ErrorTerm(Part):
 
 
 class NumericBound(Part):
-    """The numbers that a numeric bound is about."""
+    """A bound as a number, and the exponents of operands for which it holds."""
 
     min: int
     """the smallest exponent of an operand"""
