@@ -20,6 +20,7 @@ from smtmodel.parameters import FAMILY, PARAMETERS, assignments, format_paramete
 from smtmodel.plan_table import plan_named, plans
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plan import Plan
+from smtmodel.turns import TURN, unit_of_turn
 from smtmodel.unit_table import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
@@ -116,6 +117,8 @@ def _base_model(base: str) -> Model:
     if ieee:
         d, a, b, c = (name or ieee.group(1) for name in ieee.groups())
         return _ieee_chain(base, d, a, b, c)
+    if base.startswith(TURN):
+        return Model(base, unit_of_turn(base))
     shape = _SHAPE.fullmatch(base)
     if shape and int(shape.group(3)) in range(8, 257, 8) and (shape.group(2) == "64" or "tcgen05" in base):
         base = f"{shape.group(1)}64n8{shape.group(4)}"  # the size of the tile does not enter the arithmetic

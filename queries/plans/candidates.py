@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from math import comb
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
 from queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from queries.plans.tree_stages import stages_of
+from queries.plans.turn_stages import turns_of
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.formats import FORMATS, Format
@@ -293,7 +295,7 @@ class Candidates:
                     continue
             bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
             found = [*lanes_of(products, model, how), *blocks_of(products, model, how),
-                     *stages_of(products, model, how, bodies)]  # fmt: skip
+                     *turns_of(products, model), *stages_of(products, model, how, bodies)]  # fmt: skip
             if wider:
                 wide = Rounding(FORMATS[WIDER[model.d.name]])
                 parts = (stage for stage in found if isinstance(stage, Promoted | Split) and len(stage.parts) == 1)
@@ -334,7 +336,7 @@ class Candidates:
         try:
             if compiler() is not None and all(x.length <= QUICK or x in self.compiled for x in plan.models):
                 with suppress(UncompiledError):
-                    return Tape(plan, sample.a.shape[2]).play(sample.a, sample.b, sample.c)
+                    return _tape(plan, sample.a.shape[2]).play(sample.a, sample.b, sample.c)
             begun = time.monotonic()
             found = _by_tiles(plan, sample)
             self._charge(plan.models, time.monotonic() - begun)
@@ -348,6 +350,12 @@ class Candidates:
             self._spent[model] = self._spent.get(model, 0.0) + seconds
             if self._spent[model] > PATIENCE:
                 self.compiled.add(model)
+
+
+@lru_cache(maxsize=8192)
+def _tape(plan: Plan, length: int) -> Tape:
+    """The steps of a plan: many shapes have the same K."""
+    return Tape(plan, length)
 
 
 def _by_tiles(plan: Plan, sample: Sample) -> Matrix:

@@ -20,7 +20,7 @@ from smtmodel.formats import FORMATS
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Chain, First, Fold, Interleaved, Lanes, Promoted, Rounded, Split, Stage, Turns, Whole
 from smtmodel.reference import parse_reference
-from smtmodel.unit_table import units
+from smtmodel.turns import TURN
 
 Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds
@@ -184,13 +184,13 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
 
 
 def _pairs(model: Model) -> list[Stage]:
-    """Chains of the units `ieee/fma2`, and of `ieee/fma4`, which take two and four products in a fixed order; none
+    """Chains of units that take two products, and four, in the order in which compilers add a0*b0 + a1*b1 + ...; none
     unless `model` is a fused multiply-add with one format for all operands."""
-    two, four = (f"ieee/fma{count}/{model.d.name}" for count in (2, 4))
-    if not (model.reference.startswith("ieee/fma/") and model.a == model.b == model.d and four in units()):
+    if not (model.reference.startswith("ieee/fma/") and model.a == model.b == model.d):
         return []
-    pairs = Chain(parse_reference(two), Chain(model))
-    return [pairs, Chain(parse_reference(four), pairs)]
+    two, four = (parse_reference(f"{TURN}{model.d.name}/{order}") for order in ("c+1+0", "c+1+0+2+3"))
+    pairs = Chain(two, Chain(model))
+    return [pairs, Chain(four, pairs)]
 
 
 def _heads(root: Node | Leaf) -> Iterator[tuple[Node, _Extent]]:

@@ -56,7 +56,7 @@ class _Guesser:
 
     def readings(self, root: Branch) -> Iterator[Stage]:
         """Candidate stages for a tree over the products 0, 1, ..., the simplest first."""
-        parts = _spine(root)
+        parts = spine(root)
         if parts is None:
             return
         tail, total = len(parts), sum(leaf != "c" for leaf in leaves_of(root))
@@ -204,7 +204,7 @@ def _split(total: int, ways: int, grain: int) -> list[int]:
     return [min(size, total - start) for start in range(0, total, size)]
 
 
-def _spine(root: Branch) -> list[Branch] | None:
+def spine(root: Branch) -> list[Branch] | None:
     """The first product, then the subtrees added to it one after another; None if a node adds more than two values."""
     parts: list[Branch] = []
     lowest = _lowest(root)

@@ -26,6 +26,7 @@ from smtmodel.plans.stages import (
     Uneven,
     Whole,
 )
+from smtmodel.turns import TURN
 
 
 def plan_text(plan: Plan) -> str:
@@ -35,10 +36,14 @@ def plan_text(plan: Plan) -> str:
 
 
 def stage_text(plan: Plan) -> str:
-    """The step `d` of a plan alone, on one line, with whole references of units but for those of IEEE's operations.
-    Raises as `plan_text` does."""
+    """The step `d` of a plan alone, on one line, with whole references of units but for those of IEEE's operations, of
+    which several products have their order. Raises as `plan_text` does."""
     writer = _Writer(plan)
-    whole = {model: model.reference for model in writer.units if not model.reference.startswith("ieee/")}
+    whole = {
+        model: model.reference.rpartition("/")[2] if model.reference.startswith(TURN) else model.reference
+        for model in writer.units
+        if model.reference.startswith(TURN) or not model.reference.startswith("ieee/")
+    }
     writer.units |= whole
     return writer.node(plan.result)
 
@@ -48,7 +53,7 @@ class _Writer:
         self.plan = plan
         self.units: dict[Model, str] = {}
         for model in plan.models:
-            name = model.reference.split("/")[1] if model.reference.count("/") == 2 else "unit"
+            name = model.reference.split("/")[1] if model.reference.startswith("ieee/") else "unit"
             taken = name in self.units.values()
             self.units[model] = f"{name}{len(self.units) + 1}" if taken else name
         conversions = {"a": plan.convert_a, "b": plan.convert_b}

@@ -1,0 +1,60 @@
+"""Candidate stages for the summation tree of an unrolled loop that adds to one sum, each turn in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice, product
+
+from queries.order.tree import Leaf, Node, leaves_of
+from queries.plans.tree_stages import spine
+from smtmodel.dot import Model
+from smtmodel.plans import Chain, Stage
+from smtmodel.reference import parse_reference
+from smtmodel.turns import TURN
+
+TURNS = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # products of one turn
+MOST = 64  # candidates for one tree: of two products that are added to each other either may be rounded first
+
+
+def turns_of(root: Node | Leaf, model: Model) -> Iterator[Stage]:
+    """Chains of a unit that takes one turn, and what fills none one by one, for a tree over the products 0, 1, ... .
+    `model`: the unit of one product, a fused multiply-add with one format for all operands; with others there are
+    none."""
+    parts = spine(root)
+    if parts is None or not (model.reference.startswith("ieee/fma/") and model.a == model.b == model.d):
+        return
+    places = [frozenset(leaves_of(part)) for part in parts]
+    count = sum(map(len, places))
+    for turn in TURNS:
+        second, third = (_within(parts, places, first, turn) for first in (turn, 2 * turn))
+        if not second or (third != second and 3 * turn <= count):
+            continue
+        for order in islice(product(*second), MOST):
+            if order != tuple(map(str, range(turn))):  # a chain of single products
+                yield Chain(parse_reference(f"{TURN}{model.d.name}/{'+'.join(('c', *order))}"), Chain(model))
+        return  # several turns are no other unit
+
+
+def _within(parts: Sequence[Node | Leaf], places: Sequence[frozenset[Leaf]], first: int, turn: int) -> list[list[str]]:
+    """The parts that are added one after another and together have the `turn` products from `first` on, each in all
+    ways of writing it; none if there are no such parts, or sums of equally many products alone, which are blocks."""
+    wanted = frozenset(range(first, first + turn))
+    at = [n for n, own in enumerate(places) if own <= wanted]
+    sizes = [len(places[n]) for n in at]
+    whole = sum(sizes) == turn and at == [*range(at[0], at[-1] + 1)]
+    return [_terms(parts[n], turn) for n in at] if whole and (sizes[0] == 1 or len(set(sizes)) > 1) else []
+
+
+def _terms(part: Node | Leaf, turn: int) -> list[str]:
+    """A part of a turn as terms of `ieee/turn`: a product, or a sum in brackets."""
+    return [f"({text})" for text in _sums(part, turn)] if isinstance(part, Node) else [str(int(part) % turn)]
+
+
+def _sums(node: Node, turn: int) -> list[str]:
+    """A sum without its brackets. A product is added to a sum; of two products either may be the first; the order of
+    two sums does not matter."""
+    one, other = sorted(node.children, key=lambda child: (not isinstance(child, Node), min(leaves_of(child))))
+    if not isinstance(one, Node):
+        x, y = _terms(one, turn)[0], _terms(other, turn)[0]
+        return [f"{x}+{y}", f"{y}+{x}"]
+    return [f"{x}+{y}" for x in _sums(one, turn) for y in _terms(other, turn)]
