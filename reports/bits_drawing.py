@@ -3,6 +3,7 @@ result."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -192,10 +193,11 @@ class BitsDrawing:
         sheet.y += 14 + LINE * max(0, sheet.labels(labels, MARGIN) - 1)
         sheet.text(self.gutter.name, "term", "mp-small", "end", y=sheet.y + 10)
         sheet.text(self.gutter.exponent, "exp", "mp-small", "end", y=sheet.y + 10)
+        first = self.places[0][0]
         for _, place in self.grid.ticks(panel):
             tick = Text(places[place] + CELL / 2, sheet.y + 10, str(place), "mp-small", "middle")
-            wide = max(0.0, tick.width - CELL) / 2  # the overhang, which would touch a vertical line
-            sheet.add(replace(tick, x=tick.x + wide * ((place == maximum) - (place == unit))))
+            wide = max(0.0, tick.width - CELL) / 2  # the overhang, which would touch a vertical line, or "exp"
+            sheet.add(replace(tick, x=tick.x + wide * ((place in (maximum, first)) - (place == unit))))
             sheet.line(places[place] + CELL / 2, sheet.y + 12, places[place] + CELL / 2, sheet.y + 16)
         sheet.line(self.gutter.cells, sheet.y + 16, self._end, sheet.y + 16)
         sheet.y += 18
@@ -205,8 +207,14 @@ class BitsDrawing:
         places = dict(self.places)
         for place, css in ((self.grid.maximum, "mp-align"), (self.grid.unit, "mp-unit")):
             if place in places:
-                x = places[place] - BAR_WIDTH / 2 if css == "mp-align" else places[place] + CELL + BAR_WIDTH / 2
+                x = places[place] - BAR_WIDTH / 2 if css == "mp-align" else self._unit_line
                 layer.shapes.append(Line(x, top + 2, x, bottom, css))
+
+    @property
+    def _unit_line(self) -> float:
+        """Where the line is below which bits are truncated; far to the right in panels without it."""
+        places = dict(self.places)
+        return places[self.grid.unit] + CELL + BAR_WIDTH / 2 if self.grid.unit in places else math.inf
 
     def _sums(self) -> None:
         picture, rounded = self.picture, self.picture.rounded
@@ -235,7 +243,9 @@ class BitsDrawing:
             left, right, y = edges[0] + 1.5, edges[-1] + CELL - 1.5, sheet.y + 3
             for line in ((left, y - 2, left, y + 2), (left, y + 2, right, y + 2), (right, y + 2, right, y - 2)):
                 sheet.line(*line)
-            labels.append(Text((left + right) / 2, y + 12, name, "mp-small", "middle"))
+            label = Text((left + right) / 2, y + 12, name, "mp-small", "middle")
+            over = max(0.0, label.x + label.width / 2 + 2 - self._unit_line) if right < self._unit_line else 0.0
+            labels.append(replace(label, x=label.x - over))  # not across the line
         sheet.y += LINE * sheet.labels(labels, self.gutter.cells)
 
     def _row(self, row: BitLine, name: str, note: str = "", sign: str = "") -> None:

@@ -134,6 +134,14 @@ def test_text_between_the_rows_stands_on_paper() -> None:
     )
 
 
+def test_labels_keep_away_from_the_line_of_the_last_place() -> None:
+    """Those of the bits that rounding drops, which are wider than the bits."""
+    root = parsed(explained(HOPPER, a=["3000", "8200"], b=["3c00", "0800"], c="00000000"))
+    [line] = {float(str(one.get("x1"))) for one in root.iter(f"{NAME}line") if one.get("class") == "mp-unit"}
+    [half] = [one for one in root.iter(f"{NAME}text") if one.text == "half"]
+    assert float(str(half.get("x"))) + len("half") * 6 < line - 1
+
+
 def test_many_terms_share_a_row() -> None:
     reference = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
     rng = np.random.default_rng(7)
