@@ -22,6 +22,7 @@ from smtmodel.plans import (
     Runs,
     Split,
     Stage,
+    Swizzled,
     Turns,
     Uneven,
     Whole,
@@ -114,6 +115,9 @@ def _words(stage: Stage) -> str:
             return f"halves{first}, down to {counted(stage.most, 'product')}, {added}"
         case Turns():
             return f"turns of {counted(stage.every, 'product')}, each from the sum so far"
+        case Swizzled():
+            passes = f"{stage.ways} passes that take {counted(stage.grain, 'product')} in turn"
+            return f"{passes}, each from the sum so far"
         case Whole():
             first = "" if stage.head is None else ", after those left over"
             return f"multiples of {counted(stage.number, 'product')}{first}"

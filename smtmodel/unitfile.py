@@ -251,6 +251,8 @@ class ExpressionReader:
             return Running(scope.repeats[-1])
         if name in self.steps:
             return self.steps[name]
+        if name in self._data.steps:
+            raise MistakeError(tree, f"the step {name!r} is read before it is there: a step reads those above it")
         known = ["c", "acc", *self.steps, *self.roundings, *self.calls]
         raise MistakeError(tree, str(UnknownNameError("name", name, known)))
 
@@ -304,7 +306,9 @@ class ExpressionReader:
                 one, two = self._affine(left, scope), self._affine(right, scope)
                 if not one.factors or not two.factors:
                     return two.times(one.offset) if not one.factors else one.times(two.offset)
-        known = f"a whole number, or one with {', '.join(scope.levels)}" if scope.levels else "a whole number"
+        if not scope.levels:
+            raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a whole number")
+        known = f"a whole number, or one with {', '.join(scope.levels)}"
         raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a place: {known} is needed")
 
     # -- calls

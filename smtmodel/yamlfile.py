@@ -67,9 +67,17 @@ class YamlFile:
 
     def error(self, key: Iterable[str | int], message: str) -> InputError:
         """An error at a key, or at the nearest of its parents that is in the file."""
+        return InputError(message, self.name, *self._at(key))
+
+    def place(self, key: Iterable[str | int]) -> str:
+        """File, line and key, as an error begins with them."""
+        line, name = self._at(key)
+        return f"{self.name}:{line}: {name}"
+
+    def _at(self, key: Iterable[str | int]) -> tuple[int, str | None]:
         path = tuple(key)
         line = next((self.lines[path[:n]] for n in range(len(path), -1, -1) if path[:n] in self.lines), 1)
-        return InputError(message, self.name, line, ".".join(str(part) for part in path) or None)
+        return line, ".".join(str(part) for part in path) or None
 
 
 def read_yaml(text: str, name: str) -> YamlFile:

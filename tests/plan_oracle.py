@@ -27,6 +27,7 @@ from smtmodel.plans import (
     Rounded,
     Split,
     Stage,
+    Swizzled,
     Turns,
     Uneven,
     Whole,
@@ -133,6 +134,12 @@ class Output:
                     last = len(ks) < stage.every and stage.tail is not None
                     body = stage.tail if last and stage.tail is not None else stage.body
                     start, ks = self.sum(body, ks[: stage.every], start), ks[stage.every :]
+                return start
+            case Swizzled():
+                assert len(ks) % stage.grain == 0
+                for number in range(stage.ways):
+                    mine = [k for n, k in enumerate(ks) if n // stage.grain % stage.ways == number]
+                    start = self.sum(stage.body, mine, start) if mine else start
                 return start
             case First():
                 start = self.sum(stage.head, ks[: stage.number], start)

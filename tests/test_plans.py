@@ -67,6 +67,12 @@ SUMS = {
     "halve(3, fma, r)": (2, 13),
     "turns(8, split(2, fma, r, grain=4), tail=fma)": (5, 8, 29),
     "turns(6, promote(4, fma, z))": (14,),
+    "swizzle(3, fma)": (2, 3, 11),
+    "swizzle(2, swizzle(2, mma))": (3, 13, 22),
+    "turns(16, swizzle(2, mma, grain=2), tail=fma)": (16, 37),
+    "turns(16, swizzle(4, mma, grain=2))": (14, 32, 36),
+    "interleave(2, mma, r, grain=2, tail=mma)": (8, 21, 24, 28),
+    "split(2, swizzle(3, promote(4, fma, z), grain=4), r, grain=4)": (4, 24, 36),
     "whole(4, lanes(fma, r, 4, fold(2, 2), fold(2, 1)), head=fma)": (1, 4, 14, 16),
     "whole(4, interleave(2, fma, r), tail=promote(2, fma, r))": (3, 11),
     "first(3, promote(2, fma, r), lanes(fma, r, 5, fold(2, 3), 3, fold(3, 1), tail=fma))": (2, 3, 9, 17),
@@ -215,9 +221,10 @@ def test_choices_of_a_plan_count() -> None:
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler")
-def test_compiled_plans_are_the_same() -> None:
-    plan = plan_of("sum(split(2, promote(8, mma, r), z), c)")
-    a, b, c = operands(plan, 16, 16, 37)
+@pytest.mark.parametrize("stage", ["split(2, promote(8, mma, r), z)", "turns(16, swizzle(4, mma, grain=2))"])
+def test_compiled_plans_are_the_same(stage: str) -> None:
+    plan = plan_of(f"sum({stage}, c)")
+    a, b, c = operands(plan, 16, 16, 36)
     assert np.array_equal(simulate(a, b, c, plan, engine="compiled"), simulate(a, b, c, plan, engine="numpy"))
 
 
@@ -262,6 +269,23 @@ def test_scale_factors_are_cut_with_k() -> None:
     assert expected.tolist() == found.ravel().tolist()
 
 
+@pytest.mark.parametrize("stage", ["interleave(2, u, r, grain=1)", "swizzle(2, u, grain=16)", "first(16, u, u)"])
+def test_tiles_that_share_no_scale_factors_are_refused(stage: str) -> None:
+    """Their products do not lie in blocks: none of the factors is that of a whole block."""
+    model = parse_reference("blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0")
+    text = TEXT.replace("a: f16, b: f16", "a: e4m3, b: e4m3").replace("sum(mma, c)", f"sum({stage}, c)")
+    units = f"  u: {model.reference}\n"
+    lines = [line for line in text.splitlines(keepends=True) if not line.startswith(("  mma:", "  fma:"))]
+    plan = parse_plan("".join(lines).replace("units:\n", f"units:\n{units}"), "tested.yaml", parse_reference)
+    ones, scales = np.full((64, 64), 0x38, dtype=np.uint8), np.full((64, 2), 127, dtype=np.uint8)
+    for use in (
+        lambda: simulate(ones, ones, None, plan, scale_a=scales, scale_b=scales.T),
+        lambda: unit_of_plan(plan, 64),
+    ):
+        with pytest.raises(ParameterError, match="a tile does not begin where 32 products share a pair"):
+            use()
+
+
 # -- mistakes
 
 
@@ -296,6 +320,9 @@ def test_scale_factors_are_cut_with_k() -> None:
         ("sum(mma, c)", "sum(split(2, mma, r, grain=-16), c)", 12, r"grain: -16 is impossible"),
         ("sum(mma, c)", "sum(split(2, mma, r, grain=8, grain=16), c)", 12, r"grain is given twice"),
         ("sum(mma, c)", "sum(split(2, mma, r, **x), c)", 12, r"`\*\*` is not read"),
+        ("sum(mma, c)", "sum(split(2.5, mma, r), c)", 12, r"'2.5' is not a whole number"),
+        ("sum(mma, c)", "sum(swizzle(0, mma), c)", 12, r"swizzle: 0 is impossible"),
+        ("  d: sum(mma, c)", "  d: e\n  e: d", 12, r"the step 'e' is read before it is there"),
         ("sum(mma, c)", "sum(lanes(fma, r, 0), c)", 12, r"lanes: 0 is impossible"),
         ("sum(mma, c)", "sum(lanes(fma, r, 8192, fold(8192, 1)), c)", 12, r"lanes: 8192 are too many; at most 4096"),
         ("sum(mma, c)", "sum(lanes(fma, r, 4, fold(4, 1), head=2, grain=2), c)", 12, r"grain: lanes that take several"),
@@ -336,12 +363,13 @@ def test_lengths_that_do_not_fit_are_named() -> None:
         ("sum(interleave(2, mma, r, grain=3), c)", 12, r"grain: runs of 3 products and steps of 4 do not fit"),
         ("sum(split([8, 16], mma, r), c)", 16, r"split: 16 products do not fit: the last cut is at 16"),
         ("sum(split(2, split([8], mma, r), r), c)", 16, r"split: 4 products do not fit: the last cut is at 8"),
-        ("sum(split(2, interleave(2, mma, r, grain=2), r), c)", 32, r"grain: runs of 2 products"),
+        ("sum(split(2, interleave(2, mma, r, grain=3), r), c)", 24, r"grain: runs of 3 products"),
+        ("sum(swizzle(2, mma, grain=4), c)", 10, r"swizzle: 10 products do not fit: it takes multiples of 4"),
     ):
         plan = plan_of(step)
         a, b, c = operands(plan, 2, 2, k)
         for use in (lambda: unit_of_plan(plan, k), lambda: simulate(a, b, c, plan)):  # noqa: B023
-            with pytest.raises(ParameterError, match=f"tested: {message}"):
+            with pytest.raises(ParameterError, match=rf"tested\.yaml:12: steps\.d: {message}"):
                 use()
     chained = Plan.chained(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f16"))
     assert unit_of_plan(chained, 4).length == 4

@@ -239,6 +239,8 @@ def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.Mo
         ("sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c)", "sum(lanes(fma, r, 4, fold(2, 1), fold(2, 1)), c)", None),
         ("sum(lanes(fma, r, 2, fold(2, 1)), c)", "sum(lanes(fma, r, 2, fold(2, 1), grain=2), c)", None),
         ("sum(split(4, mma, r), c)", "sum(split(4, mma, r, order=pairwise), c)", None),
+        ("sum(interleave(4, mma, r, grain=16), c)", "sum(interleave(4, mma, r, order=pairwise, grain=16), c)", None),
+        ("sum(turns(32, swizzle(2, mma, grain=2)), c)", "sum(turns(32, swizzle(2, mma, grain=4)), c)", None),
         ("sum(mma, +0)", "sum(chain(mma, tail=fma), +0)", 7),
         ("sum(mma, +0)", "sum(interleave(2, mma, r, grain=4), +0)", None),  # which does not take every K
     ],

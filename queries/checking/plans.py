@@ -39,6 +39,7 @@ from smtmodel.plans import (
     Span,
     Split,
     Stage,
+    Swizzled,
     Turns,
     Uneven,
     Whole,
@@ -243,7 +244,7 @@ def _around(one: Stage, other: Stage) -> Callable[[int], int] | None:
             return lambda n: one.unroll if n == 1 else _none("a body takes single products")
         case Lanes():
             return lambda n: one.unroll * n if one.unroll else one.lanes * math.lcm(n, one.grain)
-        case Interleaved():
+        case Interleaved() | Swizzled():
             return lambda n: one.ways * math.lcm(n, one.grain)
         case Promoted() | Turns():
             return lambda n: one.every if one.every % n == 0 else _none("a turn is not a multiple")
@@ -332,7 +333,7 @@ class _Written(Engine[int]):
         yield
 
     def tile(self, model: Model, span: Span, start: int) -> int:
-        if span.groups > 1 or span.start.factors:
+        if span.start.factors:
             raise span.unfit(model.length)
 
         def read(operand: str, place: int | None, how: Plain) -> int:
@@ -341,7 +342,8 @@ class _Written(Engine[int]):
             if place >= span.count:
                 return self.numbers.zero()
             convert = self.plan.convert_a if operand == "a" else self.plan.convert_b
-            at = span.start.offset + place * span.step
+            group, within = divmod(place, span.size)
+            at = span.start.offset + group * span.pitch + within * span.step
             if convert is None:
                 return self.numbers.element(operand, at, how)
             kept = self.numbers.element(operand, at, {"subnormals": "keep", "positive_zeros": False})

@@ -54,6 +54,7 @@ from smtmodel.plans import (
     Span,
     Split,
     Stage,
+    Swizzled,
     Turns,
     Uneven,
     Whole,
@@ -342,6 +343,12 @@ class _Prover:
                     return None
                 multiples = one.ways * math.lcm(one.grain, inner.multiples)  # whole turns: no tail
                 return Ground(f"{one.ways} lanes of one layout, each one equal", multiples, (), (inner,))
+            case Swizzled(), Swizzled() if replace(one, body=other.body) == other:
+                inner = self._stages(one.body, other.body)
+                if inner is None:
+                    return None
+                multiples = math.lcm(one.grain, inner.multiples) * one.ways
+                return Ground(f"{one.ways} passes over the same products, each one equal", multiples, (), (inner,))
             case Promoted(), Promoted() if (one.every, one.rounding) == (other.every, other.rounding):
                 return self._in_parts(one, other, one.every, "sums of {} products, each one equal")
             case Turns(), Turns() if one.every == other.every:
@@ -671,6 +678,9 @@ def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
     size = stage.every if isinstance(stage, (Promoted, Turns)) else stage.period
     if isinstance(stage, Interleaved):
         size = stage.grain
+    if isinstance(stage, (Interleaved, Lanes, Swizzled)):  # where each of its sums or passes begins
+        ways = stage.lanes if isinstance(stage, Lanes) else stage.ways
+        yield from range(0, ways * stage.grain, stage.grain)
     yield from (size - 1, size)
     for part in stage.parts:
         yield from _cuts_of(part, length)

@@ -170,10 +170,9 @@ class Places:
 
     @classmethod
     def of(cls, span: Span) -> Places:
-        """The products of a span. Raises RuleError for a span in several groups."""
-        if span.groups > 1:
-            raise RuleError("places: a tile of several runs of products")
-        return cls({span.start.factors: _repeated(1, span.step, span.size) << span.start.offset})
+        """The products of a span."""
+        group = _repeated(1, span.step, span.size)
+        return cls({span.start.factors: _repeated(group, span.pitch, span.groups) << span.start.offset})
 
     def joined(self, other: Places) -> Places:
         """The union. Raises RuleError if a product is in both."""

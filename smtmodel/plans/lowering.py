@@ -16,7 +16,7 @@ from smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, writ
 from smtmodel.nodes.round import Rounding, Tiny
 from smtmodel.nodes.sums import Sum
 from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.span import Span, added
+from smtmodel.plans.span import Span, added, moved
 from smtmodel.plans.stages import Engine
 from smtmodel.unit import LONGEST, Unit
 
@@ -108,11 +108,11 @@ class Lowering(Engine[Node]):
         self.path = before
 
     def tile(self, model: Model, span: Span, start: Node) -> Node:
-        if span.groups > 1:
-            raise span.unfit(model.length)
         result = model.unit.result
         if span.count < model.length:
             result = numbered(_padded(written_out(result), span.count, model.scale_block))
+        if span.groups > 1:
+            result = _spelt(written_out(result))
 
         def element(given: Element) -> Node:
             if given.index is None and isinstance(start, Running) and _reads_as_it_gives(given, model):
@@ -121,7 +121,9 @@ class Lowering(Engine[Node]):
             if given.index is None:
                 return self._read_as(start, given, model.c)
             if given.is_factor:
-                return replace(given, index=added(_divided(span, model), given.index))
+                return replace(given, index=added(span.scales(model.scale_block), given.index))
+            if span.groups > 1:
+                return self._input(replace(given, index=moved(span.start, span.distance(given.index.offset))))
             return self._input(replace(given, index=added(span.start, given.index, span.step)))
 
         found = shifted(result, self.level, element)
@@ -154,14 +156,6 @@ class Lowering(Engine[Node]):
         return Round(node, Rounding(fmt, subnormals=tiny, zero="positive" if plus else "ieee"))
 
 
-def _divided(span: Span, model: Model) -> Index:
-    """The place of a span's first scale factors. Raises ParameterError."""
-    block, parts = model.scale_block, (span.start.offset, *(factor for _, factor in span.start.factors))
-    if span.step != 1 or any(part % block for part in parts):
-        raise ParameterError("scale factors", f"a tile does not begin where {block} products share a pair of them")
-    return Index(parts[0] // block, tuple((level, factor // block) for level, factor in span.start.factors))
-
-
 def _reads_as_it_gives(addend: Element, model: Model) -> bool:
     """Whether a unit that reads subnormal addends as zero gives none, and takes every zero as it gives it."""
     return addend.subnormals == "zero" and not addend.positive_zeros and _no_subnormals(model.unit.rounding)
@@ -174,6 +168,21 @@ def _flushes(node: Node) -> bool:
 def _no_subnormals(how: Rounding) -> bool:
     """Whether no result of a rounding is subnormal: the number written for a NaN may be."""
     return how.subnormals != "keep" and how.nan_or_zero
+
+
+def _spelt(node: Node) -> Node:
+    """An expression without repetitions, in which every term of a sum stands for itself."""
+
+    def leaf(part: Node) -> Node | None:
+        if not isinstance(part, Sum):
+            return None
+        terms: list[tuple[int, Node]] = []
+        for place, item in enumerate(part.items):
+            each = [at_place(item.body, item.level, k) for k in item.places] if isinstance(item, Each) else [item]
+            terms += [(place, replaced(term, leaf)) for term in each]
+        return part.of_terms(terms)
+
+    return replaced(node, leaf)
 
 
 def _padded(node: Node, count: int, block: int) -> Node:

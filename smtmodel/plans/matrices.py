@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
@@ -139,19 +139,15 @@ class Strip(Results[Patterns]):
         return Patterns(np.full(self.c.matrix.shape, fmt.sign_bit * negative, dtype=kind_of(fmt)), fmt)
 
     def tile(self, model: Model, span: Span, start: Patterns) -> Patterns:
-        if span.groups > 1:
-            raise span.unfit(model.length)
         first, missing = span.start.offset, model.length - span.count
-        places = slice(first, first + span.count * span.step, span.step)
+        places: Any = slice(first, first + span.count * span.step, span.step) if span.groups == 1 else span.places
         a, b = self.job.a[self.rows, places], self.job.b[places]
         if missing:
             a, b = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
-        return self._tiles(model, a, b, start, [first])
+        return self._tiles(model, a, b, start, [span])
 
     def tiles(self, model: Model, span: Span, start: Patterns) -> Patterns:
         first, loops = span.loops(model.length)
-        if first.groups > 1:
-            raise first.unfit(model.length)
         starts = np.array([first.start.offset])
         for count, distance in loops:
             starts = (starts[:, None] + distance * np.arange(count)).ravel()
@@ -160,19 +156,21 @@ class Strip(Results[Patterns]):
             most = 1
         for done in range(0, len(starts), most):
             some = starts[done : done + most]
-            places: Any = (some[:, None] + first.step * np.arange(model.length)).ravel()
+            places: Any = (some[:, None] + np.array(first.places) - first.start.offset).ravel()
             if (np.diff(places) == 1).all():  # a view, no copy
                 places = slice(places[0], places[-1] + 1)
-            start = self._tiles(model, self.job.a[self.rows, places], self.job.b[places], start, some.tolist())
+            spans = (replace(first, start=Index(place)) for place in some.tolist())
+            start = self._tiles(model, self.job.a[self.rows, places], self.job.b[places], start, spans)
         return start
 
-    def _tiles(self, model: Model, a: Matrix, b: Matrix, start: Patterns, first: Sequence[int]) -> Patterns:
-        """Steps of a unit; `first`: where the products of each begin in the whole matrices."""
+    def _tiles(self, model: Model, a: Matrix, b: Matrix, start: Patterns, spans: Iterable[Span]) -> Patterns:
+        """Steps of a unit; `spans`: the products of each in the whole matrices."""
         c = self.in_format(start, model.c)
         scales: list[Matrix | None] = [None, None]
         if self.job.scales is not None:
             left, right = self.job.scales
-            at = [k // model.scale_block + n for k in first for n in range(model.scales)]
+            firsts = [span.scales(model.scale_block).offset for span in spans]
+            at = [place + n for place in firsts for n in range(model.scales)]
             scales = [left[self.rows, at], right[at]]
         return Patterns(self.job.tilers[model](a, b, c.matrix, *scales), model.d)
 

@@ -56,7 +56,7 @@ class Plan:
 
     `result`: over `Products`, c and rounded nodes; it is a rounding, or a sum of products. `convert_a`, `convert_b`:
     how elements become ones of the units' formats, where they are not taken as they are. `names`: parts of the
-    expression that the plan's file names.
+    expression that the plan's file names. `place`: the file, line and key of its result.
     """
 
     a: Format
@@ -66,6 +66,7 @@ class Plan:
     convert_a: Rounding | None = None
     convert_b: Rounding | None = None
     reference: str = field(default="", compare=False)
+    place: str = field(default="", compare=False)
     about: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
     evidence: str = field(default="", compare=False)
@@ -119,11 +120,11 @@ class Plan:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Within it, a ParameterError of a stage, as of products that do not fit, names the plan as well."""
+        """Within it, a ParameterError of a stage, as of products that do not fit, names the plan or its place too."""
         try:
             yield
         except ParameterError as error:
-            raise ParameterError(self.reference or "plan", str(error)) from None
+            raise ParameterError(self.place or self.reference or "plan", str(error)) from None
 
     @property
     def d(self) -> Format:

@@ -18,6 +18,7 @@ where a STAGE says how:
                                                 with unroll=16, the 8 lanes take multiples of 16 products
     halve(8, STAGE, r, grain=8, first=smaller)  pairwise summation down to 8 products
     turns(8, STAGE, tail=STAGE)                 each 8 products go through a stage, from the sum so far
+    swizzle(2, STAGE, grain=4)                  the first 4 of every 8 products, then the others, in one sum
     whole(8, STAGE, tail=STAGE)                 multiples of 8 go through a stage, what is left over through another one
     whole(4, STAGE, head=STAGE)                 the same, but what is left over comes first (4 where nothing is)
     first(4, STAGE, STAGE)                      the first 4 products through one stage, the others through another one
@@ -51,6 +52,7 @@ from smtmodel.plans.stages import (
     Rounded,
     Split,
     Stage,
+    Swizzled,
     Turns,
     Uneven,
     Whole,
@@ -68,6 +70,7 @@ STAGES = {
     "lanes": "lanes(STAGE, ROUNDING, LANES, ...)",
     "halve": "halve(NUMBER, STAGE, ROUNDING)",
     "turns": "turns(NUMBER, STAGE)",
+    "swizzle": "swizzle(NUMBER, STAGE)",
     "whole": "whole(NUMBER, STAGE)",
     "first": "first(NUMBER, STAGE, STAGE)",
 }
@@ -111,7 +114,8 @@ class _Reader(ExpressionReader):
         try:
             plan = Plan(
                 formats["a"], formats["b"], formats["c"], result, convert.get("a"), convert.get("b"),
-                reference=data.plan, about=data.about, source=data.source, evidence=data.evidence, names=self.steps,
+                reference=data.plan, place=self.file.place(("steps", "d")),
+                about=data.about, source=data.source, evidence=data.evidence, names=self.steps,
             )  # fmt: skip
         except ParameterError as error:
             key = ("formats", error.parameter) if error.parameter in ("a", "b") else ("steps", "d")
@@ -209,6 +213,10 @@ class _Reader(ExpressionReader):
     def _stage_turns(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         number, body = self._arguments(tree, 2)
         return Turns(self._number(number), self._stage(body), **self._options(tree, options, ("tail",)))
+
+    def _stage_swizzle(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        number, body = self._arguments(tree, 2)
+        return Swizzled(self._number(number), self._stage(body), **self._options(tree, options, ("grain",)))
 
     def _stage_whole(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         number, body = self._arguments(tree, 2)

@@ -22,6 +22,7 @@ from smtmodel.plans.stages import (
     Rounded,
     Split,
     Stage,
+    Swizzled,
     Turns,
     Uneven,
     Whole,
@@ -108,6 +109,8 @@ class _Writer:
         match stage:
             case Turns():
                 return f"turns({stage.every}, {self.stage(stage.body)}{tail})"
+            case Swizzled():
+                return f"swizzle({stage.ways}, {self.stage(stage.body)}{_option('grain', stage.grain, 1)})"
             case Whole():
                 head = "" if stage.head is None else f", head={self.stage(stage.head)}"
                 return f"whole({stage.number}, {self.stage(stage.body)}{head}{tail})"

@@ -46,6 +46,25 @@ class Span:
                 object.__setattr__(self, name, value)
             object.__setattr__(self, "pitch", self.count * step)
 
+    def distance(self, number: int) -> int:
+        """How far from its first product one of its products is."""
+        group, within = divmod(number, self.size)
+        return group * self.pitch + within * self.step
+
+    @property
+    def places(self) -> list[int]:
+        """Of all its products, where its start depends on no loop."""
+        return [self.start.offset + self.distance(number) for number in range(self.count)]
+
+    def scales(self, block: int) -> Index:
+        """The place of its first scale factors, where `block` products one after another share a pair of them. Raises
+        ParameterError for products that do not begin with such a block, or do not follow one another."""
+        start = self.start
+        parts = (start.offset, *(factor for _, factor in start.factors))
+        if (self.step != 1 and self.count > 1) or self.groups > 1 or any(part % block for part in parts):
+            raise ParameterError("scale factors", f"a tile does not begin where {block} products share a pair of them")
+        return Index(parts[0] // block, tuple((level, factor // block) for level, factor in start.factors))
+
     def cut(self, count: int) -> tuple[Span | None, Span | None]:
         """The first products, and the rest; None where there is none. Raises ParameterError."""
         if not 0 < count < self.count:

@@ -148,8 +148,6 @@ class Chain(Stage):
         length = self.model.length
         if span.count > length:
             check_holds(self.model.reference, self.model.c, self.d)
-        if self.tail is None and span.count % length and span.groups > 1:  # a last tile of several runs
-            raise span.unfit(length)
         whole, rest = span.cut(span.count - span.count % length)
         value = start if whole is None else engine.tiles(self.model, whole, start)
         if rest is None:
@@ -306,6 +304,52 @@ class Turns(Stage):
             return value
         with engine.part("last" if self.tail is None else "tail"):
             return (self.tail or self.body).run(engine, rest, value)
+
+
+@dataclass(frozen=True)
+class Swizzled(Stage):
+    """Products in another order, in one sum: first those of the first `grain` of every `ways` * `grain` products, then
+    those of the next `grain`, and so on."""
+
+    ways: int
+    body: Stage
+    grain: int = 1
+
+    def __post_init__(self) -> None:
+        _positive("swizzle", self.ways)
+        _positive("grain", self.grain)
+        check_holds("swizzle", self.body.accumulator, self.d)
+
+    @property
+    def d(self) -> Format:
+        return self.body.d
+
+    @property
+    def accumulator(self) -> Format:
+        return self.body.accumulator
+
+    @property
+    def period(self) -> int:
+        return self.ways * math.lcm(self.grain, self.body.period)
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return (self.body,)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        turn, size = self.ways * self.grain, self.grain * span.step
+        if span.groups > 1:
+            raise span.unfit(turn)
+        if span.count % self.grain:
+            fits = f"it takes multiples of {self.grain}"
+            raise ParameterError("swizzle", f"{span.count} products do not fit: {fits}")
+        value = start
+        for number in range(min(self.ways, span.count // self.grain)):
+            groups = -(-(span.count - number * self.grain) // turn)
+            part = Span(moved(span.start, number * size), groups, turn * span.step, self.grain, span.step)
+            with engine.part(f"pass{number}" if self.ways > 1 else ""):
+                value = self.body.run(engine, part, value)
+        return value
 
 
 @dataclass(frozen=True)

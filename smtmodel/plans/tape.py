@@ -105,18 +105,14 @@ class Tape(Results[Noted]):
         return Noted(self._count - 1, fmt)
 
     def tile(self, model: Model, span: Span, start: Noted) -> Noted:
-        if span.groups > 1:
-            raise span.unfit(model.length)
-        first, missing = span.start.offset, model.length - span.count
-        return self._tiles(model, [*range(first, first + span.count * span.step, span.step), *[NONE] * missing], start)
+        return self._tiles(model, [*span.places, *[NONE] * (model.length - span.count)], start)
 
     def tiles(self, model: Model, span: Span, start: Noted) -> Noted:
         first, loops = span.loops(model.length)
-        if first.groups > 1:
-            raise first.unfit(model.length)
-        places = [first.start.offset]
-        for count, distance in (*loops, (model.length, first.step)):
+        places = [0]
+        for count, distance in loops:
             places = [place + distance * n for place in places for n in range(count)]
+        places = [place + other for place in places for other in first.places]
         most = len(places) if model.c.width == model.d.width else model.length  # each result is first made an addend
         for done in range(0, len(places), most):
             start = self._tiles(model, places[done : done + most], start)
