@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -11,6 +12,7 @@ from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.plans.plan import Plan
 
 FOLDER = Path(__file__).parent / "plans" / "library"
+_FILE = re.compile(r"(?P<plan>plan:)?(?P<path>.+\.yaml)(?P<rest>@.*)?")
 _reading: list[Path] = []  # plan files that are being read: a unit may be a plan at a given K
 
 
@@ -34,6 +36,14 @@ def _shipped(name: str, model_of: Callable[[str], Model]) -> Plan:
     return read_plan(FOLDER / f"{name}.yaml", model_of)
 
 
+def _beside(folder: Path, reference: str) -> str:
+    """A reference in a plan file: the path of a file is looked for in the plan's folder first."""
+    found = _FILE.fullmatch(reference.strip())
+    if found is None or not (folder / found["path"]).is_file():
+        return reference
+    return f"{found['plan'] or ''}{folder / found['path']}{found['rest'] or ''}"
+
+
 def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
     """The plan of a file. Raises InputError with file, line, key and column."""
     from smtmodel.plans.planfile import parse_plan  # a served model reads no YAML
@@ -44,6 +54,6 @@ def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
         raise InputError("this plan is among its own units", str(path))
     _reading.append(whole)
     try:
-        return parse_plan(read_file(path), str(path), model_of)
+        return parse_plan(read_file(path), str(path), lambda reference: model_of(_beside(path.parent, reference)))
     finally:
         _reading.remove(whole)

@@ -347,6 +347,22 @@ def test_a_plan_among_its_own_units_is_named(tmp_path: Path) -> None:
             parse_plan_reference(str(path))
 
 
+def test_a_unit_file_is_looked_for_beside_the_plan(tmp_path: Path) -> None:
+    for name, reference in (("unit.yaml", "volta/mma/m8n8k4.f32.f16.f16.f32"), ("four.yaml", "./unit.yaml")):
+        unit = parse_reference(reference).unit if name == "unit.yaml" else None
+        text = unit_text(unit) if unit else TEXT.replace("ieee/fma/f32.f16.f16.f32", reference)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    plan = parse_plan_reference(str(tmp_path / "four.yaml"))
+    assert plan == plan_of("sum(mma, c)")
+    (tmp_path / "outer.yaml").write_text(
+        TEXT.replace("volta/mma/m8n8k4.f32.f16.f16.f32", "plan:four.yaml@length=8"), encoding="utf-8"
+    )
+    assert parse_plan_reference(str(tmp_path / "outer.yaml")).models[0].length == 8
+    (tmp_path / "outer.yaml").write_text(TEXT.replace("ieee/fma/f32.f16.f16.f32", "none.yaml"), encoding="utf-8")
+    with pytest.raises(InputError, match=r"outer\.yaml:5: units\.fma: none\.yaml: no such file"):
+        parse_plan_reference(str(tmp_path / "outer.yaml"))
+
+
 def test_too_many_sums_for_one_expression_are_named() -> None:
     plan = plan_of("sum(split(1000, fma, r, grain=1), c)")
     assert unit_of_plan(plan, 90).length == 90
