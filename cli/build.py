@@ -197,7 +197,7 @@ def names_of(found: Built) -> list[str]:
 def say_names(names: Sequence[str], why: str) -> None:
     """Print the names of the unit, the reason, and the GPUs that have it."""
     also = f" (also: {some_of(names[1:])})" if names[1:] else ""
-    say(f"this is {names[0]}{also}: {why}")
+    say(f"this is {names[0]}{also}, proved equal {why.removeprefix('proved ')}")
     say_gpus(names)
 
 

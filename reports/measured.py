@@ -236,7 +236,7 @@ def studied(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     import base64
     from pathlib import Path
 
-    section = Section("study", f"Study {document['study']}", f"{len(document['sizes'])} sizes", "yes")
+    section = Section("study", f"Study {document['study']}", counted(len(document["sizes"]), "size"), "yes")
     section.facts = [("sizes", ", ".join(map(str, document["sizes"]))), ("seed", str(document["seed"]))]
     section.facts += [("file", name) for name in document["files"]]
     for name in document["files"]:

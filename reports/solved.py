@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
-from smtmodel.display import both
+from smtmodel.display import both, value_text
+from smtmodel.formats import format_named
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import vector_of
 from smtmodel.wording import counted
@@ -143,8 +144,10 @@ def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:
         return
     results = row["results"]
     section.header = ("", "bits", "value", "error")
-    pairs = [(f"{side}{k}", text) for side in "ab" for k, text in enumerate(row[side])]
-    section.rows = [(name, text, "", "") for name, text in [*pairs, ("c", row["c"])]]
+    factors = format_named(row["format"])
+    given = [(f"{side}{k}", text, factors) for side in "ab" for k, text in enumerate(row[side])]
+    given.append(("c", row["c"], format_named(row.get("c_format", row["format"]))))  # not there in earlier documents
+    section.rows = [(name, text, value_text(int(text, 16), fmt), "") for name, text, fmt in given]
     section.rows.append(("exact sum", "", both(row["exact"], row["exact_decimal"]), ""))
     for name, one in results.items():
         error = both(one["error"], one["error_decimal"]) if "error" in one else ""

@@ -360,6 +360,7 @@ def test_commands(tmp_path: Path) -> None:
     assert document["undecided"] == {"exponent_floor": [None, -132]}
     assert device in document["units"]
     assert f"this is {document['units'][0]}" in run.stderr
+    assert ", proved equal by " in run.stderr
     none = CliRunner().invoke(
         main, ["identify", str(path), "--device", f"model:{device}@fraction_bits=22", "--json", engine]
     )

@@ -33,7 +33,7 @@ CLAIM = {"schema": 1, "claims": [{
     "parts": {"e1": "error of one"}, "verdict": "refuted", "lemmas": [],
     "asked": [{"what": "4096 simulated inputs", "seconds": 0.1, "answers": []}], "counterexample": None,
     "as_expected": True, "expect": "refuted",
-    "vector": {"format": "f32", "a": ["3f800000"], "b": ["3f800000"], "c": "0", "exact": "1", "exact_decimal": "1",
+    "vector": {"format": "f32", "a": ["3d000000"], "b": ["3f800000"], "c": "0", "exact": "1", "exact_decimal": "1",
                "results": {"e1": {"d": "3f800001", "value": "1 + 2^-23", "decimal": "1.00000012", "error": "2^-23",
                                   "error_decimal": "1.1920929e-07"}}, "first_divergence": None},
 }, {
@@ -161,6 +161,7 @@ VECTOR_THAT_DIFFERS = '{"a": ["3c00", "1000"], "b": ["3c00", "0c00"], "c": "0000
                 "An algorithm is not worse",
                 "refuted",
                 "3f800001",
+                "2^-5 = 0.03125",
                 "|e1| <= |e2|",
                 "4096 simulated inputs",
                 "replay of the vector",
