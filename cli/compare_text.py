@@ -100,10 +100,12 @@ class Report:
         for explained in sorted(every, key=lambda one: not one.about_one_model):
             (left, right), question = explained.whole, explained.question
             about = "" if left.asked >= self.comparison.compared else " that the question is about"
+            asked, answers = f"{question.id} ({question.question})", f"{_all(left.asked)}{about}"
+            if apart := _parameters_apart(*(question.models[one.hypothesis] for one in explained.whole)):
+                return f"{apart}: they agree with {left.hypothesis!r} and {right.hypothesis!r} of {asked} in {answers}"
             return (
-                f"they differ in {question.id} ({question.question}): the first agrees with {left.hypothesis!r}, the "
-                f"second with {right.hypothesis!r}, in {_all(left.asked)}{about}"
-                f"{_parameters_apart(*(question.models[one.hypothesis] for one in explained.whole))}"
+                f"they differ in {asked}: the first agrees with {left.hypothesis!r}, the second with "
+                f"{right.hypothesis!r}, in {answers}"
             )
         if changes:
             word, change = max(changes, key=lambda pair: pair[1].right)
@@ -301,12 +303,12 @@ def _terms(operands: Operands[int]) -> int:
 
 
 def _parameters_apart(left: Model, right: Model) -> str:
-    """The parameters in which two models of one family differ, as the end of a sentence; empty for other models."""
+    """The parameters in which two models of one family differ, in words; empty for other models."""
     if not (apart := left.apart(right)):
         return ""
     first = ", ".join(f"{name}={value}" for name, value, _ in apart)
     second = ", ".join(f"{name}={value}" for name, _, value in apart)
-    return f" ({first} in the first; {second} in the second)"
+    return f"the first has {first}, the second {second}"
 
 
 def _all(count: int) -> str:

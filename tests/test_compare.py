@@ -130,8 +130,9 @@ def test_the_reason_in_one_sentence(recorded: str) -> None:
     assert run("compare", first, second, code=0).stderr.startswith(answers["reason"])
     assert compared(first, first, code=1)["reason"] is None
     other = compared(f"model:{AMPERE}", f"model:{HOPPER}", code=0)["reason"]
-    told = r"in alignment-bits \(.*\): the first agrees with 'f24', the second with 'f25', in all \d+ answers"
-    assert re.search(told, other)
+    assert other.startswith(
+        "the first has fraction_bits=24, the second fraction_bits=25: they agree with 'f24' and 'f25' of alignment-bits"
+    )
     odd = compared(f"model:{VOLTA}@output_rounding=up,product=normalised,fraction_bits=21", first, code=0)["reason"]
     assert odd.startswith(("no single change reproduces every answer; ", "no single change of a model"))
 
@@ -206,8 +207,11 @@ def test_every_row_of_two_recordings_counts_for_the_reason(tmp_path: Path) -> No
         answers[name] = path.read_text(encoding="utf-8").splitlines(keepends=True)
     alone = f"recorded:{tmp_path / 'first.jsonl'}", f"recorded:{tmp_path / 'second.jsonl'}"
     told = compared(*alone, "-n", "1", code=0)
-    apart = "block=8, fraction_bits=24, exponent_floor=-132 in the first; block=16, fraction_bits=25"
-    assert f"the second with 'hopper', in all 200 answers ({apart}, " in told["reason"]
+    apart = "the first has block=8, fraction_bits=24, exponent_floor=-132, the second block=16, fraction_bits=25"
+    assert told["reason"].startswith(apart)
+    assert re.search(
+        r": they agree with 'ada' and 'hopper' of f16-ada-hopper \(.*\) in all 200 answers$", told["reason"]
+    )
     last = [json.dumps(json.loads(line) | {"model": HOPPER}) + "\n" for line in answers["last"][150:]]
     mixed = tmp_path / "mixed.jsonl"
     mixed.write_text("".join([*answers["second"][:150], *last]), encoding="utf-8")
