@@ -260,9 +260,9 @@ one another, were not: few of their sums are inexact.
 #: what is said before the questions that are unknown, below the table
 OPEN = """### Unknown
 
-Of these questions the answer is unknown: samples, of all products and of few, found no difference, and neither
-rewriting nor solvers found a proof (they were asked about all products, about a few, and about the last ones alone
-after any sum of the others)."""
+Of these questions the answer is unknown. Samples, of all products and of few, found no difference. Neither rewriting
+nor solvers found a proof; they were asked about all products, about a few, and about the last ones alone after any sum
+of the others."""
 
 
 def section(ask: Asked) -> str:
