@@ -24,6 +24,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     from smtmodel.losses import losses
     from smtmodel.plans.lowering import unit_of_plan
     from smtmodel.reference import parse_plan_reference
+    from smtmodel.unit import TRACED
     from smtmodel.vectors import to_hex
 
     if len(files) not in (2, 3):
@@ -32,7 +33,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     if plan.scale is not None:
         raise InputError(f"{name} takes scale factors, which --element does not: explain a vector that has them")
     operands = _operands(files, element, (plan.a, plan.b, plan.c))
-    model = Model(name, unit_of_plan(plan, len(operands.a)))
+    model = Model(name, unit_of_plan(plan, len(operands.a), TRACED))
     steps, result = losses(model, operands)
     found = [step for step in steps if step.cut or step.rounded]
     if as_json:

@@ -17,7 +17,8 @@ from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.nodes.round import Rounding
 from smtmodel.trace import Trace
 
-LONGEST = 4096
+LONGEST = 4096  # products of a unit about which questions are asked
+TRACED = 65536  # of one that is only evaluated: an element of a matrix product, step by step
 #: for several units on the same inputs: what they share, by formats
 Memo = dict[tuple[Format | None, ...], Shared]
 
@@ -49,8 +50,8 @@ class Unit:
     evidence: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.length <= LONGEST:
-            raise ParameterError("length", f"{self.length} is impossible; it takes a whole number from 1 to {LONGEST}")
+        if not 1 <= self.length <= TRACED:
+            raise ParameterError("length", f"{self.length} is impossible; it takes a whole number from 1 to {TRACED}")
         for name, fmt in (("a", self.a), ("b", self.b), ("c", self.c)):
             if not fmt.subnormals:
                 raise ParameterError(name, f"{fmt.name} has no zero, which missing products and sums of none are")

@@ -53,7 +53,7 @@ from smtmodel.nodes.node import walk
 from smtmodel.nodes.repeat import Places
 from smtmodel.nodes.round import TINY, ZEROS, Rounding
 from smtmodel.rounding import OVERFLOWS, Mode
-from smtmodel.unit import Unit, closed_steps
+from smtmodel.unit import LONGEST, Unit, closed_steps
 from smtmodel.wording import counted, ranges
 
 if TYPE_CHECKING:
@@ -531,6 +531,8 @@ class _Reader(ExpressionReader):
 
     def unit(self, whole: bool) -> Unit:
         data, formats = self.data, self.formats
+        if data.length > LONGEST:
+            raise self.file.error(("length",), f"{data.length} products are too many; at most {LONGEST}")
         self._inputs()
         self.read_roundings()
         result, scale = self.result(), formats.get("scale")

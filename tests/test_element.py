@@ -106,6 +106,12 @@ def test_the_command(tmp_path: Path) -> None:
     assert code == 0
     assert "tile[1]" in out
     assert "rounded steps lose bits" in out
+    for name, shape in (("long-a", (1, 4100)), ("long-b", (4100, 1))):  # more products than questions are asked about
+        np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float16))
+    code, out, _ = run(
+        "plan:cublas/split-k", *(str(tmp_path / f"long-{name}.npy") for name in "ab"), "--element", "0,0"
+    )
+    assert (code, out.splitlines()[-1]) == (0, "d = 6c01  2^12 + 2^2 = 4100")
     empty = str(tmp_path / "empty.npy")
     np.save(empty, np.ones((0, 0), np.float16))
     for arguments, message in (

@@ -105,6 +105,7 @@ def test_one_arithmetic_is_one_expression() -> None:
         ("d: f32}", "d: f16}", 2, r"formats\.d: the result of the last step is f32"),
         ("  d: r", "  c: r", 8, r"steps\.c: this name cannot be used"),
         ("length: 2", "length: 0", 3, r"length: 0 is impossible"),
+        ("length: 2", "length: 4097", 3, r"length: 4097 products are too many; at most 4096"),
         ("length: 2", "length: 4", 3, r"length: no step reads a\[2-3\] and b\[2-3\]: .*`ignored: \[2, 3\]`"),
         ("a[1] * b[1]", "a[1] * b[0]", 3, r"length: no step reads b\[1\]: "),
         ("length: 2", "length: 4\nignored: [2]", 3, r"length: no step reads a\[3\] and b\[3\]: "),

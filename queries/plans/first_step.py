@@ -13,6 +13,7 @@ from smtmodel.losses import Loss, losses
 from smtmodel.operands import Operands
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
+from smtmodel.unit import TRACED
 
 
 def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> tuple[Loss | None, Loss | None] | None:
@@ -23,7 +24,9 @@ def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> 
     a, b = (tuple(map(int, side)) for side in (matrices.a[row], matrices.b[:, column]))
     operands = Operands(a, b, 0 if matrices.c is None else int(matrices.c[row, column]))
     try:
-        steps = [losses(Model(plan.reference, unit_of_plan(plan, len(a))), operands)[0] for plan in (one, other)]
+        steps = [
+            losses(Model(plan.reference, unit_of_plan(plan, len(a), TRACED)), operands)[0] for plan in (one, other)
+        ]
     except ParameterError:
         return None
     both = Counter(map(_what, steps[0])) & Counter(map(_what, steps[1]))

@@ -24,11 +24,11 @@ DEEPEST = 200  # nodes within one another: what reads them goes from node to nod
 
 
 @lru_cache(maxsize=256)
-def unit_of_plan(plan: Plan, length: int) -> Unit:
+def unit_of_plan(plan: Plan, length: int, most: int = LONGEST) -> Unit:
     """The plan at one K, as a unit. Raises ParameterError for a length that no tile fits, and for one at which too many
     steps follow one another without a loop."""
-    if not 1 <= length <= LONGEST:
-        raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
+    if not 1 <= length <= most:
+        raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {most}")
     engine = Lowering(plan)
 
     def leaf(node: Node) -> Node | None:
