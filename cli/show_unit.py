@@ -59,7 +59,7 @@ def _tree(model: Model, width: float | None) -> Drawing:
     base = model.reference.partition("@")[0]
     if names_plan(base):
         plan = parse_plan_path(base)
-        notes = [plan.about, f"units: {', '.join(one.reference for one in plan.models)}"]
+        notes = [*filter(None, [plan.about]), f"units: {', '.join(one.reference for one in plan.models)}"]
     else:
         notes = [f"{name}: {text}" for name, text in step_texts(model.unit).items()]
     outline = Outliner(steps_of(model.unit)).outline()

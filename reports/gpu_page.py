@@ -23,6 +23,7 @@ SOME = "*"  # of some instructions of a row alone
 RECORDED_ON = (
     'A GPU in the column "rests on": its recorded results refute every value near the one in the column "what".'
 )
+LETTERS = 'The letters in the column "rests on" are:'
 PARTLY = "`1*` stands for some of the instructions with number 1, `1` for all of them."
 
 
@@ -186,6 +187,7 @@ def _legend(lines: Sequence[str], sources: Mapping[str, str]) -> list[str]:
     rests = [line.rsplit("|", 2)[1] for line in lines]
     said = [RECORDED_ON] if any(text.strip() not in sources.values() for text in rests) else []
     said += [PARTLY] if any(SOME in text for text in rests) else []
+    said += [LETTERS] if sources else []
     return [*(_wrapped(" ".join(said)) if said else []), *([""] if said else []),
             *(f"- {letter}: {source}" for source, letter in sources.items()), *([""] if sources else [])]  # fmt: skip
 
