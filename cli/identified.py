@@ -122,10 +122,13 @@ def _show_left(family: Family, found: Identification, named: Named, consistent: 
     elif not identified:
         say("no instruction of the table is consistent with every answer")
     decided, undecided = found.values()
-    say("identified:" if identified else "decided:")
-    for name, value in decided.items():
-        if name in family.values:
-            say(f"  {name} = {format_parameter(value)}")
+    texts = {name: f"{name} = {format_parameter(value)}" for name, value in decided.items() if name in family.values}
+    if varied := [text for name, text in texts.items() if name in family.varied]:
+        say("identified:" if identified else "decided:")
+        for text in varied:
+            say(f"  {text}")
+    if given := [text for name, text in texts.items() if name not in family.varied]:
+        say(f"the same in all candidates: {', '.join(given)}")
     if undecided:
         say("no input distinguishes these values:" if identified else "not decided:")
     for name, values in undecided.items():
@@ -180,11 +183,11 @@ def identified_document(
         "impossible": impossible(family),
         "units": units,
         "consistent": consistent,
-        "decided": {name: plain(value) for name, value in decided.items() if name in family.values},
+        "decided": {name: plain(value) for name, value in decided.items() if name in family.varied},
         "assumed": {
             name: plain(value)
             for name, value in decided.items()
-            if name not in family.values and (name != "scale_block" or decided.get("scale_format"))
+            if name not in family.varied and (name != "scale_block" or decided.get("scale_format"))
         },
         "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
         "why_undecided": _why_undecided(found),

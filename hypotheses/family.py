@@ -144,6 +144,11 @@ class Family:
                   for name in PARAMETERS}  # fmt: skip
         return {name: values for name, values in chosen.items() if values and (name in listed or len(values) > 1)}
 
+    @cached_property
+    def varied(self) -> frozenset[str]:
+        """The parameters of which there is more than one value; what a device computes decides nothing else."""
+        return frozenset(name for name, values in self.values.items() if len(values) > 1)
+
     def candidates(self, deadline: float | None = None) -> list[Model]:
         """The models of the family, each once: a parameter without effect in one keeps its default there.
 

@@ -228,7 +228,7 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
         None,
         tuple(model.reference for model in survivors[1:]) if found.verdict == "identified" else (),
         tuple(f"{name}: {' or '.join(map(format_parameter, values))}" for name, values in undecided.items()),
-        {name: value for name, value in decided.items() if name in chosen.values},
+        {name: value for name, value in decided.items() if name in chosen.varied},
         len(found.questions),
         found.validated,
         time.monotonic() - start,

@@ -145,7 +145,7 @@ def sheet_of_identified(document: Mapping[str, Any], ask: AskProperty) -> Sheet:
     if document["verdict"] not in ("identified", "built"):
         raise ValueError(f"nothing was identified: {document['verdict']}")
     family = families().get(document.get("family", ""))
-    varied = {*family.values, "block"} if family is not None else set()  # other parameters were not asked about
+    varied = {*family.varied, "block"} if family is not None else set()  # other parameters were not asked about
     rests: Rests
     if "family" in document:
         model = parse_reference(document["classes"][0][0]["model"])

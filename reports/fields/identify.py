@@ -115,9 +115,9 @@ class Identify(Document):
     consistent: list[str]
     """if several classes are left: instructions of the table that give every answer, none of them proved"""
     decided: dict[str, Any]
-    """parameter of the family: its value in every candidate left"""
+    """parameter that the family varies: its value in every candidate left"""
     assumed: dict[str, Any]
-    """parameter that the family does not name: the value it has in all candidates"""
+    """parameter that the family does not vary: the value it has in all candidates"""
     undecided: dict[str, list[Any]]
     """parameter: the values that are left"""
     why_undecided: list[str]
