@@ -111,6 +111,10 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
     progress("")
     document: dict[str, Any] = {}
     pair = most_alike(given[0].plans, given[1].plans)
+    if pair is not None and found.first is not None:
+        document["why"] = why_they_differ(*pair)
+        for sentence in document["why"]:
+            say(f"  why: {sentence}")
     for index, one in enumerate(given):
         shown = [] if pair is None else [pair[index]]
         names = [plan.reference for plan in dict.fromkeys((*shown, *one.plans))]
@@ -122,9 +126,6 @@ def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, An
             ended = "" if one.complete else f"; {SECONDS:.0f} s were over, and others were not tried"
             say(f"  D{index + 1}: none of the {one.tried} plans tried gives every element compared{ended}")
     if pair is not None and found.first is not None:
-        document["why"] = why_they_differ(*pair)
-        for sentence in document["why"]:
-            say(f"  why: {sentence}")
         document["first_step"] = _first_step(pair, matrices, found.first)
     return document
 

@@ -101,14 +101,16 @@ def _show_misfit(family: Family, found: Identification) -> None:
     from cli.show import result_text, show_operands
 
     say("no candidate fits")
-    for line in _other_formats(family):
+    other = [*_other_formats(family)]
+    for line in other:
         say(f"  {line}")
-    if found.killer is not None:
+    if found.killer is not None and not other:
         vector = found.killer.vector
         show_operands(vector.model, vector.operands)
         say(f"  the device gives {result_text(found.killer.answer, vector.model.d)}")
-    for model, agreed in found.nearest:
+    for model, agreed in found.nearest if not other else ():
         say(f"  nearest: {model.reference} explains {agreed} of {len(found.questions)} answers")
+    say("  the family `any` has every published arithmetic; without FAMILY, `identify` builds the unit")
 
 
 def _show_left(family: Family, found: Identification, named: Named, consistent: Sequence[str]) -> None:

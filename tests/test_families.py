@@ -215,6 +215,8 @@ def test_a_family_for_other_formats_is_named() -> None:
     device = "model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
     said = run("identify", "nvidia-f16", "--device", device, "--solver", "bitwuzla", code=1).stderr
     assert "nvidia-f16 is made for f16 f16 f32 f32, and the device was asked e4m3 e4m3 f32 f32: try nvidia-fp8" in said
+    assert "without FAMILY, `identify` builds the unit" in said
+    assert "a31 = " not in said  # no one vector is the reason
 
 
 def test_a_candidate_of_another_length_is_named_as_what_it_is() -> None:
