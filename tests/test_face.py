@@ -28,6 +28,7 @@ from smtmodel.gemm import simulate
 from smtmodel.numbers import format_of, from_numbers, to_numbers, type_of
 from smtmodel.reference import normalised_name, parse_plan_path, parse_reference
 from smtmodel.tiles import kind_of
+from tests import reference
 from tests.oracle import NAN, decode
 
 ROOT = Path(__file__).parents[1]
@@ -517,15 +518,13 @@ def test_the_instruction_of_a_gpu_that_a_function_is() -> None:
 def test_its_page_lists_every_function() -> None:
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8").splitlines()
     for name in FUNCTIONS:
-        arguments, starred = [], False
-        for parameter in inspect.signature(getattr(mmaprobe, name)).parameters.values():
-            if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-                arguments.append("*")
-                starred = True
-            default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
-            arguments.append(f"{parameter.name}{default}")
-        first = (inspect.getdoc(getattr(mmaprobe, name)) or "").splitlines()[0]
-        assert f"| `{name}({', '.join(arguments)})` | {first} |" in page
+        function = getattr(mmaprobe, name)
+        first = (inspect.getdoc(function) or "").splitlines()[0]
+        assert f"| `{reference.call(function)}` | {first} |" in page
+
+
+def test_the_reference_is_that_of_the_docstrings() -> None:
+    assert reference.PAGE.read_text(encoding="utf-8") == reference.page(), "python -m tests.reference writes it"
 
 
 def test_importing_it_is_quick() -> None:
