@@ -436,7 +436,7 @@ class Mapper(Candidates):
     def _changed(self, base: Shape, feature: Feature, wanted: int) -> list[Shape]:
         """Shapes like `base`, none larger than the largest, whose value of the feature is about `wanted`."""
         m, n, k = base.rows, base.columns, base.length
-        by_rows, by_columns, by_length = (max(1, wanted // (m * n * k // side)) for side in (m, n, k))
+        by_rows, by_columns, by_length = (_about(wanted, m * n * k // side) for side in (m, n, k))
         match feature.kind, feature.of:
             case "rest", "M":
                 found = [(m - m % feature.step + wanted, n, k)]
@@ -449,9 +449,9 @@ class Mapper(Candidates):
             case _, "K":
                 found = [(m, n, wanted)]
             case _, "M * N":
-                found = [(max(1, wanted // n), n, k), (m, max(1, wanted // m), k)]
+                found = [*((x, n, k) for x in _about(wanted, n)), *((m, x, k) for x in _about(wanted, m))]
             case _:
-                found = [(m, n, by_length), (by_rows, n, k), (m, by_columns, k)]
+                found = [(m, n, x) for x in by_length] + [(x, n, k) for x in by_rows] + [(m, x, k) for x in by_columns]
         top = self.top
         return [Shape(min(x, top.rows), min(y, top.columns), min(z, top.length)) for x, y, z in found if x and y]
 
@@ -493,19 +493,23 @@ class Mapper(Candidates):
             }
 
     def _confirm(self, rules: Sequence[Rule], rule: Rule, said: Said) -> None:
-        """Compare a rule with shapes of its own, until it is confirmed or fails."""
+        """Compare a rule with shapes of its own, until it is confirmed or fails: one beside observed ones, then one at
+        a limit, in turn. A limit on another feature than the library goes by is wrong there first."""
         features, _, where = self._table()
         bases = list({where[n][0].shape: None for n in np.flatnonzero(rule.holds(features))})
-        for _ in range(MEANT if rule.plan >= 0 and bases else 0):
-            if said.confirmed or said.differ or self._late(CONFIRMING):
+        ends = list(rule.ends())
+        for number in range(MEANT if rule.plan >= 0 and bases else 0):
+            if (said.confirmed and number >= 2 * len(ends)) or said.differ or self._late(CONFIRMING):
                 break
             base, other = bases[int(self.rng.integers(len(bases)))], self.random_shape()
             kept = self.rng.random(3) < 0.5
-            shape = Shape(*(getattr(base if keep else other, side) for side, keep in zip(SIDES, kept, strict=True)))
-            places = _crossed(self._places(shape.rows), self._places(shape.columns))
-            if shape not in self.looked and rule.holds(features_of(shape, places[:, 0], places[:, 1])).any():
-                self._say(f"{shape}, to confirm a rule")
-                self._compared(rules, shape)
+            beside = Shape(*(getattr(base if keep else other, side) for side, keep in zip(SIDES, kept, strict=True)))
+            feature, end = ends[number // 2 % len(ends)] if ends else (0, 0)
+            for shape in self._changed(base, FEATURES[feature], end) if number % 2 and ends else [beside]:
+                places = _crossed(self._places(shape.rows), self._places(shape.columns))
+                if shape not in self.looked and rule.holds(features_of(shape, places[:, 0], places[:, 1])).any():
+                    self._say(f"{shape}, to confirm a rule")
+                    self._compared(rules, shape)
 
     def _compared(self, rules: Sequence[Rule], shape: Shape) -> bool:
         """Compare the rules with a new shape; whether some element has no rule, or one without a plan."""
@@ -620,6 +624,11 @@ class Mapper(Candidates):
     def _in_time(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
             raise IncompleteError("the time ran out before the map was whole")
+
+
+def _about(wanted: int, factor: int) -> list[int]:
+    """The sides whose product with a factor is nearest to what is wanted, below and above."""
+    return list(dict.fromkeys(max(1, side) for side in (wanted // factor, -(-wanted // factor))))
 
 
 def _crossed(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.int64]:
