@@ -386,4 +386,6 @@ def family_named(name: str) -> Family:
         return families()[name]
     if name.endswith((".yaml", ".yml")) or "/" in name:
         return build_family(read_yaml(read_file(Path(name)), name))
-    raise UnknownNameError("family", name, families(), hint=" (`mmaprobe list families` shows all)")
+    raise UnknownNameError(
+        "family", name, families(), hint=" (`mmaprobe list families` shows all; or name a GPU of `mmaprobe list gpus`)"
+    )

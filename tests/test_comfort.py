@@ -173,6 +173,7 @@ def test_colours(value: str | None, welcome: bool, monkeypatch: pytest.MonkeyPat
         (("run", "rows.jsonl", "--device", "cuda:m16n8k16.f32.f16.f16.f23"), "did you mean 'mma/m16n8k16.f32.f16.f16."),
         (("list", "Ada"), "Did you mean 'ada-lovelace'?"),
         (("list", "4090"), "Did you mean 'RTX 4090'?"),
+        (("identify", "Ada", "--device", f"model:{VOLTA}"), "or name a GPU of `mmaprobe list gpus`"),
         (("prove", "ada/mma/m16n8k16.f32.f16.f16.f32", VOLTA), "'ada-lovelace/mma/m16n8k16.f32.f16.f16.f32'?"),
         (("device", "cuda:hoper/mma/m16n8k16.f32.f16.f16.f32"), "did you mean 'hopper/mma/m16n8k16.f32.f16.f16.f32'?"),
     ],
