@@ -76,7 +76,7 @@ def _draw_many(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas
     texts, inputs = [], explanation.inputs
     for row in rows:
         product = " * ".join(to_hex(one.pattern, one.format) for one in words.factors(explanation, row)) or "product"
-        mark = " <-- differs" if canvas.shows(row.signals) else ""
+        mark = f" {canvas.mark}" if canvas.shows(row.signals) else ""
         texts.append(f"  {row.name:>3}  {product} = {words.term_text(row)[0]}{mark}")
     canvas.say("  products a * b", "fill")
     _pack(texts, canvas)

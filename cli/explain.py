@@ -125,7 +125,8 @@ def _show(explanations: list[Explanation], observed: list[int | None], differenc
 
     sides = [None, None] if difference is None else [difference.left, difference.right]
     for explanation, seen, side in zip(explanations, observed, sides, strict=False):
-        canvas = Canvas(*terminal(sys.stdout), marked=side.name if side else None)
+        alone = difference is not None and difference.of_one_side
+        canvas = Canvas(*terminal(sys.stdout), marked=side.name if side else None, alone=alone)
         draw(explanation, canvas)
         if seen is not None:
             verdict = "as the model has it" if seen == explanation.result else "not what the model gives"
@@ -236,8 +237,10 @@ def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
     from reports.words import change_text
     from smtmodel.explaining import explain as explained
 
-    first = near[0].divergence.left if near and near[0].divergence else None
-    canvas = Canvas(*terminal(sys.stderr), marked=first.name if first else None)
+    apart = near[0].divergence if near else None
+    first = apart.left if apart else None
+    alone = apart is not None and apart.of_one_side
+    canvas = Canvas(*terminal(sys.stderr), marked=first.name if first else None, alone=alone)
     draw(explained(row.model, row.vector.operands), canvas)
     canvas.say()
     if not near:

@@ -25,11 +25,13 @@ STYLES = {
 
 @dataclass
 class Canvas:
-    """Lines of text. `marked`: the signal at which two models diverge; the line that shows it is marked."""
+    """Lines of text. `marked`: the signal at which two models diverge; the line that shows it is marked. `alone`: the
+    other model has no such signal."""
 
     width: int = WIDTH
     colour: bool = False
     marked: Name | None = None
+    alone: bool = False
     explained: bool = False  # the ruler's signs
     lines: list[str] = field(default_factory=list)
 
@@ -37,8 +39,12 @@ class Canvas:
         return click.style(text, **STYLES[style]) if self.colour and style else text  # type: ignore[arg-type]
 
     def say(self, text: str = "", style: str = "", signals: Iterable[Name] = ()) -> None:
-        tail = "  " + self.paint("<-- differs", "differs") if self.shows(signals) else ""
+        tail = "  " + self.paint(self.mark, "differs") if self.shows(signals) else ""
         self.lines.append(self.paint(text, style) + tail)
+
+    @property
+    def mark(self) -> str:
+        return "<-- only here" if self.alone else "<-- differs"
 
     def shows(self, signals: Iterable[Name]) -> bool:
         """Whether one of the signals, or a part of it, is where the models diverge."""

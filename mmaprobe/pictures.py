@@ -64,7 +64,8 @@ class Explained:
         sides = (None, None) if self.divergence is None else (self.divergence.left, self.divergence.right)
         lines = []
         for explanation, side in zip(self.explanations, sides, strict=False):
-            canvas = Canvas(marked=side.name if side else None)
+            alone = self.divergence is not None and self.divergence.of_one_side
+            canvas = Canvas(marked=side.name if side else None, alone=alone)
             draw(explanation, canvas)
             lines += canvas.lines
         if len(self.explanations) == 2:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from reports import words
 from reports.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
-from reports.sheet import CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
+from reports.sheet import ALONE, CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
 from smtmodel.display import bit_fields, number_text, powers
 from smtmodel.explanation import BitLine, Explanation
 from smtmodel.trace import Name, Stage
@@ -34,8 +34,9 @@ def evaluation_drawing(
     `prefix`: of element ids, which must differ between the drawings of one page. `width` in pixels (None: the natural
     width); two evaluations are then stacked. `names`: short titles that replace the references and their expressions.
     """
+    mark = _mark(difference)
     sheets = [
-        _sheet(one, side, width, name)
+        _sheet(one, side, width, name, mark)
         for (one, side), name in zip(_sides(explanations, difference), _filled(names, explanations), strict=True)
     ]
     columns = 2 if width is None and sum(sheet.width for sheet in sheets) <= WIDEST_PAIR else 1
@@ -49,7 +50,9 @@ def evaluation_drawings(
     found = []
     for index, (one, side) in enumerate(_sides(explanations, difference)):
         text = _difference(explanations, difference)
-        found.append(_drawing([_sheet(one, side, None, "")], [one], text, 1, f"{prefix}{'ab'[index]}"))
+        found.append(
+            _drawing([_sheet(one, side, None, "", _mark(difference))], [one], text, 1, f"{prefix}{'ab'[index]}")
+        )
     return found
 
 
@@ -64,8 +67,12 @@ def _sides(explanations: Sequence[Explanation], difference: Divergence | None) -
     return [(one, side.name if side else None) for one, side in zip(explanations, sides, strict=False)]
 
 
-def _sheet(explanation: Explanation, marked: Name | None, width: float | None, name: str) -> Sheet:
-    sheet = Sheet(_width(explanation, marked) if width is None else width)
+def _mark(difference: Divergence | None) -> str:
+    return ALONE if difference is not None and difference.of_one_side else MARK
+
+
+def _sheet(explanation: Explanation, marked: Name | None, width: float | None, name: str, mark: str) -> Sheet:
+    sheet = Sheet(_width(explanation, marked) if width is None else width, mark)
     _Evaluation(explanation, sheet, marked, name).draw()
     return sheet
 

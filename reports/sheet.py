@@ -17,6 +17,7 @@ LINE = 18.0  # height of a line of text
 CELL, TALL = 13.0, 17.0  # width and height of a bit
 MARGIN = 14.0
 MARK = "◀ differs here"
+ALONE = "◀ only here"  # of a step that the other evaluation does not have
 NARROWEST = 400.0  # a column of a paper: the least width of a layout
 #: millimetres per pixel if common text has 7 points, as captions of papers have
 MILLIMETRES = 7 / 12 * 25.4 / 72.27
@@ -93,8 +94,8 @@ def shapes_of(group: Group) -> Iterator[Text | Box | Line]:
 class Sheet:
     """A column of a drawing, `width` pixels wide. `y`: the position of the next shape."""
 
-    def __init__(self, width: float) -> None:
-        self.width, self.y = width, MARGIN
+    def __init__(self, width: float, mark: str = MARK) -> None:
+        self.width, self.y, self._mark = width, MARGIN, mark
         self.root = Group()
         self._open = [self.root]
 
@@ -172,7 +173,7 @@ class Sheet:
         line, or 0."""
         below = 0.0 if taken + LETTER + self._words <= self.right else LINE
         self.add(Box(MARGIN - 6, self.y, self.right - MARGIN + 12, height + below, "mp-mark", radius=3))
-        self.text(self.right, MARK, "mp-mark", "end", self.y + 13 + (height if below else 0.0))
+        self.text(self.right, self._mark, "mp-mark", "end", self.y + 13 + (height if below else 0.0))
         return below
 
     def cell(self, x: float, bit: str, kind: str) -> None:

@@ -333,6 +333,16 @@ def test_a_difference_is_marked_in_the_lines_that_have_its_bits(width: float, tm
     assert path.read_text().count("differs here") == 2
 
 
+def test_a_step_that_one_model_alone_has_is_marked_as_that(tmp_path: Path) -> None:
+    """CDNA3 adds the products before the addend joins: that sum is in the second picture, and differs from nothing."""
+    row, path = json.dumps({"a": ["c400", "3555"], "b": ["4400", "3555"], "c": "36900000"}), tmp_path / "x.svg"
+    command = ["explain", AMPERE, row, "--against", "cdna3/mfma/f32_16x16x16_f16"]
+    text = CliRunner().invoke(main, command).stdout
+    assert CliRunner().invoke(main, [*command, "--svg", str(path)]).exit_code == 0
+    for shown in (text, path.read_text()):
+        assert (shown.count("only here"), shown.count("differs")) == (1, 0)
+
+
 def test_a_long_name_is_broken_where_its_changes_begin() -> None:
     reference = f"{VOLTA}@align_rounding=sticky"
     evaluation = explain(parse_reference(reference), operands_of(parse_reference(VOLTA), np.random.default_rng(1)))

@@ -60,6 +60,11 @@ class Divergence:
     right: Fact | None
 
     @property
+    def of_one_side(self) -> bool:
+        """Whether the other evaluation has no such signal."""
+        return self.left is None or self.right is None
+
+    @property
     def signal(self) -> Name:
         fact = self.left or self.right
         assert fact is not None
