@@ -646,6 +646,17 @@ steps:
 """
 
 
+@pytest.mark.parametrize("length", [89, 92])
+def test_what_fills_one_vector_of_two_may_be_summed_apart(length: int) -> None:
+    """As in Eigen's product of a matrix and a vector."""
+    both = Lanes(CHAIN, R, (16, *WIDE))
+    apart = Lanes(CHAIN, R, (8, *WIDE[1:]))
+    whole = length - length % 16
+    sums = [lanes_tree(both, whole), lanes_tree(apart, whole + 8, whole), *range(whole + 8, length)]
+    wanted = replace(both, tail=Promoted(8, apart, R, tail=CHAIN))
+    assert wanted in [*lanes_of(added(sums), FMA, R)]
+
+
 @pytest.mark.parametrize("length", [50, 137, 312])
 def test_products_left_over_may_come_first(length: int) -> None:
     """In the first lane before the others begin; four where none are left over."""

@@ -83,7 +83,8 @@ def _in_turn(head: Node, first: Sequence[int], own: _Extent, model: Model, round
         return
     for steps in _widths(lanes, folds):
         takes_all = any(step == 1 for step in steps)  # the first lane takes the remaining products: no tail
-        for tail in [None] if takes_all else _tails(lanes, model, rounding):
+        tails = [None] if takes_all else [*_tails(lanes, model, rounding), *_half(lanes, folds, model, rounding)]
+        for tail in tails:
             for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
                 try:
                     yield Lanes(Chain(model), rounding, steps, length, tail)
@@ -316,6 +317,13 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
     if model.a.name == model.b.name == rounding.format.name == "f32":
         wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
         yield Rounded(Promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)
+
+
+def _half(lanes: int, folds: Sequence[Fold], model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """A tail in which one vector, of two whose lanes come first, sums what fills it apart."""
+    if lanes >= 4 and folds[0] == Fold(2, lanes // 2):
+        chain = Chain(model)
+        yield Promoted(lanes // 2, Lanes(chain, rounding, (lanes // 2, *folds[1:])), rounding, tail=chain)
 
 
 @dataclass(frozen=True)
