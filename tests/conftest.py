@@ -55,6 +55,7 @@ GROUPS = {
 
 #: tests of ten seconds and more that have quicker siblings: they run with `make proofs`
 LONG = (
+    "test_build.py::test_sums_that_are_negated[{d: 'r(exact(c, r(number(0xbf800000, f32) * r(fused",
     "test_build.py::test_units_of_processors[arm/neon/bfdot-",
     "test_build.py::test_units_of_processors[x86/avx512/vdp",
     "test_build.py::test_what_no_candidate_explains_is_said",
