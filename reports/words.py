@@ -271,7 +271,8 @@ def rounded_text(rounded: Rounded) -> str:
     }[rounded.outcome]
     more = " (subnormal)" if rounded.subnormal else ""
     text = number_text(rounded.pattern, rounded.format)
-    return f"{rounded.format.name} {rounded.mode}: {how}{more}: {text}"
+    mode = rounded.mode.replace("_", " ")
+    return f"{rounded.format.name}, {mode}: {how}{more}: {text}"
 
 
 def rounded_line(rounded: Rounded | None) -> BitLine | None:

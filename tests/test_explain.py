@@ -72,7 +72,7 @@ block0: products 0-7 and c
               ------------------------------
  2's c        1|1111111111111111111111111|
    sum -      .|........................1|
-  f32 toward_zero: exact: -2^-1
+  f32, toward zero: exact: -2^-1
   block0 = bf000000  1 01111110 00000000000000000000000  -2^-1
 
 block1: zero products; what comes in passes unchanged: bf000000  -2^-1
