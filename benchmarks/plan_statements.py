@@ -66,7 +66,8 @@ ODD_CHANGES = (
     ("turns(4", "turns(2"), ("turns(2", "turns(4"), ("whole(4", "whole(2"), ("head=fma", "head=two"),
     ("head=", "tail="),
     (", share=2", ""), (", tail=two", ", tail=fma"), (", tail=two", ""), ("promote(6", "promote(4"), (", f)", ", r)"),
-    ("flush", "fma"), ("cut", "two"),
+    ("flush", "fma"), ("cut", "two"), ("swizzle(2", "swizzle(4"), ("swizzle(4", "swizzle(2"), ("first(2", "first(4"),
+    ("first(4", "first(2"), ("turns(8, swizzle(", "turns(4, swizzle("),
 )  # fmt: skip
 LENGTHS = (None, None, 1, 3, 4, 6, 8, 12, 16, 24)
 MULTIPLES = (1, 2, 3, 5, 8)
@@ -136,6 +137,8 @@ def _odd_stage(draw: random.Random, depth: int) -> str:
         f"turns({number}, {body})", f"turns({number}, {body}, tail={left})", f"whole({number}, {body}, tail={left})",
         f"whole({number}, {body}, head={left})", f"promote({2 * number}, {body}, {how}, share=2)",
         f"promote({number}, {body}, {how}, tail={left})", f"chain({draw.choice(list(UNITS))}, tail={left})",
+        f"swizzle(2, {body}{draw.choice(['', ', grain=2'])})", f"turns(8, swizzle({draw.choice([2, 4])}, {body}))",
+        f"first({number}, {left}, {body})",
     ]  # fmt: skip
     return draw.choice(kinds)
 
