@@ -13,13 +13,15 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.schema import ExponentRange, Inputs, admitted
+from queries.search.admitted import admitted_rows
 from queries.search.problem import Problem, admits
+from queries.search.samples import sample_rows
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.operands import Operands
+from smtmodel.formats import FORMATS, Format, format_named
+from smtmodel.operands import Layout, Operands
 from smtmodel.reference import member_of, parse_reference
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -144,3 +146,12 @@ def test_terms_fixed_to_zero() -> None:
     Problem(scaled, scaled, Inputs(finite=True, nonzero=True, exponents=ExponentRange(min=0, max=0)))
     with pytest.raises(ParameterError, match="e2m1 has exponents from 0 to 2"):
         Problem(scaled, scaled, Inputs(nonzero=True, exponents=ExponentRange(min=3, max=3)))
+
+
+@pytest.mark.parametrize("name", ["ue1m1_none", "ue1m1_all_ones", "ue2m1_ieee", "e1m1_none", "binary3p2se", "ue8m0"])
+def test_samples_are_patterns_of_their_formats(name: str) -> None:
+    """Also of formats in which few numbers are above one: a pattern that is none contradicted what was proved."""
+    fmt = format_named(name)
+    layout = Layout(2, 1, (fmt,) * 7, ("a0", "a1", "b0", "b1", "c", "scale_a0", "scale_b0"))
+    for table in (sample_rows(layout, 3000), admitted_rows(layout, Inputs(), 3000, 20, (3, 5))):
+        assert int(table.max()) < 1 << fmt.width

@@ -121,5 +121,5 @@ def numbers(patterns: Table, fmt: Format) -> NDArray[np.float64]:
 
 def _scale(fmt: Format, rng: np.random.Generator, count: int) -> Table:
     """Scale factors, mostly about one."""
-    near = np.uint64(fmt.one) + rng.integers(0, 3, count).astype(np.uint64)
+    near = np.minimum(np.uint64(fmt.one) + rng.integers(0, 3, count).astype(np.uint64), np.uint64(fmt.largest))
     return np.where(rng.random(count) < 0.7, near, rng.integers(0, fmt.largest + 1, count, dtype=np.uint64))
