@@ -52,13 +52,22 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
 def _show(found: list[Loss], count: int) -> None:
     rows: list[tuple[str, ...]] = [("step", "products", "truncated", "rounded", "total loss")]
     for one in found:
-        products = "" if one.products is None else "-".join(map(str, one.products))
-        rows.append((one.step, products, *(f"{float(part):+.3e}" if part else "" for part in (one.cut, one.rounded)),
-                     f"{float(one.lost):+.3e}"))  # fmt: skip
+        parts = (f"{float(part):+.3e}" if part else "" for part in (one.cut, one.rounded))
+        rows.append((one.step, _products(one), *parts, f"{float(one.lost):+.3e}"))
     widths = [max(len(row[column]) for row in rows) for column in range(5)]
     for row in rows if found else ():
         click.echo("  " + "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip())
     click.echo(f"  {len(found)} of {count} rounded steps lose bits")
+
+
+def _products(loss: Loss) -> str:
+    """Those that are not zero: the first and the last one, and how many they are if some between are not among them."""
+    if loss.products is None:
+        return ""
+    first, last = loss.products
+    if first == last:
+        return str(first)
+    return f"{first}-{last}" if loss.count == last - first + 1 else f"{loss.count} of {first}-{last}"
 
 
 def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any]) -> Operands[int]:

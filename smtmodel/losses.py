@@ -19,11 +19,12 @@ Entered = Mapping[str, tuple[int, tuple[tuple[str, Unpacked], ...]]]
 @dataclass(frozen=True)
 class Loss:
     """A rounded step. `products`: the first and the last one that it adds and that is not zero, if there are any;
-    `cut`: what alignment took away; `rounded`: what normalising and rounding added or took away; both are 0 for a step
-    that loses nothing; `value`: its result."""
+    `count`: how many there are; `cut`: what alignment took away; `rounded`: what normalising and rounding added or took
+    away; both are 0 for a step that loses nothing; `value`: its result."""
 
     step: str
     products: tuple[int, int] | None
+    count: int
     cut: Fraction
     rounded: Fraction
     value: Fraction
@@ -58,7 +59,7 @@ def _steps(visits: Sequence[Visit], entered: Entered) -> Iterator[Loss]:
             rounded += value - values[node.term]
         if isinstance(node, Round):
             ends = (min(places), max(places)) if places else None
-            yield Loss(visit.prefix.removesuffix(".") or "d", ends, cut, rounded, value)
+            yield Loss(visit.prefix.removesuffix(".") or "d", ends, len(places), cut, rounded, value)
             cut, rounded, places = Fraction(0), Fraction(0), []
 
 

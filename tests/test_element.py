@@ -74,8 +74,8 @@ def test_a_product_is_lost_where_it_is_cut() -> None:
     given = Operands((0x3C00, 0, 0, 0, 0, 0x0001), (0x3C00, 0, 0, 0, 0, 0x0400), 0)  # 2^-38 beside 1
     found, _ = losses(Model("cut", unit_of_plan(plan, 8)), given)
     assert found == [
-        Loss("tile[0]", (0, 0), Fraction(0), Fraction(0), Fraction(1)),
-        Loss("tile[1]", (5, 5), -(Fraction(2) ** -38), Fraction(0), Fraction(1)),
+        Loss("tile[0]", (0, 0), 1, Fraction(0), Fraction(0), Fraction(1)),
+        Loss("tile[1]", (5, 5), 1, -(Fraction(2) ** -38), Fraction(0), Fraction(1)),
     ]
 
 
@@ -126,3 +126,21 @@ def test_the_command(tmp_path: Path) -> None:
         code, _, err = run("plan:cublas/plain", *arguments)
         assert code == 2
         assert message in err
+
+
+def test_products_with_others_between_are_counted(tmp_path: Path) -> None:
+    """A swizzled step adds every other pair."""
+    file = tmp_path / "swizzled.yaml"
+    file.write_text(
+        "plan: swizzled\nformats: {a: f16, b: f16, c: f32, d: f32}\nunits: {mma: hopper/mma/m16n8k16.f32.f16.f16.f32}\n"
+        'steps: {d: "sum(turns(32, swizzle(2, mma, grain=2)), c)"}\n'
+    )
+    rng = np.random.default_rng(1)
+    for name, shape in (("a", (1, 40)), ("b", (40, 1))):
+        np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape).astype(np.float16))
+    files = [str(tmp_path / f"{name}.npy") for name in "ab"]
+    done = CliRunner().invoke(main, ["explain", str(file), *files, "--element", "0,0"])
+    rows = {line.split()[0]: line for line in done.stdout.splitlines()[2:]}
+    assert "  16 of 0-29  " in rows["pass0"]
+    assert "  16 of 2-31  " in rows["pass1"]
+    assert "  4 of 34-39  " in rows["last.pass1.tail"]
