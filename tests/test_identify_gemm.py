@@ -655,6 +655,9 @@ def test_what_fills_one_vector_of_two_may_be_summed_apart(length: int) -> None:
     sums = [lanes_tree(both, whole), lanes_tree(apart, whole + 8, whole), *range(whole + 8, length)]
     wanted = replace(both, tail=Promoted(8, apart, R, tail=CHAIN))
     assert wanted in [*lanes_of(added(sums), FMA, R)]
+    in_order = [lanes_tree(both, whole), *range(whole, length)]
+    products_first = Whole(8, Chain(parse_reference("ieee/muladd/f32")), tail=CHAIN)
+    assert replace(both, tail=products_first) in [*lanes_of(added(in_order), FMA, R)]
 
 
 @pytest.mark.parametrize("length", [50, 137, 312])

@@ -314,6 +314,10 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
     yield None
     for each in dict.fromkeys((model, fused, unfused)):
         yield from (Chain(each), Promoted(lanes, Chain(each), rounding))
+    if fused != unfused:  # compilers round the products of a whole vector, then add them in order
+        for width in (8, 4):
+            yield Whole(width, Chain(unfused), tail=chain)
+        yield Whole(8, Chain(unfused), tail=Whole(4, Chain(unfused), tail=chain))
     if model.a.name == model.b.name == rounding.format.name == "f32":
         wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
         yield Rounded(Promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)
