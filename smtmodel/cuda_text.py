@@ -34,6 +34,7 @@ static __device__ uint32_t fma32(uint32_t x, uint32_t y, uint32_t z) {{
 static __device__ uint64_t fma64(uint64_t x, uint64_t y, uint64_t z) {{
   return __double_as_longlong(__fma_rn(__longlong_as_double(x), __longlong_as_double(y), __longlong_as_double(z)));
 }}
+static __device__ uint64_t widened(uint32_t x) {{ return __double_as_longlong((double)__uint_as_float(x)); }}
 /* a: rows x K, b: K x columns, c and d: rows x columns, K = steps * {length}; scale factors p: rows x steps * {scales},
    q: steps * {scales} x columns */
 extern "C" __global__ void {name}({parameters}, uint32_t rows, uint32_t columns, uint32_t steps) {{

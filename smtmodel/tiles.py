@@ -106,7 +106,7 @@ class Given(Terminal):
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         pattern = context.patterns["given"][self.slot]
-        return Number(unpack(pattern, self.format), pattern)
+        return Number(unpack(pattern, self.format), pattern, (self.format, pattern))
 
     def sentence(self) -> str:
         return f"a number of {self.format.name}"
@@ -126,7 +126,7 @@ class Elementwise:
         context = Context({"given": patterns, "c": (zero,)}, {"c": f32}, {}, Silent())
         result = context.value(self.node).pattern
         assert result is not None
-        return [result]
+        return (result,)
 
     def of(self, arrays: Sequence[Matrix], compiled: bool) -> Matrix:
         """The results for arrays of one shape."""
@@ -134,8 +134,9 @@ class Elementwise:
         if compiled and (lanes := compile_lanes(self, widths)) is not None:
             return lanes(*arrays)[0]
         with np.errstate(over="ignore"):
-            found = self(*(ARRAYS.lanes(x.astype(np.uint64), n) for x, n in zip(arrays, widths, strict=True)))[0]
-        return np.broadcast_to(np.asarray(found.node, dtype=np.uint64), arrays[0].shape)
+            patterns = [ARRAYS.lanes(x.ravel(), width) for x, width in zip(arrays, widths, strict=True)]
+            (found,) = ARRAYS.formed(self, self, *patterns)
+        return np.broadcast_to(found.node, arrays[0].size).reshape(arrays[0].shape)
 
 
 def product_shape(a: Matrix, b: Matrix, least: int = 0) -> tuple[int, int]:

@@ -64,6 +64,11 @@ class Carrier(ABC):
         even (IEEE 754-2019, 5.4.1); a NaN has any pattern. Only where the carrier `fuses`."""
         raise NotImplementedError
 
+    def widened(self, value: Node) -> Node:
+        """A pattern of binary32 as the same number of binary64; a NaN has any pattern. Only where the carrier
+        `fuses`."""
+        raise NotImplementedError
+
     @abstractmethod
     def extract(self, value: Node, high: int, low: int, width: int) -> Node: ...
 

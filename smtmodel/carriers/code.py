@@ -98,6 +98,15 @@ static inline uint64_t fma64(uint64_t x, uint64_t y, uint64_t z) {
   memcpy(&result, &d, 8);
   return result;
 }
+static inline uint64_t widened(uint32_t x) {
+  float a;
+  double d;
+  uint64_t result;
+  memcpy(&a, &x, 4);
+  d = a;
+  memcpy(&result, &d, 8);
+  return result;
+}
 """
 
 
@@ -265,6 +274,9 @@ class CodeWords(Carrier):
         self.flushes = flush
         text = f"fma{width}({left.text}, {right.text}, {addend.text})"
         return self._emit(text, word_type(width), (1 << width) - 1, left, right, addend)
+
+    def widened(self, value: Name) -> Name:
+        return self._emit(f"widened({value.text})", "uint64_t", (1 << LIMB) - 1, value)
 
     def shift_constant(self, operation: str, value: Name, amount: int, width: int) -> Name:
         if operation == "shl":

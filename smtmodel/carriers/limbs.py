@@ -65,7 +65,7 @@ class WideCarrier(Carrier):
     truth = of_words("truth")
     logic, logic_not, uniform = of_words("logic"), of_words("logic_not"), of_words("uniform")
     stacked = of_words("stacked")  # inputs fit a word
-    fuses, multiply_and_add = of_words("fuses"), of_words("multiply_and_add")
+    fuses, multiply_and_add, widened = of_words("fuses"), of_words("multiply_and_add"), of_words("widened")
 
     def __init__(self, words: Carrier) -> None:
         """Of words that stay its own: their operations are looked up once, which takes longer than one on few lanes."""

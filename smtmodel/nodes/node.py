@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant
 from smtmodel.carriers.carrier import Made
 from smtmodel.decode import Term, Unpacked
-from smtmodel.formats import Format
+from smtmodel.formats import FORMATS, Format
 from smtmodel.ieee import with_specials
 from smtmodel.nodes.index import Index
 from smtmodel.rounding import Target, round_and_pack
@@ -59,17 +59,18 @@ class Value(ABC):
 
 
 class Number(Value):
-    """A single number, not a sum. `native`: its pattern as the processor's own instruction for the format computed it;
-    a NaN's is arbitrary."""
+    """A single number, not a sum. `native`: its pattern as a format has it, as an input or as the processor's own
+    instruction computed it; a NaN's is arbitrary."""
 
     def __init__(self, item: Unpacked, pattern: Bits | None = None, native: tuple[Format, Bits] | None = None) -> None:
         super().__init__(item.term, item.is_nan, pattern)
         self._item, self._native = item, native
 
     def packed(self, fmt: Format) -> Bits | None:
-        """A pattern of the number in a format that holds it, any NaN for a NaN; None where one may not fit."""
-        if self._native is not None and self._native[0] == fmt:
-            return self._native[1]
+        """A pattern of the number in a format that holds it, any NaN for a NaN; None where one may not fit. Only where
+        the carrier `fuses`."""
+        if self._native is not None and (same := _widened(*self._native, fmt)) is not None:
+            return same
         term = self.term
         least, most = term.exponent.least - term.fraction, term.exponent.high + term.integer
         if term.significand.width > fmt.precision or least < fmt.emin - fmt.fraction or most > fmt.emax + 1:
@@ -96,6 +97,19 @@ class Number(Value):
     @property
     def item(self) -> Unpacked:
         return self._item
+
+
+def _widened(own: Format, pattern: Bits, fmt: Format) -> Bits | None:
+    """A number's pattern in a wider format, by zeros behind its fraction or by the processor; None for other formats.
+    What is finite (`Format.finite`) has none of the patterns that a format with infinities and NaNs has besides."""
+    f32 = FORMATS["f32"]
+    if own == fmt:
+        return pattern
+    if own.is_within(fmt) or own.is_within(fmt.finite):
+        return pattern.extract(own.field_width, own.padding).pad(fmt.fraction - own.fraction + fmt.padding)
+    if fmt == FORMATS["f64"] and (single := _widened(own, pattern, f32)) is not None:
+        return Bits(pattern.carrier, fmt.width, pattern.carrier.widened(single.node))
+    return None
 
 
 class Total(Value):

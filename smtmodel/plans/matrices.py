@@ -65,7 +65,7 @@ class Job:
         """A rounded expression over `Given` nodes for matrices of one shape."""
         function = Elementwise(node, tuple(x.format for x in given))
         fmt = node.rounding.format
-        return Patterns(function.of([x.matrix for x in given], self.compiled).astype(kind_of(fmt)), fmt)
+        return Patterns(function.of([x.matrix for x in given], self.compiled).astype(kind_of(fmt), copy=False), fmt)
 
 
 class Results(Engine[F]):
