@@ -278,17 +278,16 @@ class CompiledModel:
             np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a.T, b, c), self._types, strict=False)
         )
         out = np.empty(addend.shape, dtype=self._types[3])
-        none = np.empty(0, dtype=np.uint32)
-        given = (None if scale_a is None else scale_a.T, scale_b)
-        factors = [none if side is None else np.ascontiguousarray(side, dtype=np.uint32) for side in given]
+        given = () if scale_a is None or scale_b is None else (scale_a.T, scale_b)
+        factors = [np.ascontiguousarray(side, dtype=np.uint32) for side in given]
         (rows, columns), steps = out.shape, max(1, len(left) // self.model.length)
         k, s = steps * self.model.length, steps * self.model.scales
-        expected = [(k, rows), (k, columns), *([(s, rows), (s, columns)] if s else [(0,), (0,)])]
+        expected = [(k, rows), (k, columns), *([(s, rows), (s, columns)] if s else [])]
         found = [side.shape for side in (left, right, *factors)]
         if found != expected:
             raise ValueError(f"shapes {found} do not fit {expected}")
         pointers = [array.ctypes.data for array in (left, right, addend, out, *factors)]
-        self._function(rows, columns, steps, *pointers)
+        self._function(rows, columns, steps, *pointers, *([] if s else [None, None]))
         return out
 
 

@@ -49,6 +49,9 @@ class Format:
     padding: int = 0
     storage: int = 0
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # of every part it would take as long as some of what is looked up by it
+
     @cached_property
     def width(self) -> int:
         """Bits of a stored pattern."""

@@ -20,7 +20,9 @@ Product = Callable[
     [Model, Matrix, Matrix, Matrix, tuple[Matrix, Matrix] | None, Callable[[int, int], None] | None], Matrix
 ]
 
-ROWS = 128  # outputs of a strip of rows are computed together; no result depends on it
+#: outputs of a strip of rows are computed together: this many rows, or more where columns are few and generated C has
+#: its steps, so that it has this many outputs; no result depends on it
+ROWS, OUTPUTS = 128, 1 << 17
 
 
 def simulate(
@@ -53,16 +55,18 @@ def simulate(
         return _whole(engine, model, a, b, c, scales, progress)
     job = Job(plan, a, b, engine, scales)
     out = np.empty(c.shape, dtype=kind_of(plan.d))
+    threads = threads or os.cpu_count() or 1
+    size = max(ROWS, min(OUTPUTS // max(1, out.shape[1]), -(-out.shape[0] // threads))) if job.compiled else ROWS
 
     def strip(start: int) -> None:
-        rows = slice(start, start + ROWS)
+        rows = slice(start, start + size)
         out[rows] = Strip(job, rows, Patterns(c[rows], plan.c)).result()
 
-    starts = range(0, out.shape[0], ROWS)
-    with plan.named(), ThreadPoolExecutor(max_workers=threads or os.cpu_count() or 1) as pool:
+    starts = range(0, out.shape[0], size)
+    with plan.named(), ThreadPoolExecutor(max_workers=threads) as pool:
         for done, _ in enumerate(pool.map(strip, starts), start=1):
             if progress is not None:
-                progress(min(done * ROWS, out.shape[0]), out.shape[0])
+                progress(min(done * size, out.shape[0]), out.shape[0])
     return out
 
 

@@ -30,9 +30,9 @@ LONG = 512  # unless this many instructions follow one another: NumPy takes some
 
 def kind_of(fmt: Format) -> Any:
     """The unsigned integer type that holds a format's patterns."""
-    return next(
-        kind for bits, kind in ((8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64)) if fmt.width <= bits
-    )
+    if fmt.width <= 16:
+        return np.uint8 if fmt.width <= 8 else np.uint16
+    return np.uint32 if fmt.width <= 32 else np.uint64
 
 
 class Tiler:

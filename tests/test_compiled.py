@@ -18,11 +18,17 @@ from smtmodel.algebra import Bits, constant, max_of, minimum, select, shift_righ
 from smtmodel.batch import evaluate_batch
 from smtmodel.carriers import code
 from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.compiled import CompiledModel, c_source, compile_lanes, compile_model
+from smtmodel.carriers.code import INNER, CodeCarrier
+from smtmodel.carriers.recording import WORTH
+from smtmodel.compiled import CompiledModel, c_source, compile_lanes, compile_model, needed
 from smtmodel.dot import Model
+from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import simulate
 from smtmodel.libraries import compiler
+from smtmodel.nodes import ExactSum, Round
+from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
+from smtmodel.tiles import Elementwise, Given
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 
@@ -171,6 +177,49 @@ def test_results_at_the_least_normal_number(name: str) -> None:
 def test_the_processor_adds_and_nothing_else_does() -> None:
     assert "fma64(" in c_source(parse_reference(MODELS["f64"])).partition("static __attribute__")[2]
     assert "fma32(" not in c_source(parse_reference(MODELS["fused"])).partition("static __attribute__")[2]
+    assert "zeros32(" not in c_source(parse_reference("ieee/fma/f32")).partition("static __attribute__")[2]
+
+
+def ends_of(fmt: Format) -> Patterns:
+    """Zeros, the ends of subnormal and normal numbers, infinity and NaNs, of both signs."""
+    one, top = 1 << fmt.fraction, ((1 << fmt.exponent) - 1) << fmt.fraction
+    found = [x << fmt.padding for x in (0, 1, one - 1, one, top - 1, top, top + 1, top + one - 1)]
+    return np.array([x | sign for x in found for sign in (0, fmt.sign_bit)], dtype=np.uint64)
+
+
+@pytest.mark.parametrize("names", ["e8m13 f32 f32", "bf16 tf32 f32", "f32 f64 f64", "bf16 f64 f64", "f32 f32 f64"])
+def test_the_processor_adds_numbers_of_narrower_formats(names: str) -> None:
+    """Of any patterns, bits that a format ignores among them; no number is normalised on the way. What NumPy does, the
+    machine of recorded calls does after some runs."""
+    *given, to = (FORMATS[name] for name in names.split())
+    added = Elementwise(
+        Round(ExactSum(tuple(Given(slot, fmt) for slot, fmt in enumerate(given))), Rounding(to)), tuple(given)
+    )
+    rng, sides = np.random.default_rng(3), []
+    for fmt, repeated in zip(given, (np.repeat, np.tile), strict=True):
+        ignored = rng.integers(0, 1 << fmt.padding, 1000, dtype=np.uint64)
+        some, ends = patterns(rng, fmt, (1000,), True) | ignored, ends_of(fmt)
+        sides.append(np.concatenate([some, repeated(ends, len(ends))]).reshape(8, -1))
+    expected = added.of(sides, False)
+    assert np.array_equal(added.of(sides, True), expected)
+    for _ in range(WORTH):
+        assert np.array_equal(added.of(sides, False), expected)
+    carrier = CodeCarrier()
+    (result,) = added(*(carrier.input(f"x{slot}", fmt.width, INNER) for slot, fmt in enumerate(given)))
+    texts = [text for _, text in needed(carrier, [result.node])]
+    assert any("fma" in text for text in texts)
+    assert not any("zeros" in text for text in texts)
+
+
+def test_strips_of_few_columns_have_more_rows() -> None:
+    """No result depends on it, and every row is counted."""
+    model, rng, counted = parse_reference("ieee/fma/f32"), np.random.default_rng(4), list[tuple[int, int]]()
+    a, b, c = (patterns(rng, model.a, shape, True) for shape in ((300, 5), (5, 3), (300, 3)))
+    expected = simulate(a, b, c, model, engine="numpy")
+    for threads in (1, 2):
+        found = simulate(a, b, c, model, engine="compiled", threads=threads, progress=lambda *x: counted.append(x))
+        assert np.array_equal(found, expected)
+    assert counted == [(300, 300), (150, 300), (300, 300)]
 
 
 def c_library(name: str) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
@@ -118,9 +118,8 @@ class Results(Engine[F]):
             start = body(Index(number), start)
         return start
 
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        yield
+    def part(self, name: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 class Strip(Results[Patterns]):
@@ -128,6 +127,7 @@ class Strip(Results[Patterns]):
 
     def __init__(self, job: Job, rows: slice, c: Patterns) -> None:
         self.job, self.rows, self.c = job, rows, Patterns(kept(c.matrix, c.format), c.format)
+        self._zeros: dict[tuple[Format, bool], Patterns] = {}  # what is computed is never put in place of an input
 
     def result(self) -> Matrix:
         return self.value(self.job.plan.result, self.job.a.shape[1]).matrix
@@ -136,7 +136,10 @@ class Strip(Results[Patterns]):
         return self.job.elementwise(node, given)
 
     def zeros(self, fmt: Format, negative: bool) -> Patterns:
-        return Patterns(np.full(self.c.matrix.shape, fmt.sign_bit * negative, dtype=kind_of(fmt)), fmt)
+        if (fmt, negative) not in self._zeros:
+            zeros = np.full(self.c.matrix.shape, fmt.sign_bit * negative, dtype=kind_of(fmt))
+            self._zeros[fmt, negative] = Patterns(zeros, fmt)
+        return self._zeros[fmt, negative]
 
     def tile(self, model: Model, span: Span, start: Patterns) -> Patterns:
         first, missing = span.start.offset, model.length - span.count
@@ -148,18 +151,19 @@ class Strip(Results[Patterns]):
 
     def tiles(self, model: Model, span: Span, start: Patterns) -> Patterns:
         first, loops = span.loops(model.length)
-        starts = np.array([first.start.offset])
+        starts = [first.start.offset]
         for count, distance in loops:
-            starts = (starts[:, None] + distance * np.arange(count)).ravel()
+            starts = [place + distance * n for place in starts for n in range(count)]
         most = max(1, AT_ONCE // (model.length * max(self.job.b.shape[1], 1)))
         if model.c.width != model.d.width:  # each result is first made an addend
             most = 1
         for done in range(0, len(starts), most):
             some = starts[done : done + most]
-            places: Any = (some[:, None] + np.array(first.places) - first.start.offset).ravel()
-            if (np.diff(places) == 1).all():  # a view, no copy
-                places = slice(places[0], places[-1] + 1)
-            spans = (replace(first, start=Index(place)) for place in some.tolist())
+            if span.groups == 1 or (len(some) == 1 and first.groups == 1):  # a view, no copy
+                places: Any = slice(some[0], some[-1] + model.length * first.step, first.step)
+            else:
+                places = np.add.outer(some, np.array(first.places) - first.start.offset).ravel()
+            spans = (replace(first, start=Index(place)) for place in some)
             start = self._tiles(model, self.job.a[self.rows, places], self.job.b[places], start, spans)
         return start
 
