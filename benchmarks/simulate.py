@@ -12,18 +12,22 @@ multiplication, which is two, an addition and a maximum of exponents, a distance
 on two threads, `--mma-sim PYTHON` measures MMA-Sim in the same run by a Python that has it (`pip install
 mmasim==2.1.1`; the faster of two sizes), and `--check` holds ten million results of each model against NumPy's: a
 quarter of the rows of A and C and of the columns of B are of any patterns, the others of numbers near one and far from
-it.
+it. `--plans` adds the time of plans as a ratio to that of their unit alone.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 import resource
 import subprocess
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +38,14 @@ from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.gemm import simulate
 from smtmodel.libraries import IS_X86, compiler
+from smtmodel.nodes import Round
 from smtmodel.numbers import from_numbers
-from smtmodel.reference import parse_reference
-from smtmodel.tiles import Matrix
+from smtmodel.plans import Plan
+from smtmodel.plans.matrices import Patterns, Results
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.plans.span import Span
+from smtmodel.reference import parse_plan_path, parse_reference
+from smtmodel.tiles import Elementwise, Matrix
 
 YARDSTICK = Path(__file__).parent / "limit.c"
 MODELS = (
@@ -54,6 +63,21 @@ MODELS = (
     "x86/amx/tdpbf16ps",
     "x86/avx512/vdpbf16ps",
 )
+#: plans, one of them not shipped: promotion into f64 as often as it can be
+PLANS = (
+    *("cublas/plain", "cublas/split-k", "cublas/split-k-f16", "cutlass/tf32", "cutlass/fp8-promoted", "deepgemm/fp8"),
+    *("cutlass/linear-combination", "pytorch/cpu-bf16-amx", "loop/fma", "openblas/sgemm", "loop/lanes"),
+    "loop/pairwise",
+    """plan: f64 every 32 products
+about: Promotion into f64 after every two instructions.
+source: this benchmark
+formats: {a: f16, b: f16, c: f32, d: f32}
+units: {mma: hopper/mma/m16n8k16.f32.f16.f16.f32}
+roundings: {r: "round(f64, nearest_even)", out: "round(f32, nearest_even)"}
+steps: {d: "out(sum(promote(32, mma, r), c))"}
+""",
+)
+PLAN_SHAPES = {"compiled": (512, 2048, 512), "numpy": (64, 512, 64)}  # M, K and N
 CHECKED = 10_000_000  # results of each model
 SIZES = {"numpy": 256, "compiled": 1024}  # M and N
 LARGE = 4096
@@ -106,6 +130,63 @@ def rate(model: Model, engine: str, repeats: int = 5) -> float:
         simulate(*sides, None, model, engine=engine, threads=1, **factors)
         best = max(best, size * size * 4 / (time.process_time() - start))
     return best
+
+
+def plan_line(plan: Plan, repeats: int = 9) -> str:
+    """For each engine, the time through a plan over that of its unit in a chain; and that time with the plan's
+    additions over it, which nothing can be below: what they take by themselves, on matrices that are in the cache."""
+    cells, unit = [plan.reference.removeprefix("plan:")], Plan.chained(plan.models[0])
+    for engine, (m, k, n) in PLAN_SHAPES.items():
+        best, counted = {}, Counted(plan, k)
+        sides = {}
+        for which in (plan, unit):
+            rng = np.random.default_rng(0)
+            shapes = (((m, k), which.a), ((k, n), which.b))
+            sides[which] = [from_numbers(rng.standard_normal(shape), fmt, "nearest_even") for shape, fmt in shapes]
+        for _ in range(repeats):  # in turn, so that both see the same machine
+            for which, given in sides.items():
+                start = time.process_time()
+                simulate(*given, None, which, engine=engine, threads=1)  # type: ignore[arg-type]
+                best[which] = min(best.get(which, math.inf), time.process_time() - start)
+        additions = counted.seconds(m * n, engine == "compiled")
+        cells += [f"{best[plan] / best[unit]:.2f}", f"{1 + additions / best[unit]:.2f}"]
+    return f"| {' | '.join(cells)} |"
+
+
+class Counted(Results[Patterns]):
+    """How often a plan does each of its elementwise steps at a K."""
+
+    def __init__(self, plan: Plan, k: int) -> None:
+        self.c, self.steps = Patterns(np.zeros(1, np.uint64), plan.c), Counter[Elementwise]()
+        self.value(plan.result, k)
+
+    def zeros(self, fmt: Format, negative: bool) -> Patterns:
+        return replace(self.c, format=fmt)
+
+    def tile(self, model: Model, span: Span, start: Patterns) -> Patterns:
+        return replace(self.c, format=model.d)
+
+    def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
+        self.steps[Elementwise(node, tuple(x.format for x in given))] += 1
+        return replace(self.c, format=node.rounding.format)
+
+    def seconds(self, outputs: int, compiled: bool, lanes: int = 1 << 16) -> float:
+        """What they take for so many outputs."""
+        rng, total = np.random.default_rng(0), 0.0
+        for step, count in self.steps.items():
+            given = [from_numbers(rng.standard_normal(lanes), fmt, "nearest_even") for fmt in step.formats]
+            given = [
+                x.astype(np.uint32 if fmt.width <= 32 else np.uint64)
+                for x, fmt in zip(given, step.formats, strict=True)
+            ]
+            best = math.inf
+            for _ in range(40):
+                start = time.process_time()
+                for _ in range(5):
+                    step.of(given, compiled)
+                best = min(best, (time.process_time() - start) / 5)
+            total += best * count * outputs / lanes
+        return total
 
 
 def mixed(rng: np.random.Generator, fmt: Format, shape: tuple[int, int]) -> Matrix:
@@ -202,6 +283,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--plans", action="store_true")
     parser.add_argument("--mma-sim", type=Path, metavar="PYTHON")
     arguments = parser.parse_args()
     lines = [f"# {(__doc__ or '').splitlines()[0]}", "", (__doc__ or "").split("\n\n", 1)[1].strip(), ""]
@@ -237,6 +319,19 @@ def main() -> None:
     if arguments.large:
         lines += ["", large(parse_reference(MODELS[0]))]
         print(lines[-1], flush=True)
+    if arguments.plans:
+        shapes = [f"{' x '.join(map(str, shape))} ({engine})" for engine, shape in PLAN_SHAPES.items()]
+        lines += [
+            "",
+            f"Plans, {' and '.join(shapes)}, one thread: the time over that of the unit alone, and the least that this "
+            "ratio can be, that time with the plan's additions over it.",
+            "",
+            "| plan | compiled | least | numpy | least |",
+            "|---|---|---|---|---|",
+        ]
+        for text in PLANS:
+            lines.append(plan_line(parse_plan(text, "f64", parse_reference) if "\n" in text else parse_plan_path(text)))
+            print(lines[-1], flush=True)
     if arguments.output:
         arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -134,9 +134,9 @@ class Elementwise:
         if compiled and (lanes := compile_lanes(self, widths)) is not None:
             return lanes(*arrays)[0]
         with np.errstate(over="ignore"):
-            patterns = [ARRAYS.lanes(x.ravel(), width) for x, width in zip(arrays, widths, strict=True)]
+            patterns = [ARRAYS.lanes(x, width) for x, width in zip(arrays, widths, strict=True)]
             (found,) = ARRAYS.formed(self, self, *patterns)
-        return np.broadcast_to(found.node, arrays[0].size).reshape(arrays[0].shape)
+        return np.broadcast_to(found.node, arrays[0].shape)
 
 
 def product_shape(a: Matrix, b: Matrix, least: int = 0) -> tuple[int, int]:

@@ -163,9 +163,19 @@ class Program:
         if self._runs == WORTH:
             self._machine = self._made()
         if self._machine is not None:
-            with suppress(ValueError, TypeError):  # of arrays of one length; NumPy takes others too
-                return self._machine.run(inputs)
+            with suppress(ValueError, TypeError):  # of arrays of one shape; NumPy takes others too
+                return self._by_machine(self._machine, inputs)
         return self.by_numpy(inputs)
+
+    @staticmethod
+    def _by_machine(machine: Machine, inputs: Sequence[Any]) -> list[Any]:
+        """The same by the machine, which takes arrays of one dimension."""
+        shape = inputs[0].shape
+        if len(shape) < 2:
+            return machine.run(inputs)
+        if any(lane.shape != shape for lane in inputs):
+            raise ValueError("arrays of other shapes")
+        return [lane.reshape(shape) for lane in machine.run([lane.reshape(-1) for lane in inputs])]
 
     def by_numpy(self, inputs: Sequence[Any]) -> list[Any]:
         """The same, call by call."""
