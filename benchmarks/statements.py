@@ -63,6 +63,7 @@ from smtmodel.nodes import (
     Literal,
     Node,
     Product,
+    Relu,
     Repeat,
     Round,
     Running,
@@ -469,6 +470,8 @@ def exact_values(unit: Unit, values: dict[str, list[Lanes]]) -> Lanes:
                 return sum((of(item, places, running) for item in node.items), np.zeros(1))
             case Each():
                 return sum((of(node.body, {**places, node.level: at}, running) for at in node.places), np.zeros(1))
+            case Relu():
+                return np.maximum(of(node.term, places, running), 0)
             case Cancelling() | Cut() | Round():
                 return of(node.term, places, running)
             case Repeat():

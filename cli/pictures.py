@@ -70,7 +70,7 @@ class PictureText:
             return
         if not picture.rows:
             if picture.rounded is not None:
-                say("  every term is zero", "fill")
+                say(f"  {words.zero_text(picture)}", "fill")
                 self._say_rounded()
             return
         if words.is_plain(picture):

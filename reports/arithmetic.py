@@ -22,6 +22,7 @@ from smtmodel.nodes import (
     GridSum,
     Node,
     Product,
+    Relu,
     Repeat,
     Round,
     Running,
@@ -49,6 +50,7 @@ LINES = {
     "Products before alignment": ("product", "product_rounding", "product_overflow"),
     "Addend": ("family", "late_fraction_bits", "late_rounding", "late_small_addend"),
     "Cut of the sum": ("late_sum_bits",),
+    "Activation": (),
     "Rounding on the way": ("family", "product", "product_rounding", "late_rounding"),
     "Rounding of the result": ("output", "output_rounding"),
     "Results beyond the range": ("overflow",),
@@ -76,6 +78,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
     inputs = [node for node in nodes if isinstance(node, Element) and not node.is_factor]
     products = [node for node in nodes if isinstance(node, Product)]
     cuts = [node for node in nodes if isinstance(node, Cut)]
+    relus = [node for node in nodes if isinstance(node, Relu)]
     (*result, tiny), others = _rounding(unit.rounding).items(), _other_roundings(unit)
     found = [
         ("Operation", "; ".join(_operations(unit))),
@@ -88,6 +91,7 @@ def arithmetic(unit: Unit) -> list[tuple[str, str]]:
         ("Products before alignment", _each(unit, products, _product) if sums or grids else ""),
         ("Addend", _addend(unit, nodes)),
         ("Cut of the sum", _each(unit, cuts, lambda node: node.sentence())),
+        ("Activation", _each(unit, relus, lambda node: node.sentence())),
         ("Rounding on the way", _each(unit, others, lambda node: node.sentence(), _rounded)),
         *result,
         ("Subnormal inputs", _each(unit, inputs, lambda node: _READ[node.subnormals])),
@@ -225,6 +229,8 @@ def _kind(term: Node) -> str:
             return "previous result"
         case Constant():
             return "zero"
+        case Relu():
+            return f"rectified {_kind(term.term)}"
         case Round() if isinstance(term.term, Product):
             return "rounded product"
     return "sum"

@@ -128,7 +128,7 @@ class BitsDrawing:
             self._say(words.special_text(picture), picture.special.signals, "mp-special")
         elif not picture.rows:
             if picture.rounded is not None:
-                self._say("every term is zero", ())
+                self._say(words.zero_text(picture), ())
                 self._say_rounded()
         elif words.is_plain(picture):
             self._say(words.plain_text(picture), words.plain_signals(picture))

@@ -223,6 +223,11 @@ def plain_text(picture: Picture) -> str:
     return f"{head}{' + '.join(called)}: {' + '.join([*terms, *zeros])}{total}, exact"
 
 
+def zero_text(picture: Picture) -> str:
+    """A sum without a term that is not zero, or a number that is zero."""
+    return f"{picture.name}: 0" if picture.single else "every term is zero"
+
+
 def plain_signals(picture: Picture) -> list[Name]:
     signals = [*picture.total.signals, *(picture.rounded.signals if picture.rounded else ())]
     return signals + [signal for row in picture.rows for signal in row.signals]

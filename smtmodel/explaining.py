@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from smtmodel.decode import Unpacked
-from smtmodel.display import exact_value
+from smtmodel.display import exact_value, powers
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Special, Step
@@ -28,6 +28,7 @@ from smtmodel.nodes import (
     GridSum,
     Node,
     Product,
+    Relu,
     Round,
     Scale,
     Segment,
@@ -193,6 +194,8 @@ class _Explainer:
                 self.sums[node] = self.sums[node.term]
             case Segment():
                 self.names[key] = f"{visit.place} bits {node.first} to {node.end - 1}"
+            case Relu():
+                self.names[key] = f"max({self._rectified(visit, node)}, 0)"
             case Scale():
                 self._scale(visit, node)
             case Sum() if visit.prefix in self.entered:
@@ -203,6 +206,13 @@ class _Explainer:
                 self._show(node, self._rounded(visit, node))
                 self.names.setdefault(key, visit.place or visit.prefix.rstrip(".").rpartition(".")[2])
                 self.step.last = visit
+
+    def _rectified(self, visit: Visit, node: Relu) -> str:
+        """What is rectified, in short: a number that stays as it is needs no other name than x."""
+        item, found = item_of("", self.last[node.term].value), item_of("", visit.value)
+        if item.special:
+            return "nan" if item.is_nan or found.is_nan else "inf" if found.is_infinite else "-inf"
+        return "x" if found.significand else powers(term_line(item, ()).value)
 
     def _show(self, node: Node, picture: Picture) -> None:
         """Add a picture to the step; the picture of a sum that is rounded or cut takes the place of the sum's own."""
@@ -360,7 +370,7 @@ class _Explainer:
                 return [*self._causes_below(node), *self._causes_of_scales(node, item)]
             case Sum() if visit.prefix in self.entered:
                 return list(self._causes_of_terms(visit.prefix))
-            case ExactSum() | Cut() | Gate() | Cancelling() | Segment():
+            case ExactSum() | Cut() | Gate() | Cancelling() | Segment() | Relu():
                 return self._causes_below(node)
         return [Cause("", "nan" if item.is_nan else "infinite")]
 

@@ -13,6 +13,7 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
     cancelling(x)                         the sum, but a zero for another alignment where its terms cancel
     segment(a[k], 0, 5)                   five bits of a significand, with its exponent; also positive, leading
     round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
+    relu(x)                               max(x, 0); also nan, zero
     scale(x, scale_a[i], scale_b[i])      times its scale factors
     repeat(k in range(0, 32, 2), start, body)
     each(k in range(16), x)               one term for each place
@@ -42,6 +43,7 @@ from smtmodel.nodes import (
     Literal,
     Node,
     Product,
+    Relu,
     Repeat,
     Round,
     Running,
@@ -50,6 +52,7 @@ from smtmodel.nodes import (
 )
 from smtmodel.nodes.element import FACTORS, OPERANDS, SUBNORMALS
 from smtmodel.nodes.node import walk
+from smtmodel.nodes.relu import NANS, RELU_ZEROS
 from smtmodel.nodes.repeat import Places
 from smtmodel.nodes.round import TINY, ZEROS, Rounding
 from smtmodel.rounding import OVERFLOWS, Mode
@@ -74,6 +77,7 @@ WRITTEN = {
     "cancelling": "cancelling(SUM)",
     "segment": "segment(INPUT, FIRST, END)",
     "round": "round(TERM, FORMAT, MODE)",
+    "relu": "relu(TERM)",
     "scale": "scale(TERM, SCALE_A, SCALE_B)",
     "repeat": "repeat(k in range(...), START, BODY)",
     "each": "each(k in range(...), TERM)",
@@ -411,6 +415,12 @@ class ExpressionReader:
         found = Segment(element, self._number(first), self._number(end), **given)
         return found if places is None else replace(places, body=found)
 
+    def _call_relu(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        known = {"nan": NANS, "zero": RELU_ZEROS}
+        self._only(tree, options, tuple(known))
+        (term,) = self._arguments(tree, 1)
+        return Relu(self._node(term, scope), **{word: self._word(options[word], known[word]) for word in options})
+
     def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
         pattern, fmt = self._arguments(tree, 2)
         self._only(tree, options, ())
@@ -705,6 +715,8 @@ class _Writer:
                 return f"gate({self._node(node.term)}, {'-' if node.minus_zero else '+'}0)"
             case Cancelling():
                 return f"cancelling({self._node(node.term)})"
+            case Relu():
+                return f"relu({', '.join([self._node(node.term), *_changed(node, ('nan', 'zero'))])})"
             case Segment():
                 words = [str(node.first), str(node.end), *_changed(node, ("positive", "leading"))]
                 return f"segment({', '.join([self._node(node.term), *words])})"

@@ -20,6 +20,7 @@ from smtmodel.nodes import (
     GridSum,
     Literal,
     Product,
+    Relu,
     Repeat,
     Round,
     Running,
@@ -192,6 +193,18 @@ def cut(value: Value, node: Cut) -> Value:
     return replace(value, exact=exact, exponent=exponent, signs=frozenset({value.exact < 0}), single=not exact)
 
 
+def rectified(value: Value, node: Relu) -> Value:
+    """What is above zero stays; each zero, or what becomes one, has the sign that its rule says."""
+    if value.kind == "nan" and node.nan == "keep":
+        return NAN
+    if value.kind != "nan" and value.exact > 0:
+        return replace(value, bits=None, single=True)
+    negative = value.kind != "nan" and value.negative
+    sign = {"positive": False, "keep": negative and not value.exact, "signed": negative}[node.zero]
+    is_zero = value.is_zero or value.kind == "nan" or value.exact < 0
+    return Value("finite", mpq(0), value.exponent, is_zero, frozenset({sign}))
+
+
 def zero_is_negative(value: Value, rule: str, mode: str) -> bool:
     """The sign of a zero result: of an exact zero, or of a number that rounds to one."""
     if rule == "positive":
@@ -293,6 +306,8 @@ class Evaluation:
         if isinstance(node, Cancelling):
             total = self.value(node.term, loops)
             return replace(total, is_zero=total.is_zero or (total.kind == "finite" and not total.exact))
+        if isinstance(node, Relu):
+            return rectified(self.value(node.term, loops), node)
         if isinstance(node, Scale):
             return times([self.value(x, loops) for x in (node.term, node.left, node.right)])
         if isinstance(node, ExactSum):

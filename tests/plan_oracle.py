@@ -12,7 +12,7 @@ from gmpy2 import mpq
 
 from smtmodel.dot import Model
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
+from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import (
     Chain,
@@ -98,6 +98,8 @@ class Output:
                 return node_oracle.times([self.value(node.left), self.value(node.right)])
             case Cut():
                 return node_oracle.cut(self.value(node.term), node)
+            case Relu():
+                return node_oracle.rectified(self.value(node.term), node)
         raise TypeError(f"no value: {node!r}")
 
     def format(self, node: Node) -> Format:

@@ -75,6 +75,8 @@ SUMS: dict[str, Any] = {
     "a product of a rounded sum": lambda v: v["a1"] * (v["a0"] * v["b0"] + v["c"]) + v["b1"],
     "one product and c": lambda v: v["a0"] * v["b0"] + v["c"],
     "a product": lambda v: v["a0"] * v["b0"],
+    "rectified": lambda v: np.maximum(v["a0"] * v["b0"] + v["a1"] * v["b1"] + v["c"], 0),
+    "rectified number": lambda v: np.maximum(v["a0"] * v["b0"] + v["a1"] * v["b1"], 0) + v["c"],
     "a product truncated": lambda v: v["a0"] * v["b0"],
     "segments": lambda v: v["a0"] * v["b0"] + np.where(v["a1"] % 1.5 == 0, v["a1"] / 3, 0) * v["b1"] + v["c"],
 }
@@ -99,6 +101,8 @@ UNITS = {
     "exact in a sum": (f"r(fused(exact({BOTH}), c, F=1))", "toward_zero", ""),
     "flush after": (f"r(exact({BOTH}, c))", "nearest_even, subnormals=flush_after", ""),
     "flush before": (f"r(exact({BOTH}, c))", "down, subnormals=flush_before", "inputs: {subnormals: zero}"),
+    "rectified": (f"r(relu(exact({BOTH}, c)))", "nearest_even", ""),
+    "rectified number": (f"r(fused(relu(w(exact({BOTH})), zero=keep), c, F=1))", "toward_zero", ""),
     "cut": (f"r(cut(exact({BOTH}, c), 3, down))", "nearest_even", ""),
     "cut with a least exponent": (f"r(cut(fused({BOTH}, c, F=5), 2, up, least=0))", "toward_zero", ""),
     "normalised": ("r(fused(product(a[0], b[0], normalised=true), a[1] * b[1], c, F=1))", "toward_zero", ""),

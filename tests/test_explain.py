@@ -15,6 +15,8 @@ from click.testing import CliRunner, Result
 from cli.drawing import draw
 from cli.main import main
 from cli.pictures import Canvas
+from queries.compare.neighbours import neighbours
+from reports.arithmetic import arithmetic
 from reports.grid import BAR, GAP, grid_of
 from smtmodel.batch import evaluate_row
 from smtmodel.display import exact_value
@@ -480,3 +482,25 @@ def test_a_picture_too_wide_takes_panels_and_loses_no_column() -> None:
     assert all(sum(3 if column == GAP else 1 for column in panel) <= 40 for panel in grid.panels)
     places = [column for panel in grid.panels for column in panel if column not in (BAR, GAP)]
     assert places == list(range(0, picture.total.last - 1, -1))
+
+
+def test_a_rectified_number_says_what_becomes_of_it() -> None:
+    text = """
+        unit: rectified
+        formats: {a: f16, b: f16, c: f32, d: f16}
+        length: 1
+        roundings: {r: "round(f32, nearest_even)", h: "round(f16, nearest_even)"}
+        steps: {d: "h(relu(r(exact(a[0] * b[0], c)), zero=keep))"}
+    """
+    model = Model("rectified.yaml", parse_unit(dedent(text), "rectified.yaml"))
+    for c, line in (
+        (0xC0A00000, "  max(-5, 0): 0"),
+        (0x7FC00000, "  max(nan, 0): a NaN decides: term max(nan, 0)"),
+        (0xFF800000, "  max(-inf, 0): 0"),
+        (0x40A00000, "  max(x, 0): 5, exact"),
+    ):
+        explanation = explain(model, Operands((0x0000,), (0x3C00,), c))
+        assert line in drawn(explanation)
+    assert dict(arithmetic(model.unit))["Activation"] == "max(x, 0); a NaN is kept, -0 is kept"
+    changes = {f"{name}={value}" for name, value, _ in neighbours(model)}
+    assert {"relu_zero=positive", "relu_zero=signed", "relu_nan=zero", "relu=false"} <= changes

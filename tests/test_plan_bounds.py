@@ -25,10 +25,12 @@ from queries.proof import steps, sums
 from queries.proof.enclosures import Facts
 from queries.proof.forms import NOUGHT, Form, number
 from queries.proof.kernel import RuleError, Theorem
+from queries.proof.shares import adds_products
 from queries.proof.steps import Places, PlanAt, Recorder, recorded
 from queries.proof.wording import COUNT, GROWTH, sum_text
 from queries.properties.bound import bound_of, error_of
 from reports.plan_sheet import sheet_of_plan
+from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.plan_table import plans
 from smtmodel.plans import Plan
@@ -55,6 +57,7 @@ STEPS = [
     "sum(promote(16, split(2, fma, z), r), c)", "sum(split(2, promote(16, mma, r), r), +0)",
     "sum(interleave(4, fma, r), c)", "sum(interleave(2, mma, r, grain=8), +0)",
     "sum(turns(16, swizzle(2, mma, grain=2)), c)", "h(exact(sum(h(mma), +0), c))",
+    "h(relu(r(exact(product(number(0xbfc00000, f32), sum(mma, +0)), c))))",
     "sum(promote(1, fma, r), +0)", "sum(halve(8, fma, r), c)", AXPBY,
     "sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c)", "sum(lanes(mma, r, 2, fold(2, 1), tail=fma), +0)",
     "h(sum(h(split([32], promote(16, mma, r), r)), c))",
@@ -254,6 +257,20 @@ def test_plans_without_a_formula_say_why() -> None:
     with pytest.raises(RuleError, match="different numbers"):
         bound_of_plan(two)
     assert error_of(bound_of_plan(two, 24)).parts
+
+
+def test_sums_of_a_unit_that_rectifies_have_no_bound(tmp_path: Path) -> None:
+    """What is exact there is no sum of products; nor has such a unit a share of the sum of magnitudes."""
+    file = tmp_path / "unit.yaml"
+    file.write_text(
+        "unit: rectified\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 1\n"
+        "roundings: {r: 'round(f32, nearest_even)'}\nsteps: {d: 'r(relu(exact(a[0] * b[0], c)))'}\n"
+    )
+    unit = parse_reference(str(file)).unit
+    with pytest.raises(RuleError, match="rectifies"):
+        bound_of_plan(Plan.chained(Model("rectified", unit)), 4)
+    with pytest.raises(RuleError):
+        adds_products(unit)
 
 
 def test_the_command_prints_a_formula_and_numbers(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from smtmodel.formats import FORMATS
 from smtmodel.nodes import Index
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Plan
+from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.span import Span
 from smtmodel.plans.stages import Chain
 from smtmodel.reference import parse_reference
@@ -60,6 +61,7 @@ EQUAL = [
     ("sum(turns(8, split(2, ones, r, grain=4)), c)", "sum(turns(8, split(2, fma, r, grain=4)), c)", None),
     ("sum(whole(4, ones, head=fma), c)", "sum(whole(4, fma, head=fma), c)", None),
     ("r(exact(sum(z(ones), +0), c))", "r(exact(sum(z(fma), +0), c))", None),
+    ("r(relu(r(exact(sum(z(ones), +0), c)), zero=keep))", "r(relu(r(exact(sum(z(fma), +0), c)), zero=keep))", None),
     ("sum(split(4, two, r, grain=8), c)", "sum(two, c)", 8),
 ]  # fmt: skip
 
@@ -263,6 +265,20 @@ def test_zeros_with_which_a_tile_is_filled_up_are_one() -> None:
     for kind, terms in (("grid", [(product, "")] * 2), ("fused", [(product, "[1]"), (product, "[2]")]),
                         ("fused", [(other, "")] * 2), ("fused", [(one, "")] * 2)):  # fmt: skip
         assert form(kind, *terms) == tuple(terms)
+    filled, sums = OneZero(numbers), [numbers.made("fused", "", ((product, ""),) * count) for count in (1, 2)]
+    assert len({filled.form(numbers.made("relu", total, "")) for total in sums}) == 1
+
+
+@pytest.mark.parametrize("step", [
+    "r(exact(product(number(0x3fc00000, f32), sum(four, +0)), r(product(c, number(0x3f000000, f32)))))",
+    "r(relu(r(exact(c, sum(four, +0))), nan=zero, zero=keep))", "r(relu(exact(sum(four, c), c)))",
+])  # fmt: skip
+def test_what_is_around_a_sum_is_written_out_as_in_a_unit(step: str) -> None:
+    """So that a part about the plans as units is about the plans; tiles filled up with zeros are within."""
+    numbers, whole = Numbers(), plan(step)
+    unit = numbers.of_unit(plain(unit_of_plan(whole, 3)), numbers.element)
+    filled = OneZero(numbers)
+    assert filled.form(_Written(numbers, whole, 3, whole.c).of(whole.result)) == filled.form(unit)
 
 
 # -- expressions written out

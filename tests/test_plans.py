@@ -105,6 +105,9 @@ ENDS = {
     "sum(promote(4, mma, r), r(exact(c, c)))": 10,
     "r(exact(product(number(0xbfc00000, f32), sum(mma, +0)), r(product(number(0x3f000000, f32), c))))": 9,
     "z(exact(sum(mma, +0), sum(fma, -0), c))": 9,
+    "z(relu(exact(product(number(0x3fc00000, f32), sum(mma, +0)), c)))": 9,
+    "r(relu(r(exact(product(number(0xbfc00000, f32), sum(mma, +0)), c)), nan=zero, zero=signed))": 9,
+    "z(exact(relu(sum(mma, +0), zero=keep), relu(c, nan=zero)))": 9,
 }
 
 
@@ -173,7 +176,9 @@ def test_bits_that_the_format_of_c_ignores_are_not_read() -> None:
 
 @pytest.mark.parametrize("step", ENDS)
 def test_what_is_done_with_the_sum(step: str) -> None:
-    check(plan_of(step), ENDS[step])
+    plan = plan_of(step)
+    check(plan, ENDS[step])
+    assert parse_plan(plan_text(plan), "tested", parse_reference) == plan
 
 
 @pytest.mark.parametrize("name", plans())
@@ -221,9 +226,10 @@ def test_choices_of_a_plan_count() -> None:
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler")
-@pytest.mark.parametrize("stage", ["split(2, promote(8, mma, r), z)", "turns(16, swizzle(4, mma, grain=2))"])
-def test_compiled_plans_are_the_same(stage: str) -> None:
-    plan = plan_of(f"sum({stage}, c)")
+@pytest.mark.parametrize("step", ["sum(split(2, promote(8, mma, r), z), c)", "r(relu(sum(mma, c), zero=keep))",
+                                  "sum(turns(16, swizzle(4, mma, grain=2)), c)"])  # fmt: skip
+def test_compiled_plans_are_the_same(step: str) -> None:
+    plan = plan_of(step)
     a, b, c = operands(plan, 16, 16, 36)
     assert np.array_equal(simulate(a, b, c, plan, engine="compiled"), simulate(a, b, c, plan, engine="numpy"))
 
@@ -306,6 +312,9 @@ def test_tiles_that_share_no_scale_factors_are_refused(stage: str) -> None:
         ("sum(mma, c)", "sum(chain(mma, tail=h(fma)), c)", 12, r"tail: its results are f16, the others f32"),
         ("sum(mma, c)", "sum(3, c)", 12, r"'3' is not a stage"),
         ("sum(mma, c)", "r(exact(c, a[0] * b[0]))", 12, r"a plan reads elements by its units only"),
+        ("sum(mma, c)", "relu(r(sum(mma, c)))", 12, r"the result is not rounded to a format: its last step is a round"),
+        ("sum(mma, c)", "r(relu(exact(sum(mma, c)), zero=keep))", 12, r"nan and zero are of a number: round this"),
+        ("sum(mma, c)", "r(relu(sum(mma, c), zero=plus))", 12, r"unknown value 'plus'.*positive"),
         ("sum(mma, c)", "r(c)", 12, r"a plan needs a sum of all products"),
         ("sum(mma, c)", "exact(sum(mma, c), c)", 12, r"the result is not rounded"),
         ("sum(mma, c)", "sum(mma, exact(c, c))", 12, r"a sum starts from c, zero or a rounded result"),

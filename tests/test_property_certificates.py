@@ -187,7 +187,7 @@ def test_an_input_on_which_a_sum_wraps_is_evaluated_again(products: int, rows: i
 
 def test_what_a_unit_makes_of_numbers_without_rounding() -> None:
     """As `ExactRow` has it, of all kinds of nodes."""
-    parts = "segment(a[0], 1, 3, leading=true) * b[0], segment(a[1], 1, 3) * b[1], number(0xb8, e4m3) * c"
+    parts = "segment(a[0], 1, 3, leading=true) * b[0], segment(a[1], 1, 3) * b[1], relu(number(0xb8, e4m3) * c)"
     segments = Model("segments", parse_unit(UNIT.format(how="down", step=f"r(exact({parts}))"), "small.yaml"))
     drawn = (random_unit(random.Random(seed), ("e2m1", "binary4p2se"), ("e3m2", "e2m3")) for seed in range(30))
     for seed, model in enumerate([segments, *(Model("small", unit) for unit in drawn)]):

@@ -32,6 +32,7 @@ from queries.solvers.contract import Answer
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, Format, format_named
 from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Gate, Index, Node, Product, Repeat, Round, Running, Scale
+from smtmodel.nodes.relu import RELU_ZEROS, Relu
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import ROUNDINGS, Mode, Overflow, Target
@@ -219,6 +220,9 @@ BREACHES: dict[str, tuple[str, Callable[[], Monotonic]]] = {
     "signed scale": ("sign", lambda: of_unit(
         lambda unit: items(SCALED, C)(replace(unit, scale=FORMATS["e4m3"], scale_block=3)))),
     "cut inside": ("of a cut", lambda: of_unit(items(Cut(FusedSum((P,), 30), 6, "down"), C))),
+    "rectified inside": ("of a relu", lambda: of_unit(items(Relu(FusedSum((P,), 30)), C))),
+    "a NaN that becomes zero": ("a NaN becomes a number", lambda: of_unit(lambda unit: replace(
+        unit, result=Round(Relu(unit.result, nan="zero"), R)))),
     "NaN below all": ("is NaN, ", lambda: of_unit(lambda unit: replace(
         unit, result=Round(_term(unit), Rounding(FORMATS["e4m3fnuz"], overflow="infinity"))))),
     "too many": ("too many to compare", lambda: question("ampere/mma/m16n8k8.f32.f16.f16.f32", 0)),
@@ -340,13 +344,15 @@ def drawn(rng: random.Random) -> Unit:
 
     products: list[Node] = [Product(Element("a", Index(k)), Element("b", Index(k))) for k in range(count)]
     products = [Gate(one, rng.random() < 0.5) if rng.random() < 0.3 else one for one in products]
-    match rng.randrange(4):
+    match rng.randrange(5):
         case 0:
             top: Node = Round(total(*products, C), rounding())
         case 1:
             top = Round(total(total(*products), C), rounding())
         case 2:
             top = Round(Cut(total(total(*products), C), 4, rng.choice(ROUNDINGS)), rounding())
+        case 3:
+            top = Round(Relu(Round(total(*products, C), rounding()), zero=rng.choice(RELU_ZEROS)), rounding())
         case _:
             how = rounding()
             top = Repeat(

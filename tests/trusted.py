@@ -55,8 +55,8 @@ GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/prop
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit"),
     *_in("smtmodel/nodes",
-         "cancelling cut element exact fused gate grid index node normal product repeat rewriting round scale segment "
-         "sums"),
+         "cancelling cut element exact fused gate grid index node normal product relu repeat rewriting round scale "
+         "segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "plan span stages lowering"), *_in("smtmodel/families", "functions member parts sketch"),

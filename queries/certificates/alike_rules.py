@@ -90,7 +90,8 @@ def congruent(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> No
     need(all(one.scope == found.scope for one in own), "a premise is in another scope")
     kind, counting, signs = node["kind"], all(one.counting for one in own), all(one.signs for one in own)
     need(
-        kind in ("round", "exact", "cut", "fused", "repeat", "product", "scale", "each"), f"of a {kind} it is not known"
+        kind in ("round", "exact", "cut", "fused", "repeat", "product", "scale", "each", "relu"),
+        f"of a {kind} it is not known",
     )
     ends = [found.node, found.other]
     if kind in ("round", "exact", "cut", "repeat"):

@@ -57,6 +57,8 @@ class Unrounded:
             case "each":
                 every = (self._of(node["body"], {**places, node["level"]: place}, running) for place in node["places"])
                 return sum(every, Fraction(0))
+            case "relu":
+                return max(self._of(node["term"], places, running), Fraction(0))
             case "segment":
                 return self._segment(node, self._of(node["term"], places, running))
         if "items" in node:

@@ -104,7 +104,7 @@ def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
 
 
 def unchanged(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
-    term = tree.node(goal, "gate", "cancelling")["term"]
+    term = tree.node(goal, "gate", "cancelling", "relu")["term"]
     (facts,) = tree.about(goal, premises, [(term, tree.bound(term, goal.places))])
     conclude(goal, facts)
 

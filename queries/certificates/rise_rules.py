@@ -117,7 +117,8 @@ class _Unit:
         if target not in self.targets:
             self.targets.append(target)
         inner = what["term"]
-        while self.tree.nodes[inner]["kind"] == "cut":  # rounded to a number of bits, which does not fall either
+        while self.tree.nodes[inner]["kind"] in ("cut", "relu"):  # to fewer bits, or rectified: it does not fall either
+            need(self.tree.nodes[inner].get("nan", "keep") == "keep", "a NaN becomes a number")
             inner = self.tree.nodes[inner]["term"]
         return how["format"], self.term(inner, places, running).gains is not None
 

@@ -40,8 +40,8 @@ START = 0  # the level of what a sum starts from
 G, COUNT = single("growth"), single("count")
 ELEMENTS = {"a", "b"}
 OPERANDS = {*ELEMENTS, "c", "scale_a", "scale_b"}
-AROUND = ("element", "constant", "literal", "product", "exact", "cut", "rounded", "whole", "weakened", "settled",
-          "exhausted")  # fmt: skip
+AROUND = ("element", "constant", "literal", "product", "exact", "cut", "unchanged", "rounded", "whole", "weakened",
+          "settled", "exhausted")  # fmt: skip
 
 
 @dataclass(frozen=True)

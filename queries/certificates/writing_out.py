@@ -45,6 +45,10 @@ class Numbers:
     def exact(self, terms: Sequence[int]) -> int:
         return self.made("exact", (), tuple(sorted((term, ()) for term in terms)))
 
+    def applied(self, kind: str, operands: Sequence[int], own: Plain) -> int:
+        """What a node that is no sum makes of its operands; `own`: its parameters."""
+        return self.made(kind, *operands, json.dumps(sorted(own.items()), sort_keys=True))
+
     def rounded(self, term: int, how: Mapping[str, Any], fmt: Mapping[str, Any]) -> int:
         """A number rounded to a format."""
         own = json.dumps(fmt, sort_keys=True), how["nan"], how["subnormals"], how["zero"]
@@ -83,6 +87,8 @@ class Rules:
                 return self.numbers.exact([self.forms[term] for term, _ in terms])
             case ("product", int(left), int(right), own):
                 return self.numbers.made("product", self.forms[left], self.forms[right], own)
+            case ("relu", int(term), own):
+                return self.numbers.made("relu", self.forms[term], own)
             case (kind, str(rest), tuple(terms)):
                 return self.added(kind, rest, [(self.forms[term], own) for term, own in terms])
         return self.numbers.made(*made)
@@ -129,14 +135,14 @@ class _Unit:
             return self._sum(node, places, sums)
         operands = [self.value(operand, places, sums) for operand in operands_of(node)]
         need(
-            kind in ("zero", "number", "product", "gate", "segment", "scale", "cut", "cancelling"),
+            kind in ("zero", "number", "product", "gate", "segment", "scale", "cut", "cancelling", "relu"),
             f"of a {kind} it is not known what it is made of",
         )
-        own = [(name, self.formats[value] if name == "format" else value) for name, value in sorted(node.items())
-               if name not in ("kind", "term", "left", "right")]  # fmt: skip
+        own = {name: self.formats[value] if name == "format" else value for name, value in node.items()
+               if name not in ("kind", "term", "left", "right")}  # fmt: skip
         if kind == "zero":
             return made("zero", node["negative"])
-        return made(kind, *operands, json.dumps(own))
+        return self.numbers.applied(kind, operands, own)
 
     def _sum(self, node: Plain, places: Mapping[int, int], sums: Mapping[int, int]) -> int:
         values = {name: value for name, value in node.items() if name not in ALONE and value != []}

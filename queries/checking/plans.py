@@ -311,10 +311,12 @@ class _Written(Engine[int]):
                 return self.numbers.element(node.operand, None, asdict(node))
             case Constant():
                 return self.numbers.made("zero", node.negative)
-        own = [self.of(operand) for operand in node.operands]
-        rest = [(field.name, repr(getattr(node, field.name))) for field in fields(node)  # type: ignore[arg-type]
-                if not isinstance(getattr(node, field.name), (Node, tuple))]  # fmt: skip
-        return self.numbers.made(node.kind, tuple(own), repr(rest))
+            case ExactSum():
+                return self.numbers.exact(list(map(self.of, node.items)))
+        given = {field.name: getattr(node, field.name) for field in fields(node)}  # type: ignore[arg-type]
+        rest = {name: format_data(value) if isinstance(value, Format) else value for name, value in given.items()
+                if not isinstance(value, Node)}  # fmt: skip
+        return self.numbers.applied(node.kind, list(map(self.of, node.operands)), rest)
 
     def zero(self, fmt: Format) -> int:
         return self.numbers.zero()

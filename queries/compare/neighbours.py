@@ -48,7 +48,7 @@ WIDE = FORMATS["f16"]  # in which units multiply narrower factors
 READ = ("operand", "index")  # which input an element is
 #: kinds of nodes, those first of which a parameter is most often wrong
 FIRST = ("fused", "grid", "cut", "product", "gate", "round", "exact", "element", "scale", "repeat", "each", "acc",
-         "zero", "number", "segment", "cancelling")  # fmt: skip
+         "zero", "number", "segment", "cancelling", "relu")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from queries.proof.sums import START, Summed
 from queries.properties.bound import Settle, chain_of
 from smtmodel.dot import Model
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Round
+from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
+from smtmodel.nodes.node import walk
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.stages import Stage
 
@@ -69,6 +70,8 @@ class _Composer:
                 return enclosures.product(node, (), premises)
             case ExactSum():
                 return enclosures.exact(node, (), premises)
+            case Relu():
+                return enclosures.unchanged(node, (), premises)
             case Cut():
                 return enclosures.cut(node, (), premises)
             case Round():
@@ -120,6 +123,8 @@ class _Composer:
 
     def _chain(self, model: Model) -> Theorem:
         if model not in self.chains:
+            if any(isinstance(node, Relu) for node in walk(model.unit.result)):  # the exact result is then no sum
+                raise RuleError("no rule bounds sums of a unit that rectifies")
             self.chains[model] = chain_of(model.unit, self.settle)
             assert isinstance(self.chains[model].goal, Chained)
         return self.chains[model]

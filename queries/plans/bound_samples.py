@@ -19,7 +19,7 @@ from smtmodel.display import exact_value
 from smtmodel.errors import FaultError
 from smtmodel.formats import Format
 from smtmodel.gemm import simulate
-from smtmodel.nodes import Cut, Element, ExactSum, Literal, Node, Product, Round
+from smtmodel.nodes import Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
 from smtmodel.nodes.node import walk
 from smtmodel.numbers import to_numbers
 from smtmodel.plans.plan import Plan, Products
@@ -267,6 +267,8 @@ def exact_result(plan: Plan, total: Fraction, c: Fraction = NONE, magnitudes: bo
                 return of(node.left) * of(node.right)
             case Round() | Cut():
                 return of(node.term)
+            case Relu():
+                return max(of(node.term), NONE)
             case Element():
                 return c
         return NONE

@@ -35,6 +35,7 @@ from smtmodel.nodes import (
     Literal,
     Node,
     Product,
+    Relu,
     Round,
     Running,
     Scale,
@@ -282,11 +283,12 @@ def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
 
 
 @rule
-def unchanged(node: Gate | Cancelling, places: Places, premises: Sequence[Theorem]) -> Made:
+def unchanged(node: Gate | Cancelling | Relu, places: Places, premises: Sequence[Theorem]) -> Made:
     """A product that is left out where a factor is zero is the product, with its exponent, but for the sign of a zero:
     where a factor is zero so is a finite product. A sum that counts as zero where it cancels is the sum, and has its
-    exponent wherever it still counts."""
-    if not isinstance(node, (Gate, Cancelling)):
+    exponent wherever it still counts. A rectifier, in v and in x alike, makes no difference v - x larger and changes no
+    sign of one, and what is above zero stays as it is."""
+    if not isinstance(node, (Gate, Cancelling, Relu)):
         raise RuleError("unchanged: its value may be another one")
     goals = _joined("unchanged", node, places, _operands(node, places), premises)
     return _made(node, places, goals[0].facts, goals, premises)

@@ -32,7 +32,21 @@ from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma
 from queries.proof.ranges import Held, Range, Scope, formats_of, ranges_of
 from smtmodel.errors import ParameterError
-from smtmodel.nodes import Constant, Cut, Each, ExactSum, FusedSum, Gate, Node, Product, Repeat, Round, Running, Scale
+from smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    ExactSum,
+    FusedSum,
+    Gate,
+    Node,
+    Product,
+    Relu,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
 from smtmodel.nodes.node import Terminal, walk
 from smtmodel.nodes.rewriting import at_place, with_operands, with_running
 from smtmodel.nodes.round import Rounding
@@ -535,10 +549,10 @@ def followed(first: Theorem, second: Theorem) -> Made:
 @rule
 def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> Made:
     """Congruence: a node computes alike if its operands do (None: an operand does not change). Roundings, cuts and
-    exact sums depend on their operands as numbers; a fused sum depends on exponents as well; products and scales pass
-    them on. An exact sum counts with the exponent 0, a cut with its normalised exponent, and a fused sum with m. A loop
-    depends on its start as a number of a format. A difference in the signs of zeros is passed on by the nodes of
-    `BLIND`, and ends where, before and after, every zero result, or every exact zero sum, is +0."""
+    exact sums depend on their operands as numbers; a fused sum depends on exponents as well; products, scales and
+    rectifiers pass them on. An exact sum counts with the exponent 0, a cut with its normalised exponent, and a fused
+    sum with m. A loop depends on its start as a number of a format. A difference in the signs of zeros is passed on by
+    the nodes of `BLIND`, and ends where, before and after, every zero result, or every exact zero sum, is +0."""
     goals = [None if one is None else goal_of(one, Alike, "congruent") for one in operands]
     others = [old if goal is None else goal.other for old, goal in zip(node.operands, goals, strict=True)]
     if any(goal is not None and (goal.scope, goal.node) != (scope, old)
@@ -559,7 +573,7 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
             if not signs and not is_blind(node.body):
                 raise RuleError("congruent: the loop's body sees the sign of a zero")
             counting = True
-        case Product() | Scale() | Each():
+        case Product() | Scale() | Each() | Relu():
             pass
         case _:
             raise RuleError(f"congruent: of a {node.kind} it is not known")

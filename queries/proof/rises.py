@@ -31,6 +31,7 @@ from smtmodel.nodes import (
     Gate,
     Node,
     Product,
+    Relu,
     Repeat,
     Round,
     Running,
@@ -77,7 +78,9 @@ class _Rise:
                 target = target_of(node.rounding)
                 self.lemmas |= dict.fromkeys((RoundingRises(target), RoundingScales(target)))
                 term = node.term
-                while isinstance(term, Cut):
+                while isinstance(term, (Cut, Relu)):  # a rectified sum does not fall either
+                    if isinstance(term, Relu) and term.nan != "keep":
+                        raise RuleError("rises: a NaN becomes a number")
                     term = term.term
                 found = self.term(term, places, running)
                 return node.rounding.format, found.gains is not None

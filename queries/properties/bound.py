@@ -27,6 +27,7 @@ from smtmodel.nodes import (
     Literal,
     Node,
     Product,
+    Relu,
     Repeat,
     Round,
     Running,
@@ -130,7 +131,7 @@ class _Composer:
                 return rules.segment(node, places, self._operands(node, places))
             case Product():
                 return rules.product(node, places, self._operands(node, places))
-            case Gate() | Cancelling():
+            case Gate() | Cancelling() | Relu():
                 return rules.unchanged(node, places, self._operands(node, places))
             case Scale():
                 return rules.scale(node, places, self._operands(node, places))

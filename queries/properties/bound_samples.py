@@ -31,6 +31,7 @@ from smtmodel.nodes import (
     Literal,
     Node,
     Product,
+    Relu,
     Repeat,
     Round,
     Running,
@@ -125,6 +126,8 @@ class ExactRow:
                 return added(every)
             case Cancelling() | Cut() | Gate() | Round():
                 return of(node.term)
+            case Relu():
+                return max(of(node.term), Fraction(0))
             case Repeat():
                 so_far = of(node.start)
                 for place in node.places:

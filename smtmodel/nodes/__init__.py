@@ -10,6 +10,7 @@ from smtmodel.nodes.grid import GridSum
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Node
 from smtmodel.nodes.product import Product
+from smtmodel.nodes.relu import Relu
 from smtmodel.nodes.repeat import Each, Repeat, Running
 from smtmodel.nodes.round import Round
 from smtmodel.nodes.scale import Scale
@@ -18,5 +19,5 @@ from smtmodel.nodes.sums import Sum
 
 __all__ = [
     "Cancelling", "Constant", "Cut", "Each", "Element", "ExactSum", "FusedSum", "Gate", "GridSum", "Index", "Literal",
-    "Node", "Product", "Repeat", "Round", "Running", "Scale", "Segment", "Sum",
+    "Node", "Product", "Relu", "Repeat", "Round", "Running", "Scale", "Segment", "Sum",
 ]  # fmt: skip

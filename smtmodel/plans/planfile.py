@@ -74,7 +74,7 @@ STAGES = {
     "whole": "whole(NUMBER, STAGE)",
     "first": "first(NUMBER, STAGE, STAGE)",
 }
-CALLS = ("sum", "exact", "round", "cut", "product", "number")
+CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu")
 OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"}
 
 

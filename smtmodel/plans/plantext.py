@@ -6,7 +6,7 @@ import yaml
 
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
-from smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Round
+from smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan, Products
@@ -31,8 +31,8 @@ from smtmodel.turns import TURN
 
 
 def plan_text(plan: Plan) -> str:
-    """The file of a plan whose result is made of sums of products, c, numbers, products and roundings. Raises
-    ParameterError for other plans."""
+    """The file of a plan whose result is made of sums of products, c, numbers, products, rectifiers and roundings.
+    Raises ParameterError for other plans."""
     return _Writer(plan).text()
 
 
@@ -92,6 +92,9 @@ class _Writer:
             return f"sum({self.stage(node.stage)}, {self.node(node.start)})"
         if isinstance(node, Round):
             return f"{self.roundings[node.rounding]}({self.node(node.term)})"
+        if isinstance(node, Relu):
+            options = _option("nan", node.nan, "keep") + _option("zero", node.zero, "positive")
+            return f"relu({self.node(node.term)}{options})"
         if isinstance(node, Literal):
             return f"number({node.pattern:#x}, {node.format.name})"
         if isinstance(node, Product) and not node.normalised and node.limit is None:

@@ -1,0 +1,70 @@
+"""The rectifier: a number, but zero in place of one below zero."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, get_args
+
+from smtmodel.algebra import Bit, truth
+from smtmodel.decode import Term, Unpacked
+from smtmodel.errors import ParameterError
+from smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
+
+Nan = Literal["keep", "zero"]
+ReluZero = Literal["positive", "keep", "signed"]
+NANS: tuple[Nan, ...] = get_args(Nan)
+RELU_ZEROS: tuple[ReluZero, ...] = get_args(ReluZero)
+
+
+@dataclass(frozen=True, eq=False)
+class Relu(Unary):
+    """max(x, 0), as the activation of a layer. As it stands it is IEEE 754-2019's maximum(x, +0); libraries differ in
+    two things. `nan`: a NaN is kept, or becomes +0 (maximumNumber). `zero`: every zero result is +0; or -0 is kept, and
+    what is below zero becomes +0 (x < 0 ? 0 : x); or every zero has the sign of x.
+
+    A sum that is not rounded yet has no sign of its zero, and infinities of both signs may be in it: of such a sum
+    neither can be said."""
+
+    kind: ClassVar[str] = "relu"
+    source: ClassVar[str] = "IEEE 754-2019, 9.6, maximum and maximumNumber; CUTLASS, activation.h at 0dc3ba60"
+    nan: Nan = "keep"
+    zero: ReluZero = "positive"
+
+    def __post_init__(self) -> None:
+        if (self.nan, self.zero) != ("keep", "positive") and not self.term.is_number:
+            raise ParameterError("relu", f"nan and zero are of a number: round this {self.term.kind} first")
+
+    @property
+    def is_number(self) -> bool:
+        return self.term.is_number
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        value = context.value(self.term, keep)
+        return Number(context.formed(self.own, self._of, value.term, value.is_zero, value.is_nan, *value.infinities))
+
+    def _of(self, term: Term, is_zero: Bit, is_nan: Bit, positive: Bit, negative: Bit) -> Unpacked:
+        no = truth(is_nan.carrier, False)
+        is_nan = is_nan | (positive & negative)
+        dropped = is_nan if self.nan == "zero" else no
+        lost = dropped | negative | (term.sign & term.significand.any() & ~positive)  # also what is below zero
+        kept = term.significand & (~lost).bits(1).sext(term.significand.width)
+        sign = {"positive": no, "keep": term.sign & ~lost, "signed": term.sign & ~dropped}[self.zero]
+        rectified = replace(term, sign=sign, significand=kept)
+        return Unpacked(rectified, is_zero | lost, positive, is_nan & ~dropped)
+
+    def variants(self) -> Iterator[Variant]:
+        yield from others("relu_nan", self.nan, NANS)
+        yield from others("relu_zero", self.zero, RELU_ZEROS)
+        yield Variant("relu", True, False)
+
+    def varied(self, variant: Variant) -> Node:
+        if variant.parameter == "relu":
+            return self.term
+        own = {"relu_nan": "nan", "relu_zero": "zero"}.get(variant.parameter)  # not those of roundings
+        return self if own is None else super().varied(replace(variant, parameter=own))
+
+    def sentence(self) -> str:
+        nan = "a NaN is kept" if self.nan == "keep" else "a NaN becomes +0"
+        zeros = {"positive": "every zero is +0", "keep": "-0 is kept", "signed": "every zero has the sign of x"}
+        return f"max(x, 0); {nan}, {zeros[self.zero]}"
