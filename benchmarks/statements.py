@@ -8,7 +8,8 @@ the products are tried, not an exchange and a rotation, and every pair of inputs
 A unit is drawn with one parameter after another changed until the statement is as true as its number wants: half of the
 statements hold, where such a unit is found.
 
-`python -m benchmarks.statements [--count 300] [--first 0] [--timeout 20] [--only PROPERTY] [--blind] [-o FILE]`
+`python -m benchmarks.statements [--count 300] [--first 0] [--timeout 20] [--only PROPERTY] [--blind] [--relu]
+    [-o FILE]`
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
@@ -72,6 +73,7 @@ from smtmodel.nodes import (
     Sum,
 )
 from smtmodel.nodes.node import walk
+from smtmodel.nodes.relu import NANS, RELU_ZEROS
 from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.operands import layout_of
 from smtmodel.parameters import FAMILY
@@ -615,6 +617,22 @@ def random_unit(rng: random.Random, shape: tuple[str, str, str, int], wanted: st
             continue
 
 
+def rectified(rng: random.Random, unit: Unit) -> Unit:
+    """The unit with relu before one of its roundings, or after it."""
+    chosen = rng.choice([node for node in walk(unit.result) if isinstance(node, Round)])
+    before, nan, zero = rng.random() < 0.5, rng.choice(NANS), rng.choice(RELU_ZEROS)
+
+    def change(old: Node, new: Node) -> Node:
+        if old != chosen or not isinstance(new, Round):
+            return new
+        if before:
+            return replace(new, term=Relu(new.term, nan, zero) if new.term.is_number else Relu(new.term))
+        after = Relu(new, nan, zero)
+        return Round(after, new.rounding) if old == unit.result else after
+
+    return replace(unit, result=rebuilt(unit.result, change, {}))
+
+
 def simple_sum(rng: random.Random, maker: Maker) -> Node:
     """All products and c, in one sum or in a chain of them, rounded."""
     k = maker.length
@@ -722,6 +740,20 @@ def _chained(rng: random.Random, length: int, fmt: Format) -> Node:
             return Round(maker.sum_of(terms), maker.rounding(fmt))
         except ParameterError:
             continue
+
+
+@contextmanager
+def rectifying() -> Iterator[None]:
+    """Every unit that is drawn rectifies."""
+    plain = random_unit
+
+    def rectified_unit(rng: random.Random, *given: Any) -> Unit:
+        while True:
+            with suppress(ParameterError):
+                return rectified(rng, plain(rng, *given))
+
+    with patch(f"{__name__}.random_unit", rectified_unit):
+        yield
 
 
 def make(number: int, true: bool | None = None, largest: int | None = None) -> Statement:
@@ -969,13 +1001,15 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=20.0)
     parser.add_argument("--only", default="")
     parser.add_argument("--blind", action="store_true", help="the provers look at no example")
+    parser.add_argument("--relu", action="store_true", help="units rectify: max(x, 0) before or after a rounding")
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
     found, start = [], time.monotonic()
     for number in range(given.first, given.first + given.count * given.step, given.step):
         if given.only and PROPERTIES[number % len(PROPERTIES)] != given.only:
             continue
-        statement = make(number)
+        with rectifying() if given.relu else ExitStack():
+            statement = make(number)
         with blind() if given.blind else ExitStack():
             found.append(check(statement, given.timeout))
         one = found[-1]
