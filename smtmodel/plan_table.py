@@ -54,6 +54,8 @@ def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
         raise InputError("this plan is among its own units", str(path))
     _reading.append(whole)
     try:
-        return parse_plan(read_file(path), str(path), lambda reference: model_of(_beside(path.parent, reference)))
+        return parse_plan(
+            read_file(path), str(path), lambda reference: model_of(_beside(path.parent, reference)), whole=True
+        )
     finally:
         _reading.remove(whole)

@@ -86,7 +86,7 @@ WRITTEN = {
 
 def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
     """The unit of a text; `name` is that of its file. `whole`: every product has to be read by some step, or to be
-    said to be ignored. Raises InputError with file, line, key and column."""
+    said to be ignored, and every step to be used. Raises InputError with file, line, key and column."""
     from smtmodel.unitkeys import UnitFile  # whoever reads no file loads no schemas
     from smtmodel.yamlfile import read_yaml, validate
 
@@ -159,6 +159,18 @@ class ExpressionReader:
         """Raises InputError where the result is not of the format that the file says."""
         if fmt != self.formats["d"]:
             raise self.file.error(("formats", "d"), f"the result of the last step is {fmt.name}")
+
+    def check_used(self) -> None:
+        """Raises InputError for a step on which the result does not hang."""
+        texts, waiting, read = {name: str(step) for name, step in self._data.steps.items()}, ["d"], {"d"}
+        while waiting:
+            tree = ast.parse(texts[waiting.pop()].strip(), mode="eval")
+            found = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} - read
+            read |= found
+            waiting += [name for name in found if name in texts]
+        for name in texts:
+            if name not in read:
+                raise self.file.error(("steps", name), "d does not hang on this step: use it, or leave it out")
 
     def _own(self, name: str, own: OwnFormat) -> Format:
         try:
@@ -557,6 +569,8 @@ class _Reader(ExpressionReader):
             raise self.file.error(("steps", "d"), str(error)) from None
         self.check_result(unit.d)
         self._check_unread(unit, whole)
+        if whole:
+            self.check_used()
         return unit
 
     def _check_unread(self, unit: Unit, whole: bool) -> None:

@@ -372,6 +372,16 @@ def test_a_unit_file_is_looked_for_beside_the_plan(tmp_path: Path) -> None:
         parse_plan_reference(str(tmp_path / "outer.yaml"))
 
 
+def test_a_file_has_no_step_that_is_not_used(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    text = TEXT.replace("  d: sum(mma, c)\n", "  s: sum(mma, +0)\n  t: r(s)\n  d: r(exact(s, c))\n")
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=r"mine\.yaml:13: steps\.t: d does not hang on this step"):
+        parse_plan_reference(str(path))
+    path.write_text(text.replace("  t: r(s)\n", ""), encoding="utf-8")
+    assert parse_plan_reference(str(path)) == plan_of("r(exact(sum(mma, +0), c))")
+
+
 def test_too_many_sums_for_one_expression_are_named() -> None:
     plan = plan_of("sum(split(1000, fma, r, grain=1), c)")
     assert unit_of_plan(plan, 90).length == 90

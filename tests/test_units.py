@@ -111,6 +111,7 @@ def test_one_arithmetic_is_one_expression() -> None:
         ("length: 2", "length: 4\nignored: [2]", 3, r"length: no step reads a\[3\] and b\[3\]: "),
         ("length: 2", "length: 2\nignored: [1]", 4, r"ignored: product 1: the steps read it"),
         ("length: 2", "length: 2\nignored: [2]", 4, r"ignored: product 2: there is no such product"),
+        ("steps:", "steps:\n  s: r(c)\n  t: r(s)", 7, r"steps\.s: d does not hang on this step"),
         ("length: 2", "lenght: 2", 3, r"unknown key; did you mean 'length'"),
         ("roundings:\n  r: round(f32, nearest_even)", "roundings: {r: round(f32, nearest_even)}", 4, r"a comma within"),
         ("a: f16", "a: f17", 2, r"formats\.a: unknown format 'f17'"),

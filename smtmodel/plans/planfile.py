@@ -84,10 +84,10 @@ class _File(ExpressionFile):
     convert: dict[str, str] = Field(default_factory=dict)
 
 
-def parse_plan(text: str, name: str, model_of: Callable[[str], Model]) -> Plan:
-    """The plan of a text; `name` is that of its file, `model_of` gives the units. Raises InputError with file, line,
-    key and column."""
-    return _Reader(read_yaml(text, name), model_of).plan()
+def parse_plan(text: str, name: str, model_of: Callable[[str], Model], *, whole: bool = False) -> Plan:
+    """The plan of a text; `name` is that of its file, `model_of` gives the units. `whole`: every step has to
+    be used. Raises InputError with file, line, key and column."""
+    return _Reader(read_yaml(text, name), model_of).plan(whole)
 
 
 class _Reader(ExpressionReader):
@@ -104,7 +104,7 @@ class _Reader(ExpressionReader):
     def _taken(self) -> tuple[str, ...]:
         return (*super()._taken(), *STAGES, "fold", *self.models)
 
-    def plan(self) -> Plan:
+    def plan(self, whole: bool) -> Plan:
         data, formats = self.data, self.formats
         if "scale" in formats:
             raise self.file.error(("formats", "scale"), "the scale factors of a plan are those of its units")
@@ -121,6 +121,8 @@ class _Reader(ExpressionReader):
             key = ("formats", error.parameter) if error.parameter in ("a", "b") else ("steps", "d")
             raise self.file.error(key, str(error)) from None
         self.check_result(plan.d)
+        if whole:
+            self.check_used()
         return plan
 
     def _model(self, name: str, model_of: Callable[[str], Model]) -> Model:
