@@ -144,9 +144,9 @@ def plan_line(plan: Plan, repeats: int = 9) -> str:
             shapes = (((m, k), which.a), ((k, n), which.b))
             sides[which] = [from_numbers(rng.standard_normal(shape), fmt, "nearest_even") for shape, fmt in shapes]
         for _ in range(repeats):  # in turn, so that both see the same machine
-            for which, given in sides.items():
+            for which, (a, b) in sides.items():
                 start = time.process_time()
-                simulate(*given, None, which, engine=engine, threads=1)  # type: ignore[arg-type]
+                simulate(a, b, None, which, engine=engine, threads=1)
                 best[which] = min(best.get(which, math.inf), time.process_time() - start)
         additions = counted.seconds(m * n, engine == "compiled")
         cells += [f"{best[plan] / best[unit]:.2f}", f"{1 + additions / best[unit]:.2f}"]

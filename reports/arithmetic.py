@@ -33,6 +33,7 @@ from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import with_parameters
 from smtmodel.unit import Unit
+from smtmodel.wording import spaced
 
 INNER = ", of a rounding on the way"  # ends what a line says of another rounding than the result's
 _NUMBER = re.compile(r"-?\d+")
@@ -116,7 +117,7 @@ def _other_roundings(unit: Unit) -> list[Round]:
 
 def _rounding(how: Rounding) -> dict[str, str]:
     return {
-        "Rounding of the result": f"{_words(how.mode)}, to {how.format.name}",
+        "Rounding of the result": f"{spaced(how.mode)}, to {how.format.name}",
         "Results beyond the range": _BEYOND[how.overflow],
         "Zero results": _ZERO[how.zero],
         "Subnormal results": _TINY[how.subnormals],
@@ -146,7 +147,7 @@ def in_words(parameter: str, value: str) -> str:
         return f"{tables[parameter][value]}{INNER}"
     if parameter == "block" and value.isdecimal():
         return f"{value} products in a step"
-    return "c joins the finished sum" if (parameter, value) == ("family", "late") else _words(f"{parameter} {value}")
+    return "c joins the finished sum" if (parameter, value) == ("family", "late") else spaced(f"{parameter} {value}")
 
 
 def either(texts: Iterable[str]) -> str:
@@ -181,10 +182,6 @@ def _rounded(unit: Unit, node: Node) -> str:
     """What is rounded, not the name of its rounding."""
     term = node.term if isinstance(node, Round) else node
     return term.operand if isinstance(term, Element) else f"each {_kind(term)}"
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
 
 
 def _operations(unit: Unit) -> Iterator[str]:
@@ -255,7 +252,7 @@ def _fraction_bits(node: FusedSum) -> str:
 
 
 def _shifted_out(node: FusedSum) -> str:
-    truncated = "truncated" if node.rounding == "toward_zero" else f"rounded {_words(node.rounding)}"
+    truncated = "truncated" if node.rounding == "toward_zero" else f"rounded {spaced(node.rounding)}"
     lost = "ORed into one bit below the sum" if node.sticky else truncated
     far = [str(places) for places in node.reach if places is not None]
     return lost + (f"; a term more than {' or '.join(far)} places below the largest exponent vanishes" if far else "")

@@ -29,7 +29,7 @@ from smtmodel.plans import (
 )
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plantext import stage_text
-from smtmodel.wording import counted
+from smtmodel.wording import counted, spaced
 
 PLAN = "plan"  # the basis of a line: the plan that the sheet names
 
@@ -58,7 +58,7 @@ def sheet_of_plan(plan: Plan, name: str, bound: dict[str, Any]) -> Sheet:
 
 def rounding_words(how: Rounding) -> str:
     """A rounding in words."""
-    return f"{how.format.name}, {how.mode.replace('_', ' ')}"
+    return f"{how.format.name}, {spaced(how.mode)}"
 
 
 @dataclass(frozen=True)

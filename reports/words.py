@@ -16,7 +16,7 @@ from smtmodel.formats import Format
 from smtmodel.trace import Kind, Name, Part, Stage
 from smtmodel.unitfile import step_texts
 from smtmodel.vectors import to_hex
-from smtmodel.wording import ranges
+from smtmodel.wording import ranges, spaced
 
 if TYPE_CHECKING:
     from queries.compare.neighbours import Divergence
@@ -276,8 +276,7 @@ def rounded_text(rounded: Rounded) -> str:
     }[rounded.outcome]
     more = " (subnormal)" if rounded.subnormal else ""
     text = number_text(rounded.pattern, rounded.format)
-    mode = rounded.mode.replace("_", " ")
-    return f"{rounded.format.name}, {mode}: {how}{more}: {text}"
+    return f"{rounded.format.name}, {spaced(rounded.mode)}: {how}{more}: {text}"
 
 
 def rounded_line(rounded: Rounded | None) -> BitLine | None:

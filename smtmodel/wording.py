@@ -35,6 +35,11 @@ def install(extra: str) -> str:
     return f"pip install '.[{extra}]' in a clone of mmaprobe"
 
 
+def spaced(name: str) -> str:
+    """A name of a value, such as toward_zero, as words."""
+    return name.replace("_", " ")
+
+
 def shortened(text: str) -> str:
     """A text of a file on one line, for a message."""
     line = " ".join(text.split())

@@ -102,3 +102,10 @@ def test_a_tree_suggests_a_turn(length: int) -> None:
 @pytest.mark.parametrize("tree", [chain_of(range(20)), chain_of([chain_of(range(n, n + 4)) for n in range(0, 20, 4)])])
 def test_chains_and_blocks_are_no_turns(tree: Node | Leaf) -> None:
     assert not list(turns_of(tree, FMA))
+
+
+def test_units_are_named_by_their_instruction_in_the_text_of_a_plan() -> None:
+    plan = Plan.chained(parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32"))
+    assert "units:\n  mma: hopper/mma/" in plan_text(plan)
+    turn = Plan.chained(parse_reference("ieee/turn/f64/c+1+0"))
+    assert "units:\n  turn: ieee/turn/f64/c+1+0" in plan_text(turn)

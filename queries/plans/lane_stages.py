@@ -14,13 +14,13 @@ from itertools import accumulate, combinations, islice
 
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
 from queries.plans.tree_stages import ranked
+from queries.plans.turn_stages import turn_unit
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Chain, First, Fold, Interleaved, Lanes, Promoted, Rounded, Split, Stage, Turns, Whole
 from smtmodel.reference import parse_reference
-from smtmodel.turns import TURN
 
 Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds
@@ -187,9 +187,9 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
 def _pairs(model: Model) -> list[Stage]:
     """Chains of units that take two products, and four, in the order in which compilers add a0*b0 + a1*b1 + ...; none
     unless `model` is a fused multiply-add with one format for all operands."""
-    if not (model.reference.startswith("ieee/fma/") and model.a == model.b == model.d):
+    two, four = (turn_unit(model, order) for order in ("c+1+0", "c+1+0+2+3"))
+    if two is None or four is None:
         return []
-    two, four = (parse_reference(f"{TURN}{model.d.name}/{order}") for order in ("c+1+0", "c+1+0+2+3"))
     pairs = Chain(two, Chain(model))
     return [pairs, Chain(four, pairs)]
 

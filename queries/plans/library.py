@@ -392,7 +392,7 @@ class Mapper(Candidates):
             every = (
                 replace(base, **{SIDES[side]: int(self.rng.integers(low, high + 1))}) for base in self._some_of(bases)
             )
-            yield from islice(self._new_within(rule, every), 1)
+            yield from islice(self._new_within(rule.reaches, every), 1)
 
     def _ends(self, rules: Sequence[Rule]) -> Iterator[Shape]:
         """New shapes at the limits of rules: a limit may have been learned from few shapes."""
@@ -402,17 +402,18 @@ class Mapper(Candidates):
             number, feature, end = ends[at]
             some = self._some_of(bases[number])
             every = (shape for base in some for shape in self._changed(base, FEATURES[feature], end))
-            yield from islice(self._new_within(rules[number], every), 1)
+            yield from islice(self._new_within(rules[number].reaches, every), 1)
 
     def _some_of(self, bases: Sequence[Shape]) -> Iterator[Shape]:
         for _ in range(0 if self._late() else DRAWN):
             yield bases[int(self.rng.integers(len(bases)))]
 
-    def _new_within(self, rule: Rule, shapes: Iterable[Shape]) -> Iterator[Shape]:
-        """Those shapes not yet observed that have elements within the limits of a rule."""
+    def _new_within(self, covers: Callable[[Numbers], NDArray[np.bool_]], shapes: Iterable[Shape]) -> Iterator[Shape]:
+        """Those shapes not yet observed that have elements which a rule covers, by their features: `Rule.reaches` or
+        `Rule.holds`."""
         for shape in shapes:
             places = _crossed(self._places(shape.rows), self._places(shape.columns))
-            if shape not in self.looked and rule.reaches(features_of(shape, places[:, 0], places[:, 1])).any():
+            if shape not in self.looked and covers(features_of(shape, places[:, 0], places[:, 1])).any():
                 yield shape
 
     def _between(self, limit: Limit) -> Shape | None:
@@ -503,13 +504,13 @@ class Mapper(Candidates):
                 break
             base, other = bases[int(self.rng.integers(len(bases)))], self.random_shape()
             kept = self.rng.random(3) < 0.5
-            beside = Shape(*(getattr(base if keep else other, side) for side, keep in zip(SIDES, kept, strict=True)))
-            feature, end = ends[number // 2 % len(ends)] if ends else (0, 0)
-            for shape in self._changed(base, FEATURES[feature], end) if number % 2 and ends else [beside]:
-                places = _crossed(self._places(shape.rows), self._places(shape.columns))
-                if shape not in self.looked and rule.holds(features_of(shape, places[:, 0], places[:, 1])).any():
-                    self._say(f"{shape}, to confirm a rule")
-                    self._compared(rules, shape)
+            shapes = [Shape(*(getattr(base if keep else other, side) for side, keep in zip(SIDES, kept, strict=True)))]
+            if ends and number % 2:
+                feature, end = ends[number // 2 % len(ends)]
+                shapes = self._changed(base, FEATURES[feature], end)
+            for shape in self._new_within(rule.holds, shapes):
+                self._say(f"{shape}, to confirm a rule")
+                self._compared(rules, shape)
 
     def _compared(self, rules: Sequence[Rule], shape: Shape) -> bool:
         """Compare the rules with a new shape; whether some element has no rule, or one without a plan."""

@@ -16,12 +16,19 @@ TURNS = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # products of one turn
 MOST = 64  # candidates for one tree: of two products that are added to each other either may be rounded first
 
 
+def turn_unit(model: Model, order: str) -> Model | None:
+    """The unit of one turn in an order of `ieee/turn`, for a kernel whose unit of one product is `model`; None unless
+    that is a fused multiply-add with one format for all operands."""
+    fused = model.reference.startswith("ieee/fma/") and model.a == model.b == model.d
+    return parse_reference(f"{TURN}{model.d.name}/{order}") if fused else None
+
+
 def turns_of(root: Node | Leaf, model: Model) -> Iterator[Stage]:
     """Chains of a unit that takes one turn, and what fills none one by one, for a tree over the products 0, 1, ... .
     `model`: the unit of one product, a fused multiply-add with one format for all operands; with others there are
     none."""
     parts = spine(root)
-    if parts is None or not (model.reference.startswith("ieee/fma/") and model.a == model.b == model.d):
+    if parts is None:
         return
     places = [frozenset(leaves_of(part)) for part in parts]
     count = sum(map(len, places))
@@ -30,8 +37,9 @@ def turns_of(root: Node | Leaf, model: Model) -> Iterator[Stage]:
         if not second or (third != second and 3 * turn <= count):
             continue
         for order in islice(product(*second), MOST):
-            if order != tuple(map(str, range(turn))):  # a chain of single products
-                yield Chain(parse_reference(f"{TURN}{model.d.name}/{'+'.join(('c', *order))}"), Chain(model))
+            unit = turn_unit(model, "+".join(("c", *order)))
+            if unit is not None and order != tuple(map(str, range(turn))):  # a chain of single products
+                yield Chain(unit, Chain(model))
         return  # several turns are no other unit
 
 

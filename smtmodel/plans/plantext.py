@@ -54,7 +54,8 @@ class _Writer:
         self.plan = plan
         self.units: dict[Model, str] = {}
         for model in plan.models:
-            name = model.reference.split("/")[1] if model.reference.startswith("ieee/") else "unit"
+            named = model.reference.count("/") == 2 or model.reference.startswith(TURN)
+            name = model.reference.split("/")[1] if named else "unit"
             taken = name in self.units.values()
             self.units[model] = f"{name}{len(self.units) + 1}" if taken else name
         conversions = {"a": plan.convert_a, "b": plan.convert_b}
