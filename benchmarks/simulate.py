@@ -28,12 +28,13 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from smtmodel.compiled import compile_model
+from smtmodel.compiled import compile_lanes, compile_model
 from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.gemm import simulate
@@ -179,11 +180,13 @@ class Counted(Results[Patterns]):
                 x.astype(np.uint32 if fmt.width <= 32 else np.uint64)
                 for x, fmt in zip(given, step.formats, strict=True)
             ]
+            lanes_of = compile_lanes(step, tuple(fmt.width for fmt in step.formats)) if compiled else None
+            once = partial(step.of, given) if lanes_of is None else partial(lanes_of, *given)
             best = math.inf
             for _ in range(40):
                 start = time.process_time()
                 for _ in range(5):
-                    step.of(given, compiled)
+                    once()
                 best = min(best, (time.process_time() - start) / 5)
             total += best * count * outputs / lanes
         return total

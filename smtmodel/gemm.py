@@ -5,24 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Literal
 
 import numpy as np
 
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
+from smtmodel.libraries import compiler
 from smtmodel.plans import Plan
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.stages import check_holds
-from smtmodel.tiles import Engine, Matrix, kind_of, product_shape
+from smtmodel.plans.tape import Tape, UncompiledError, block_of, noted
+from smtmodel.tiles import Matrix, kind_of, product_shape
+
+#: by NumPy, by generated C, or by what is quicker; both give the same
+Engine = Literal["auto", "numpy", "compiled"]
+SMALL = 1 << 20  # products below which compiling does not pay,
+LONG = 512  # unless this many instructions follow one another: NumPy takes some milliseconds for each, however few rows
 
 #: a model's whole product by other means than tiles: D of patterns A, B and C, K a multiple of its length, and scales
 Product = Callable[
     [Model, Matrix, Matrix, Matrix, tuple[Matrix, Matrix] | None, Callable[[int, int], None] | None], Matrix
 ]
 
-#: outputs of a strip of rows are computed together: this many rows, or more where columns are few and generated C has
-#: its steps, so that it has this many outputs; no result depends on it
-ROWS, OUTPUTS = 128, 1 << 17
+ROWS = 128  # that NumPy computes together; no result depends on it
 
 
 def simulate(
@@ -53,21 +60,45 @@ def simulate(
     scales = _scales(plan, scale_a, scale_b, a, b)
     if callable(engine):
         return _whole(engine, model, a, b, c, scales, progress)
-    job = Job(plan, a, b, engine, scales)
-    out = np.empty(c.shape, dtype=kind_of(plan.d))
-    threads = threads or os.cpu_count() or 1
-    size = max(ROWS, min(OUTPUTS // max(1, out.shape[1]), -(-out.shape[0] // threads))) if job.compiled else ROWS
+    out, threads = np.empty(c.shape, dtype=kind_of(plan.d)), threads or os.cpu_count() or 1
+    with plan.named():
+        tape = _tape(plan, a.shape[1], a.size * b.shape[1], engine)
+        size = (ROWS, max(1, out.shape[1])) if tape is None else block_of(out.shape, threads)
+        job = Job(plan, a, b, scales) if tape is None else None
 
-    def strip(start: int) -> None:
-        rows = slice(start, start + size)
-        out[rows] = Strip(job, rows, Patterns(c[rows], plan.c)).result()
+        def block(starts: tuple[int, int]) -> int:
+            rows, columns = (slice(start, start + count) for start, count in zip(starts, size, strict=True))
+            if tape is None:
+                assert job is not None
+                found = Strip(job, rows, Patterns(c[rows], plan.c)).result()
+            else:
+                factors = () if scales is None else (scales[0][None, rows], scales[1][None, :, columns])
+                found = tape.play(a[None, rows], b[None, :, columns], c[None, rows, columns], *factors)[0]
+            out[rows, columns] = found
+            return found.size
 
-    starts = range(0, out.shape[0], size)
-    with plan.named(), ThreadPoolExecutor(max_workers=threads) as pool:
-        for done, _ in enumerate(pool.map(strip, starts), start=1):
-            if progress is not None:
-                progress(min(done * size, out.shape[0]), out.shape[0])
+        done, starts = 0, product(*(range(0, whole, part) for whole, part in zip(out.shape, size, strict=True)))
+        with ThreadPoolExecutor(max_workers=threads) as pool:
+            for outputs in pool.map(block, starts):
+                done += outputs
+                if progress is not None and done // out.shape[1] > (done - outputs) // out.shape[1]:
+                    progress(done // out.shape[1], out.shape[0])
     return out
+
+
+def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None:
+    """The steps of a plan for generated C; None for NumPy. Raises ParameterError for a K that does not fit, and where C
+    is asked for and cannot be had."""
+    steps = length // min(model.length for model in plan.models)
+    if engine == "numpy" or (engine == "auto" and products < SMALL and steps < LONG):
+        return None
+    try:
+        return noted(plan, length)
+    except UncompiledError as error:
+        if engine == "auto":
+            return None
+        why = "there is no C compiler" if compiler() is None else "it is too long for a compiler, or cc failed"
+        raise ParameterError("engine", f"{error} cannot be compiled: {why}; numpy computes the same") from None
 
 
 def _whole(

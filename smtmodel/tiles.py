@@ -1,31 +1,26 @@
-"""Uses of a unit, or one elementwise expression, for many outputs at once: by NumPy, or by generated C."""
+"""A use of a unit, or one elementwise expression, for many outputs at once, by NumPy."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bits
-from smtmodel.compiled import CompiledModel, compile_lanes, compile_model
 from smtmodel.decode import unpack
 from smtmodel.dot import Model, evaluate
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.libraries import compiler
 from smtmodel.nodes.node import Context, Node, Number, Terminal, Value
 from smtmodel.programs import ARRAYS
 from smtmodel.trace import Silent
 
-Engine = Literal["auto", "numpy", "compiled"]
 Matrix = NDArray[Any]
 
 COLUMNS = 256  # of a NumPy tile; no result depends on it
-SMALL = 1 << 20  # products below which compiling does not pay,
-LONG = 512  # unless this many instructions follow one another: NumPy takes some milliseconds for each, however few rows
 
 
 def kind_of(fmt: Format) -> Any:
@@ -35,44 +30,11 @@ def kind_of(fmt: Format) -> Any:
     return np.uint32 if fmt.width <= 32 else np.uint64
 
 
-class Tiler:
-    """A model for tiles of outputs."""
-
-    def __init__(self, model: Model, engine: Engine, products: int, length: int) -> None:
-        self.model = model
-        self._compiled = _compiled(engine, model, products, length // model.length)
-
-    def __call__(
-        self, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None = None, scale_b: Matrix | None = None
-    ) -> Matrix:
-        """d for patterns a (rows x length), b (length x columns), c (rows x columns), and scale factors. Several times
-        the length are steps, each result the next one's addend."""
-        if self._compiled is not None:
-            return self._compiled.tile(a, b, c, scale_a, scale_b)
-        k, s = self.model.length, self.model.scales
-        for n in range(a.shape[1] // k):
-            parts = a[:, n * k : (n + 1) * k], b[n * k : (n + 1) * k]
-            factors: list[Matrix | None] = [None, None]
-            if scale_a is not None and scale_b is not None:
-                factors = [scale_a[:, n * s : (n + 1) * s], scale_b[n * s : (n + 1) * s]]
-            c = _numpy_rows(self.model, *parts, c, *factors)
-        return c
-
-
-def _compiled(engine: Engine, model: Model, products: int, steps: int) -> CompiledModel | None:
-    if engine == "numpy" or (engine == "auto" and products < SMALL and steps < LONG):
-        return None
-    compiled = compile_model(model)
-    if compiled is None and engine == "compiled":
-        why = "there is no C compiler" if compiler() is None else "it is too long for a compiler, or cc failed"
-        raise ParameterError("engine", f"{model.reference} cannot be compiled: {why}; numpy computes the same")
-    return compiled
-
-
-def _numpy_rows(
-    model: Model, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None, scale_b: Matrix | None
+def numpy_tile(
+    model: Model, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None = None, scale_b: Matrix | None = None
 ) -> Matrix:
-    """One tile of K for a strip of rows: rows and columns broadcast, so that each element is decoded once."""
+    """d for patterns a (rows x length), b (length x columns), c (rows x columns), and scale factors: rows and columns
+    broadcast, so that each element is decoded once."""
     out = np.empty(c.shape, dtype=np.uint64)
     scale = model.scale
 
@@ -128,11 +90,9 @@ class Elementwise:
         assert result is not None
         return (result,)
 
-    def of(self, arrays: Sequence[Matrix], compiled: bool) -> Matrix:
-        """The results for arrays of one shape."""
+    def of(self, arrays: Sequence[Matrix]) -> Matrix:
+        """The results for arrays of one shape, by NumPy."""
         widths = tuple(fmt.width for fmt in self.formats)
-        if compiled and (lanes := compile_lanes(self, widths)) is not None:
-            return lanes(*arrays)[0]
         with np.errstate(over="ignore"):
             patterns = [ARRAYS.lanes(x, width) for x, width in zip(arrays, widths, strict=True)]
             (found,) = ARRAYS.formed(self, self, *patterns)

@@ -25,7 +25,7 @@ from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
-from smtmodel.plans.tape import Tape
+from smtmodel.plans.tape import BLOCK, Tape
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.rounding import ROUNDINGS, Rounding
 from smtmodel.unitfile import parse_unit, unit_text
@@ -225,13 +225,45 @@ def test_choices_of_a_plan_count() -> None:
     assert len(found) == len(steps)
 
 
+def scaled(step: str) -> Plan:
+    """A plan of a unit u that takes scale factors."""
+    model = parse_reference("blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0")
+    text = TEXT.replace("a: f16, b: f16", "a: e4m3, b: e4m3")
+    text = "".join(line for line in text.splitlines(keepends=True) if not line.startswith(("  mma:", "  fma:")))
+    text = text.replace("units:\n", f"units:\n  u: {model.reference}\n").replace("sum(mma, c)", step)
+    return parse_plan(text, "tested.yaml", parse_reference)
+
+
 @pytest.mark.skipif(compiler() is None, reason="no C compiler")
 @pytest.mark.parametrize("step", ["sum(split(2, promote(8, mma, r), z), c)", "r(relu(sum(mma, c), zero=keep))",
                                   "sum(turns(16, swizzle(4, mma, grain=2)), c)"])  # fmt: skip
 def test_compiled_plans_are_the_same(step: str) -> None:
     plan = plan_of(step)
-    a, b, c = operands(plan, 16, 16, 36)
-    assert np.array_equal(simulate(a, b, c, plan, engine="compiled"), simulate(a, b, c, plan, engine="numpy"))
+    a, b, c = operands(plan, BLOCK[0] + 2, BLOCK[1] + 8, 100)
+    counted: list[tuple[int, int]] = []
+    found = simulate(a, b, c, plan, engine="compiled", threads=2, progress=lambda *x: counted.append(x))
+    assert np.array_equal(found, simulate(a, b, c, plan, engine="numpy"))
+    assert counted == sorted(counted)
+    assert counted[-1] == (len(a), len(a))
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler")
+@pytest.mark.parametrize(
+    "stage", ["u", "split(2, u, r)", "interleave(4, u, r, grain=32)", "swizzle(2, u, grain=32)", "halve(32, u, r)"]
+)
+def test_compiled_plans_take_the_scale_factors_of_their_products(stage: str) -> None:
+    plan = scaled(f"sum({stage}, c)")
+    rng, k = np.random.default_rng(5), 256
+    finite = np.delete(np.arange(256, dtype=np.uint8), [0x7F, 0xFF])
+    a, b = (rng.choice(finite, shape) for shape in ((BLOCK[0] + 2, k), (k, 7)))
+    factors = [rng.integers(120, 134, shape, dtype=np.uint8) for shape in ((len(a), 8), (8, 7))]
+    c = rng.integers(0, 1 << 32, (len(a), 7), dtype=np.uint64)
+    found, expected = (
+        simulate(a, b, c, plan, scale_a=factors[0], scale_b=factors[1], engine=engine)
+        for engine in ("compiled", "numpy")
+    )
+    assert np.array_equal(found, expected)
+    assert len(np.unique(found)) > 100
 
 
 @pytest.mark.parametrize("length", [16, 100])
@@ -278,11 +310,7 @@ def test_scale_factors_are_cut_with_k() -> None:
 @pytest.mark.parametrize("stage", ["interleave(2, u, r, grain=1)", "swizzle(2, u, grain=16)", "first(16, u, u)"])
 def test_tiles_that_share_no_scale_factors_are_refused(stage: str) -> None:
     """Their products do not lie in blocks: none of the factors is that of a whole block."""
-    model = parse_reference("blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0")
-    text = TEXT.replace("a: f16, b: f16", "a: e4m3, b: e4m3").replace("sum(mma, c)", f"sum({stage}, c)")
-    units = f"  u: {model.reference}\n"
-    lines = [line for line in text.splitlines(keepends=True) if not line.startswith(("  mma:", "  fma:"))]
-    plan = parse_plan("".join(lines).replace("units:\n", f"units:\n{units}"), "tested.yaml", parse_reference)
+    plan = scaled(f"sum({stage}, c)")
     ones, scales = np.full((64, 64), 0x38, dtype=np.uint8), np.full((64, 2), 127, dtype=np.uint8)
     for use in (
         lambda: simulate(ones, ones, None, plan, scale_a=scales, scale_b=scales.T),

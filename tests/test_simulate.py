@@ -17,13 +17,12 @@ from smtmodel.compiled import compile_model
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.gemm import ROWS, simulate
+from smtmodel.gemm import LONG, ROWS, Engine, _tape, simulate
 from smtmodel.libraries import compiler
 from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.plans import Plan
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.rounding import ROUNDINGS
-from smtmodel.tiles import LONG, Engine, Tiler
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 MODELS = (
@@ -291,8 +290,9 @@ def test_few_outputs_of_many_products_are_compiled() -> None:
     if compiler() is None:
         pytest.skip("no C compiler")
     model = parse_reference(HOPPER)
-    assert Tiler(model, "auto", 64, 64)._compiled is None
-    assert Tiler(model, "auto", 16 * LONG, 16 * LONG)._compiled is not None
+    plan = Plan.chained(model)
+    assert _tape(plan, 64, 64, "auto") is None
+    assert _tape(plan, 16 * LONG, 16 * LONG, "auto") is not None
 
 
 def test_an_output_that_cannot_be_is_refused_before_the_work(tmp_path: Path) -> None:

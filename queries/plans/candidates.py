@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import combinations
 from math import comb
 
@@ -45,7 +44,7 @@ from smtmodel.plans import (
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
 from smtmodel.plans.stages import ORDERS, Order
-from smtmodel.plans.tape import Tape, UncompiledError
+from smtmodel.plans.tape import UncompiledError, noted
 from smtmodel.reference import PLAN, parse_plan_path, parse_reference
 from smtmodel.rounding import Mode
 from smtmodel.signature import Signature
@@ -336,7 +335,7 @@ class Candidates:
         try:
             if compiler() is not None and all(x.length <= QUICK or x in self.compiled for x in plan.models):
                 with suppress(UncompiledError):
-                    return _tape(plan, sample.a.shape[2]).play(sample.a, sample.b, sample.c)
+                    return noted(plan, sample.a.shape[2]).play(sample.a, sample.b, sample.c)
             begun = time.monotonic()
             found = _by_tiles(plan, sample)
             self._charge(plan.models, time.monotonic() - begun)
@@ -352,17 +351,11 @@ class Candidates:
                 self.compiled.add(model)
 
 
-@lru_cache(maxsize=8192)
-def _tape(plan: Plan, length: int) -> Tape:
-    """The steps of a plan: many shapes have the same K."""
-    return Tape(plan, length)
-
-
 def _by_tiles(plan: Plan, sample: Sample) -> Matrix:
     """The results of a plan for a sample, computed as the diagonal blocks of one larger matrix product."""
     blocks, rows, length = sample.a.shape
     columns = sample.b.shape[2]
-    job = Job(plan, sample.a.reshape(-1, length), np.concatenate(list(sample.b), axis=1), "numpy")
+    job = Job(plan, sample.a.reshape(-1, length), np.concatenate(list(sample.b), axis=1))
     c = np.zeros((blocks, rows, blocks, columns), dtype=sample.c.dtype)
     own = np.arange(blocks)
     c[own, :, own] = sample.c

@@ -37,7 +37,7 @@ from smtmodel.batch import Patterns
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError
 from smtmodel.formats import Format
-from smtmodel.gemm import simulate
+from smtmodel.gemm import Engine, simulate
 from smtmodel.libraries import compiler
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
@@ -62,7 +62,6 @@ from smtmodel.plans import (
 from smtmodel.plans.loop import around, step_of, unit_of_step
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import PLAN
-from smtmodel.tiles import Engine
 from smtmodel.unit import LONGEST, Unit
 from smtmodel.wording import counted
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel import gemm, tiles
+from smtmodel import gemm
 from smtmodel.algebra import Bits, constant
 from smtmodel.algorithms.steps import InUnit, Pair, Step, Word
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -115,7 +115,7 @@ class StepsForm(DotForm):
 class MatrixForm(Form[Patterns, Patterns]):
     """A product of matrices of patterns: `a` is rows x K, `b` K x columns, results rows x columns."""
 
-    def __init__(self, threads: int | None = None, engine: tiles.Engine = "auto") -> None:
+    def __init__(self, threads: int | None = None, engine: gemm.Engine = "auto") -> None:
         self.threads = threads
         self.engine = engine
 
@@ -140,7 +140,7 @@ class MatrixForm(Form[Patterns, Patterns]):
     ) -> Patterns:
         engine = self.engine
         if engine == "auto":  # by the whole product: one instruction of it alone would not pay
-            large = a.size * b.shape[1] >= tiles.SMALL
+            large = a.size * b.shape[1] >= gemm.SMALL
             engine = "compiled" if large and compile_model(unit) is not None else "numpy"
         return gemm.simulate(a[:, start:stop], b[start:stop], addend, unit, engine=engine, threads=self.threads)
 
@@ -152,7 +152,7 @@ def single(operation: Callable[..., Bits]) -> Callable[..., tuple[Bits]]:
 
 
 def on_arrays(
-    function: Callable[..., Sequence[Bits]], fmt: Format, *arrays: Patterns, engine: tiles.Engine = "auto"
+    function: Callable[..., Sequence[Bits]], fmt: Format, *arrays: Patterns, engine: gemm.Engine = "auto"
 ) -> tuple[Patterns, ...]:
     """The results of a function of vectors on arrays of one shape, element by element, as unsigned integers."""
     count = arrays[0].size

@@ -22,10 +22,9 @@ from smtmodel.compiled import compile_model
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.gemm import simulate
+from smtmodel.gemm import Engine, simulate
 from smtmodel.parameters import Parameter, check_parameter
 from smtmodel.reference import parse_reference
-from smtmodel.tiles import Engine
 
 Numbers = TypeVar("Numbers")
 Value = TypeVar("Value")

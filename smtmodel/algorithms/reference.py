@@ -24,8 +24,9 @@ from smtmodel.algorithms.reductions import (
 )
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.gemm import Engine
 from smtmodel.parameters import assignments, format_parameter, parse_parameter
-from smtmodel.tiles import Engine, product_shape
+from smtmodel.tiles import product_shape
 
 PRODUCTS: tuple[type[Multiword], ...] = (Markidis, OotomoYokota, Multiword, TF64)
 REDUCTIONS: tuple[type[Reduction], ...] = (SinglePass, Recurrence, Split, WarpShuffle)

@@ -1,17 +1,16 @@
-"""A plan computed with matrices of bit patterns: a strip of rows of D at a time."""
+"""A plan computed by NumPy with matrices of bit patterns: a strip of rows of D at a time."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from smtmodel import tiles
 from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
@@ -20,9 +19,7 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span
 from smtmodel.plans.stages import Engine
-from smtmodel.tiles import Elementwise, Given, Matrix, Tiler, kind_of
-
-AT_ONCE = 1 << 21  # elements of B that the steps of one call read; no result depends on it
+from smtmodel.tiles import Elementwise, Given, Matrix, kind_of, numpy_tile
 
 
 class Formatted(Protocol):
@@ -44,28 +41,23 @@ class Patterns:
 
 
 class Job:
-    """A plan with its whole inputs: A and B as the units take them, and what computes tiles.
+    """A plan with its whole inputs: A and B as the units take them.
 
     `scales`: scale factors of A (rows x K / block) and B (K / block x columns), for a unit that has them.
     """
 
-    def __init__(
-        self, plan: Plan, a: Matrix, b: Matrix, engine: tiles.Engine, scales: tuple[Matrix, Matrix] | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, a: Matrix, b: Matrix, scales: tuple[Matrix, Matrix] | None = None) -> None:
         self.plan, self.scales = plan, scales
-        products = a.size * b.shape[1]
-        self.compiled = engine == "compiled" or (engine == "auto" and products >= tiles.SMALL)
         self.a, self.b = (
-            side if how is None else self.elementwise(Round(Given(0, fmt), how), [Patterns(side, fmt)]).matrix
+            side if how is None else of_matrices(Round(Given(0, fmt), how), [Patterns(side, fmt)]).matrix
             for side, fmt, how in ((a, plan.a, plan.convert_a), (b, plan.b, plan.convert_b))
         )
-        self.tilers = {model: Tiler(model, engine, products, a.shape[1]) for model in plan.models}
 
-    def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
-        """A rounded expression over `Given` nodes for matrices of one shape."""
-        function = Elementwise(node, tuple(x.format for x in given))
-        fmt = node.rounding.format
-        return Patterns(function.of([x.matrix for x in given], self.compiled).astype(kind_of(fmt), copy=False), fmt)
+
+def of_matrices(node: Round, given: Sequence[Patterns]) -> Patterns:
+    """A rounded expression over `Given` nodes for matrices of one shape."""
+    function, fmt = Elementwise(node, tuple(x.format for x in given)), node.rounding.format
+    return Patterns(function.of([x.matrix for x in given]).astype(kind_of(fmt), copy=False), fmt)
 
 
 class Results(Engine[F]):
@@ -133,7 +125,7 @@ class Strip(Results[Patterns]):
         return self.value(self.job.plan.result, self.job.a.shape[1]).matrix
 
     def elementwise(self, node: Round, given: Sequence[Patterns]) -> Patterns:
-        return self.job.elementwise(node, given)
+        return of_matrices(node, given)
 
     def zeros(self, fmt: Format, negative: bool) -> Patterns:
         if (fmt, negative) not in self._zeros:
@@ -147,36 +139,14 @@ class Strip(Results[Patterns]):
         a, b = self.job.a[self.rows, places], self.job.b[places]
         if missing:
             a, b = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
-        return self._tiles(model, a, b, start, [span])
-
-    def tiles(self, model: Model, span: Span, start: Patterns) -> Patterns:
-        first, loops = span.loops(model.length)
-        starts = [first.start.offset]
-        for count, distance in loops:
-            starts = [place + distance * n for place in starts for n in range(count)]
-        most = max(1, AT_ONCE // (model.length * max(self.job.b.shape[1], 1)))
-        if model.c.width != model.d.width:  # each result is first made an addend
-            most = 1
-        for done in range(0, len(starts), most):
-            some = starts[done : done + most]
-            if span.groups == 1 or (len(some) == 1 and first.groups == 1):  # a view, no copy
-                places: Any = slice(some[0], some[-1] + model.length * first.step, first.step)
-            else:
-                places = np.add.outer(some, np.array(first.places) - first.start.offset).ravel()
-            spans = (replace(first, start=Index(place)) for place in some)
-            start = self._tiles(model, self.job.a[self.rows, places], self.job.b[places], start, spans)
-        return start
-
-    def _tiles(self, model: Model, a: Matrix, b: Matrix, start: Patterns, spans: Iterable[Span]) -> Patterns:
-        """Steps of a unit; `spans`: the products of each in the whole matrices."""
         c = self.in_format(start, model.c)
         scales: list[Matrix | None] = [None, None]
         if self.job.scales is not None:
             left, right = self.job.scales
-            firsts = [span.scales(model.scale_block).offset for span in spans]
-            at = [place + n for place in firsts for n in range(model.scales)]
-            scales = [left[self.rows, at], right[at]]
-        return Patterns(self.job.tilers[model](a, b, c.matrix, *scales), model.d)
+            at = span.scales(model.scale_block).offset
+            factors = slice(at, at + model.scales)
+            scales = [left[self.rows, factors], right[factors]]
+        return Patterns(numpy_tile(model, a, b, c.matrix, *scales), model.d)
 
 
 def kept(matrix: Matrix, fmt: Format) -> Matrix:

@@ -1,4 +1,5 @@
-"""A plan computed for many small products of one shape: its steps are noted first, then done by one loop in C.
+"""A plan computed by generated C: its steps at one K are noted first, then done by one loop in C, for a block of a
+product at a time or for many small products of one shape.
 
 A plan of many short sums has thousands of steps, each of a microsecond; done from Python one by one they would take a
 hundred times that.
@@ -7,10 +8,11 @@ hundred times that.
 from __future__ import annotations
 
 import ctypes
+import math
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,8 +30,14 @@ from smtmodel.plans.span import Span
 from smtmodel.tiles import Elementwise, Given, Matrix, kind_of
 
 INPUTS = 4  # of an expression of one step, at most
-WORDS, VALUES, FIRST = 12, slice(2, 7), 7  # of a step: how many, those that are values, where its places begin
+#: the words of a step: how many values it reads, its own value and those that it reads; then, for its products and its
+#: scale factors, where their places begin, how many they are and whether they follow one another
+READ, VALUES, PRODUCTS, FACTORS, WORDS = 1, slice(2, 7), 10, 13, 16
 NONE = -1  # the place of a product that is missing: zero times zero
+
+#: rows and columns of a block, all of whose steps are done before the next one's: its sums then stay in a near cache;
+#: no result depends on it
+BLOCK = 128, 512
 
 _PLAYER = """
 #include <stdint.h>
@@ -39,23 +47,29 @@ typedef void one(long, void *, void *);
 typedef void two(long, void *, void *, void *);
 typedef void three(long, void *, void *, void *, void *);
 typedef void four(long, void *, void *, void *, void *, void *);
-typedef struct { int64_t call, inputs, out, in[4], first, products, length, wc, wd; } step;
+typedef struct { int64_t first, count, straight; } range;
+typedef struct { int64_t call, inputs, out, in[4], steps, wc, wd; range products, factors; } step;
 
-/* rows of `width` bytes at some places, one after another */
-static void gather(char *to, const char *from, const int32_t *places, long count, long width) {
-  for (long n = 0; n < count; n++, to += width)
-    if (places[n] < 0) memset(to, 0, width);
-    else memcpy(to, from + places[n] * width, width);
+/* Rows of `width` bytes at some places, one after another: where they are, if they lie so, or at `to`. */
+static const char *gathered(range of, const int32_t *places, char *to, const char *from, long width) {
+  const int32_t *at = places + of.first;
+  if (of.straight) return from + at[0] * width;
+  char *next = to;
+  for (long n = 0; n < of.count; n++, next += width)
+    if (at[n] < 0) memset(next, 0, width);
+    else memcpy(next, from + at[n] * width, width);
+  return to;
 }
 
-/* sums: values of 8 bytes, or fewer, for each element of each block. a: blocks x k x rows; b: blocks x k x columns. A
-   step without inputs is a tile. */
-void play(long count, const step *steps, const int32_t *places, long blocks, long rows, long columns, long k, long wa,
-          long wb, const char *a, const char *b, char *sums, char *left, char *right) {
+/* sums: values of `word` bytes, or fewer, for each element of each block. a: blocks x k x rows; b: blocks x k x
+   columns; p, q: the same, of `factors` for k. A step without inputs is a tile. */
+void play(long count, const step *steps, const int32_t *places, long blocks, long rows, long columns, long k,
+          long factors, long wa, long wb, long word, const char *a, const char *b, const char *p, const char *q,
+          char *sums, char **scratch) {
   const long each = rows * columns, all = blocks * each;
   for (const step *s = steps; s < steps + count; s++) {
-    char *out = sums + s->out * all * 8, *in[4];
-    for (int n = 0; n < 4; n++) in[n] = sums + s->in[n] * all * 8;
+    char *out = sums + s->out * all * word, *in[4];
+    for (int n = 0; n < 4; n++) in[n] = sums + s->in[n] * all * word;
     void *call = (void *)s->call;
     switch (s->inputs) {
     case 1: ((one *)call)(all, in[0], out); continue;
@@ -63,12 +77,16 @@ void play(long count, const step *steps, const int32_t *places, long blocks, lon
     case 3: ((three *)call)(all, in[0], in[1], in[2], out); continue;
     case 4: ((four *)call)(all, in[0], in[1], in[2], in[3], out); continue;
     }
-    const int32_t *at = places + s->first;
     for (long n = 0; n < blocks; n++) {
-      gather(left, a + n * k * rows * wa, at, s->products, rows * wa);
-      gather(right, b + n * k * columns * wb, at, s->products, columns * wb);
-      ((tile *)call)(rows, columns, s->products / s->length, left, right, in[0] + n * each * s->wc,
-                     out + n * each * s->wd, 0, 0);
+      const char *left = gathered(s->products, places, scratch[0], a + n * k * rows * wa, rows * wa);
+      const char *right = gathered(s->products, places, scratch[1], b + n * k * columns * wb, columns * wb);
+      const char *own = 0, *other = 0;
+      if (s->factors.count) {
+        own = gathered(s->factors, places, scratch[2], p + n * factors * rows * 4, rows * 4);
+        other = gathered(s->factors, places, scratch[3], q + n * factors * columns * 4, columns * 4);
+      }
+      const char *c = in[0] + n * each * s->wc;
+      ((tile *)call)(rows, columns, s->steps, left, right, c, out + n * each * s->wd, own, other);
     }
   }
 }
@@ -95,35 +113,57 @@ class Tape(Results[Noted]):
         self.c, self._count = Noted(0, plan.c), 2  # c, and a value of zeros
         self._negative: dict[int, Format] = {}  # values of negative zeros
         self._steps, self._places = array("q"), array("i")  # WORDS for each step
-        self.result = self.value(plan.result, length)
+        self._wide = plan.c.width > 32
+        result = self.value(plan.result, length)
+        self._word = 8 if self._wide else 4
+        places = np.array(self._places, dtype=np.int32)
+        kept = [*self._negative, result.number]
+        steps, self._values, (*negative, self._result) = _reused(_marked(self._steps, places), self._count, kept)
+        self._negative = dict(zip(negative, self._negative.values(), strict=True))
+        self._program = steps, places
+        del self._steps, self._places
 
     def zeros(self, fmt: Format, negative: bool) -> Noted:
+        self._wide |= fmt.width > 32
         if not negative:
             return Noted(1, fmt)
         self._negative[self._count] = fmt
+        return self._new(fmt)
+
+    def _new(self, fmt: Format) -> Noted:
+        self._wide |= fmt.width > 32
         self._count += 1
         return Noted(self._count - 1, fmt)
 
     def tile(self, model: Model, span: Span, start: Noted) -> Noted:
-        return self._tiles(model, [*span.places, *[NONE] * (model.length - span.count)], start)
+        places = [*span.places, *[NONE] * (model.length - span.count)]
+        return self._tiles(model, places, [span.start.offset], span, start)
 
     def tiles(self, model: Model, span: Span, start: Noted) -> Noted:
         first, loops = span.loops(model.length)
-        places = [0]
+        starts = np.array([first.start.offset])
         for count, distance in loops:
-            places = [place + distance * n for place in places for n in range(count)]
-        places = [place + other for place in places for other in first.places]
-        most = len(places) if model.c.width == model.d.width else model.length  # each result is first made an addend
-        for done in range(0, len(places), most):
-            start = self._tiles(model, places[done : done + most], start)
+            starts = np.add.outer(starts, distance * np.arange(count)).ravel()
+        within = np.array(first.places) - first.start.offset
+        most = len(starts) if model.c.width == model.d.width else 1  # each result is first made an addend
+        for done in range(0, len(starts), most):
+            some = starts[done : done + most]
+            start = self._tiles(model, np.add.outer(some, within).ravel(), some.tolist(), first, start)
         return start
 
-    def _tiles(self, model: Model, places: list[int], start: Noted) -> Noted:
+    def _tiles(self, model: Model, places: Any, starts: Sequence[int], first: Span, start: Noted) -> Noted:
+        """Steps of a unit, their products at some places; `starts`: where spans begin that are like the `first`."""
         c = self.in_format(start, model.c)
+        factors: list[int] = []
+        if model.scales:
+            own = (replace(first, start=Index(place)).scales(model.scale_block).offset for place in starts)
+            factors = [place + n for place in own for n in range(model.scales)]
         words = (_word(fmt).itemsize for fmt in (model.c, model.d))
-        entry = (_compiled(model).address, 0), (c.number, 0, 0, 0, len(self._places), len(places), model.length, *words)
+        at = len(self._places)
+        parts = (at, len(places), 0, at + len(places), len(factors), 0)
         self._places.extend(places)
-        return self._step(*entry, model.d)
+        self._places.extend(factors)
+        return self._step((_compiled(model).address, 0), (c.number, 0, 0, 0, len(starts), *words, *parts), model.d)
 
     def repeat(self, count: int, name: str, start: Noted, body: Callable[[Index, Noted], Noted]) -> Noted:
         """The body is noted twice: later ones read places that are as far on again, and begin with the sum before."""
@@ -143,7 +183,8 @@ class Tape(Results[Noted]):
         more = np.tile(noted, (count - 2, 1, 1))
         values = more[:, :, VALUES]
         more[:, :, VALUES] = np.where(values >= first, values + size * times[:, None, None], values)
-        more[:, :, FIRST] += np.where(more[:, :, 1] == 0, len(two) * times[:, None], 0)
+        for part in (PRODUCTS, FACTORS):
+            more[:, :, part] += np.where(more[:, :, READ] == 0, len(two) * times[:, None], 0)
         self._steps.frombytes(more.tobytes())
         self._places.frombytes((two + (two - one) * times[:, None]).astype(np.int32).tobytes())
         self._count += size * (count - 2)
@@ -158,38 +199,91 @@ class Tape(Results[Noted]):
         if found is None or not 0 < len(given) <= INPUTS:
             raise UncompiledError(str(node))
         numbers = [x.number for x in given] + [0] * (INPUTS - len(given))
-        return self._step((found.address, len(given)), (*numbers, *[0] * 5), node.rounding.format)
+        return self._step((found.address, len(given)), (*numbers, *[0] * (WORDS - PRODUCTS + 3)), node.rounding.format)
 
     def _step(self, what: tuple[int, int], rest: tuple[int, ...], fmt: Format) -> Noted:
         self._steps.extend((*what, self._count, *rest))
-        self._count += 1
-        return Noted(self._count - 1, fmt)
+        return self._new(fmt)
 
-    def play(self, a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+    def play(
+        self, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None = None, scale_b: Matrix | None = None
+    ) -> Matrix:
         """D of each block: of patterns A (blocks x rows x K), B (blocks x K x columns) and C (blocks x rows x
-        columns)."""
+        columns), and of scale factors (blocks x rows x factors, blocks x factors x columns) of units that take them."""
         plan = self.plan
         sides = [_converted(*x) for x in ((a.transpose(0, 2, 1), plan.a, plan.convert_a), (b, plan.b, plan.convert_b))]
-        (blocks, rows, columns), k = c.shape, a.shape[2]
-        out, size = _word(plan.d), c.size
-        sums = np.empty((self._count, size), dtype=np.uint64)
+        (blocks, rows, columns), k, factors = c.shape, a.shape[2], 0
+        if scale_a is not None and scale_b is not None:
+            sides += [np.ascontiguousarray(x, dtype=np.uint32) for x in (scale_a.transpose(0, 2, 1), scale_b)]
+            factors = scale_b.shape[1]
+        out, size, word = _word(plan.d), c.size, self._word
+        sums = np.empty((self._values, size * word), dtype=np.uint8)
         sums[1] = 0
         sums[0].view(_word(plan.c))[:size] = kept(c, plan.c).ravel()
         for number, fmt in self._negative.items():
             sums[number].view(_word(fmt))[:size] = fmt.sign_bit
-        steps, places = np.frombuffer(self._steps, dtype=np.int64), np.frombuffer(self._places, dtype=np.int32)
-        table = steps.reshape(-1, WORDS)
-        longest = int(table[:, FIRST + 1].max(initial=1))
-        scratch = [np.empty(longest * side * 8, dtype=np.uint8) for side in (rows, columns)]
-        player = loaded(_PLAYER).play
-        assert table[:, VALUES].max(initial=0) < self._count
-        assert places.max(initial=-1) < k
-        arrays: list[NDArray[Any]] = [steps, places, *sides, sums, *scratch]
-        at = [ctypes.c_void_p(array.ctypes.data) for array in arrays]
-        numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, *(side.itemsize for side in sides))]
-        player(ctypes.c_long(len(steps) // WORDS), *at[:2], *numbers, *at[2:])
-        found: Matrix = sums[self.result.number].view(out)[:size].reshape(c.shape).astype(kind_of(plan.d))
+        steps, places = self._program
+        longest = [int(steps[:, part + 1].max(initial=1)) for part in (PRODUCTS, FACTORS)]
+        scratch = [np.empty(count * side * 8, dtype=np.uint8) for count in longest for side in (rows, columns)]
+        pointers = (ctypes.c_void_p * 4)(*(part.ctypes.data for part in scratch))
+        assert places.max(initial=-1) < max(k, factors)
+        given = [*sides, *[None] * (4 - len(sides))]
+        arrays: list[NDArray[Any] | None] = [steps, places, *given, sums]
+        at = [array if array is None else ctypes.c_void_p(array.ctypes.data) for array in arrays]
+        widths = (side.itemsize for side in sides[:2])
+        numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, factors, *widths, word)]
+        loaded(_PLAYER).play(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:], pointers)
+        found: Matrix = sums[self._result].view(out)[:size].reshape(c.shape).astype(kind_of(plan.d))
         return found
+
+
+def block_of(shape: tuple[int, int], threads: int) -> tuple[int, int]:
+    """Rows and columns of a product's D for which the steps are best played at once: each thread has a block."""
+    outputs, columns = math.prod(BLOCK), max(1, min(BLOCK[1], shape[1]))
+    rows = max(1, min(outputs // columns, -(-shape[0] // threads) if shape[1] <= columns else shape[0]))
+    return rows, outputs // rows
+
+
+@lru_cache(maxsize=8192)
+def noted(plan: Plan, length: int) -> Tape:
+    """The steps of a plan, noted once: many products have the same K."""
+    return Tape(plan, length)
+
+
+def _marked(steps: array[int], places: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The steps, with it said of each part of their places whether they follow one another."""
+    table = np.array(steps, dtype=np.int64).reshape(-1, WORDS)
+    breaks = np.cumsum(np.diff(places, prepend=places[:1]) != 1)
+    for part in (PRODUCTS, FACTORS):
+        some = np.flatnonzero(table[:, part + 1])
+        first, count = table[some, part], table[some, part + 1]
+        table[some, part + 2] = breaks[first] == breaks[first + count - 1]
+    return table
+
+
+def _reused(table: NDArray[np.int64], count: int, some: Sequence[int]) -> tuple[NDArray[np.int64], int, list[int]]:
+    """The steps with the places of values that are read no more given to later ones; how many places there are, and
+    those of some values: the last one is the result, the others are there from the start, as c and zero are."""
+    last = np.full(count, -1)
+    for slot in range(INPUTS):
+        reads = np.flatnonzero(np.maximum(table[:, READ], 1) > slot)
+        np.maximum.at(last, table[reads, VALUES.start + 1 + slot], reads)
+    last[some[-1]] = len(table)
+    own = [0, 1, *some[:-1]]
+    spots = dict(zip(own, range(count), strict=False))
+    free, most = list[int](), len(own)
+    ends = last.tolist()
+    for number, (read, out, *values) in enumerate(table[:, READ : VALUES.stop].tolist()):
+        if free:
+            spots[out] = free.pop()
+        else:
+            spots[out], most = most, most + 1
+        over = {value for value in values[: max(read, 1)] if ends[value] == number}
+        free += [spots[value] for value in over]
+        if ends[out] < 0:
+            free.append(spots[out])
+    table[:, VALUES] = np.array([spots.get(value, 0) for value in range(count)])[table[:, VALUES]]
+    return table, most, [spots[value] for value in some]
 
 
 @cache
