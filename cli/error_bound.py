@@ -80,7 +80,6 @@ def _prove_of_plan(
 
 def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> None:
     from queries.plans.bound_report import lengths_text
-    from queries.properties.bound_report import conditions_of
 
     if found.verdict == "unknown":
         say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {found.reason}")
@@ -99,8 +98,7 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
         if (near := row["nearest"]) is not None:
             tried = f"nearest input of {row['tried']}"
             say(f"    {tried}: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
-    every = str(document["formula"]) + str([row["bound"] for row in document["sizes"]])
-    say(f"  where {conditions_of(found.premises, every)}, and sums are over all K products")
+    say(f"  where {', '.join(found.premises)}, and sums are over all K products")
     for lemma in document["lemmas"]:
         say(f"  the datapath: {lemma['lemma']}: {lemma['by']}")
     rules = sum(document["rules"].values()) - len(document["lemmas"])

@@ -161,7 +161,6 @@ def _nearest_of_model(found: BoundResult) -> Nearest | None:
 def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
     from queries.plans.bound_report import document_of_plan, find_plan_bound
     from queries.proof.settling import Settled
-    from queries.properties.bound_report import conditions_of
 
     settled = Settled(options, confirm)
     found = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
@@ -174,7 +173,7 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
         length,
         None if size is None else size["bound"],
         None if every is None else _every(every),
-        conditions_of(found.premises, " ".join(formulas)),
+        ", ".join(found.premises),
         found.window.max,
         None if size is None else size["window"]["bound"],
         _nearest_of_plan(found),

@@ -32,6 +32,7 @@ from queries.properties.bound import bound_of, error_of
 from reports.plan_sheet import sheet_of_plan
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
+from smtmodel.gemm import simulate
 from smtmodel.plan_table import plans
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan
@@ -57,6 +58,9 @@ STEPS = [
     "sum(promote(16, split(2, fma, z), r), c)", "sum(split(2, promote(16, mma, r), r), +0)",
     "sum(interleave(4, fma, r), c)", "sum(interleave(2, mma, r, grain=8), +0)",
     "sum(turns(16, swizzle(2, mma, grain=2)), c)", "h(exact(sum(h(mma), +0), c))",
+    "sum(swizzle(4, fma), c)", "sum(swizzle(2, promote(8, mma, r), grain=8), +0)", "sum(first(8, mma, fma), c)",
+    "sum(first(8, fma, split(2, mma, r)), +0)", "sum(whole(8, mma, tail=fma), c)", "sum(whole(8, mma, head=fma), +0)",
+    "sum(split(2, whole(8, mma, tail=fma), r), c)",
     "h(relu(r(exact(product(number(0xbfc00000, f32), sum(mma, +0)), c))))",
     "sum(promote(1, fma, r), +0)", "sum(halve(8, fma, r), c)", AXPBY,
     "sum(lanes(fma, r, 4, fold(2, 2), fold(2, 1)), c)", "sum(lanes(mma, r, 2, fold(2, 1), tail=fma), +0)",
@@ -361,3 +365,36 @@ def test_a_plan_with_a_number_has_a_bound_that_is_checked(tmp_path: Path) -> Non
     done = CliRunner().invoke(main, [*line, "--certificate", str(tmp_path / "c")])
     assert done.exit_code == 0, done.output
     assert not any(found.kind == "fault" for found in check_folder(tmp_path / "c"))
+
+
+CONVERTED = """plan: converted
+formats: {{a: e5m2, b: e5m2, c: f32, d: e8m13}}
+units: {{u: 'hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=1,fraction_bits=3'}}
+roundings: {{h: 'round(e4m3, {mode})'}}
+convert: {{a: h, b: h}}
+steps: {{d: 'sum(u, c)'}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "k"),
+    [("nearest_even", 1), ("toward_zero", 3), ("up", 3), ("nearest_even, subnormals=flush_after", 3)],
+)
+def test_elements_of_more_exponents_than_the_format_to_which_they_are_rounded(mode: str, k: int) -> None:
+    """Of one product every element that does not overflow; of several, most are tiny: rounded, they are subnormal."""
+    plan = parse_plan(CONVERTED.format(mode=mode), "converted.yaml", parse_reference)
+    finite, tiny, rng = np.arange(0x5F, dtype=np.uint8), np.arange(0x18, 0x24, dtype=np.uint8), np.random.default_rng(9)
+    assert bound_samples._number(0x5E, plan.a) == 384
+    a = finite[:, None]
+    if k > 1:
+        a = np.where(rng.random((40, 1)) < 0.8, rng.choice(tiny, (40, k)), rng.choice(finite, (40, k)))
+        a = a.astype(np.uint8) | rng.choice(np.array([0, 0x80], dtype=np.uint8), (40, k))
+    d, form, close = simulate(a, a.T, None, plan), error_of(bound_of_plan(plan, k)), Fraction(0)
+    for row, column in np.ndindex(d.shape):
+        error = abs(
+            bound_samples._number(int(d[row, column]), plan.d) - bound_samples._sums(plan, a[row], a[column])[1]
+        )
+        limit = bound_samples.bound_of_element(plan, form, a[row], a[column], 0)
+        assert error <= limit, (a[row], a[column])
+        close = max(close, error / limit if error else Fraction(0))
+    assert close > Fraction(1, 16)

@@ -19,7 +19,7 @@ from smtmodel.formats import Format
 from smtmodel.nodes import Index
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Chain, Halves, Interleaved, Lanes, Plan, Promoted, Rounded, Span, Split, Stage, Turns, Uneven
-from smtmodel.plans.stages import Engine
+from smtmodel.plans.stages import Engine, First, Swizzled, Whole
 from smtmodel.unit import Unit
 
 Made = tuple[Any, ...]
@@ -91,6 +91,10 @@ def _covered(stage: Stage) -> Covered:
             return _covered(stage.body)
         case Uneven():
             return Covered(None, stage.at[-1], stage.body.period)
+        case First():
+            return Covered(None, stage.number, stage.body.period)
+        case Whole() if stage.head is not None:
+            return Covered(None, stage.number, stage.period)
         case Halves(first="larger"):
             # the grain divides width: of width * 2^t products the first half is half, and the other no larger
             return Covered(None, 0, 1, stage.grain * max(1, stage.most // stage.grain))
@@ -220,11 +224,14 @@ class _Endless(Stage):
 
 def _endless(stage: Stage, alone: bool) -> Stage:
     """The stage with one step in it that is taken any number of times. A split, lanes and the like give each of their
-    bodies n times as many products, as all of them are whole periods; what takes all products (`alone`) may also be
-    halves, or cut at places after which the last run takes what is left. Raises FaultError."""
+    bodies n times as many products, as all of them are whole periods, and so do multiples; what takes all products
+    (`alone`) may also be halves, cut at places after which the last run takes what is left, or a stage for all products
+    but the first ones. Raises FaultError."""
     match stage:
-        case Chain() | Promoted() | Turns():
+        case Chain() | Promoted() | Turns() | Swizzled(body=Chain() | Promoted() | Turns()):
             return _Endless(stage)
+        case First() | Whole() if alone or (isinstance(stage, Whole) and stage.head is None):
+            return replace(stage, body=_endless(stage.body, False))
         case Rounded():
             return replace(stage, body=_endless(stage.body, alone))
         case Split() | Interleaved() | Lanes(order="sequential"):

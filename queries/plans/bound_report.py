@@ -22,7 +22,7 @@ from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.steps import PlanAt
 from queries.proof.wording import sum_text, up_float, up_text
 from queries.properties.bound import Settle, error_of
-from queries.properties.bound_report import WINDOW, premises_of
+from queries.properties.bound_report import RAISED, WINDOW, premises_of
 from queries.properties.bound_samples import largest_of
 from smtmodel.errors import ParameterError
 from smtmodel.plans.plan import Plan
@@ -119,8 +119,20 @@ def find_plan_bound(
             found.sizes.append(AtLength(length, theorem, number, near, tried))
     except RuleError as error:
         found.reason = str(error)
+    if any("°" in sum_text(error_of(theorem)) for theorem in found.theorems):
+        found.premises.append(_raised(plan))
     found.seconds = time.monotonic() - start
     return found
+
+
+def _raised(plan: Plan) -> str:
+    """What a bound means by x°, in words."""
+    fewer = [
+        f"for {name} that of {how.format.name}"
+        for name, how in (("a", plan.convert_a), ("b", plan.convert_b))
+        if how is not None and plan.least_normal(name) > getattr(plan, name).emin
+    ]
+    return RAISED.replace(" where", f" ({', '.join(fewer)}) where") if fewer else RAISED
 
 
 def _near(plan: Plan, form: Form, length: int, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:
@@ -141,6 +153,9 @@ def largest_bound(plan: Plan, form: Form, length: int, exponent: int) -> Fractio
     most = {name: largest_of(fmt, exponent) for name, fmt in tops.items() if fmt is not None}
     products = length * _product(most, [name for name in most if name != "c"])
     most[EXACT] = exact_result(plan, products, most["c"], magnitudes=True)
+
+    for name in form.lifts:
+        most[name] = max(most[name], Fraction(2) ** plan.least_normal(name))
 
     def of(item: Monomial) -> Fraction:
         names = [factor.name for factor in item]

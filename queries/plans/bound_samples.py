@@ -126,9 +126,9 @@ def _matrices(plan: Plan, length: int, rows: list[int] | None) -> Iterator[tuple
     low, digits = np.array([[0, 0, 12, 12]]), np.array([[0, every] * 2], dtype=np.uint64)
     for heads in _heads(plan, length):
         large = pattern_of(plan.a, 0 * kind, 0 * gap + plan.a.bias, 0 * fraction)
-        small = pattern_of(plan.a, kind % 2, np.maximum(-gap, plan.a.emin) + plan.a.bias, fraction)
+        small = pattern_of(plan.a, kind % 2, np.maximum(-gap, plan.least_normal("a")) + plan.a.bias, fraction)
         one = pattern_of(plan.b, 0 * low, 0 * low + plan.b.bias, 0 * digits)
-        less = pattern_of(plan.b, 0 * low, np.maximum(-low, plan.b.emin) + plan.b.bias, digits)
+        less = pattern_of(plan.b, 0 * low, np.maximum(-low, plan.least_normal("b")) + plan.b.bias, digits)
         yield _typed(plan, np.where(heads, large, small), np.where(heads[:, None], one, less))
     rng = np.random.default_rng(SEED)
     sides = []
@@ -216,7 +216,8 @@ def _formats(plan: Plan) -> set[Format]:
     """The formats of all results, intermediate ones included."""
     outside = {node.rounding.format for node in walk(plan.result) if isinstance(node, Round)}
     inside = {fmt for products in plan.sums for fmt in _formats_of(products.stage)}
-    return outside | inside | {model.d for model in plan.models}
+    converted = {how.format for how in (plan.convert_a, plan.convert_b) if how is not None}
+    return outside | inside | converted | {model.d for model in plan.models}
 
 
 def _formats_of(stage: Stage) -> set[Format]:
@@ -225,8 +226,8 @@ def _formats_of(stage: Stage) -> set[Format]:
 
 def _sums(plan: Plan, a: Matrix, b: Matrix, c: int = 0, raised: Set[str] = frozenset()) -> tuple[Sums, Fraction]:
     """The sums of magnitudes over a row of A and a column of B, and the exact result of the plan. `raised`: the
-    operands of which a subnormal counts as the smallest normal number of its format."""
-    least = {name: Fraction(2) ** fmt.emin for name, fmt in (("a", plan.a), ("b", plan.b), ("c", plan.c))}
+    operands of which a smaller number counts as the smallest normal one of its format (`Plan.least_normal`)."""
+    least = {name: Fraction(2) ** plan.least_normal(name) for name in "abc"}
 
     def size(name: str, value: Fraction) -> Fraction:
         lifted = value and name in raised and abs(value) < least[name]

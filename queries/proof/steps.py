@@ -22,6 +22,7 @@ from smtmodel.plans.span import Span
 from smtmodel.plans.stages import (
     Chain,
     Engine,
+    First,
     Halves,
     Interleaved,
     Lanes,
@@ -29,8 +30,10 @@ from smtmodel.plans.stages import (
     Rounded,
     Split,
     Stage,
+    Swizzled,
     Turns,
     Uneven,
+    Whole,
 )
 
 LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
@@ -94,6 +97,10 @@ def repeated(stage: Stage) -> Repeats:
             return repeated(stage.body)
         case Uneven():
             return Repeats(stage.at[-1], stage.body.period)
+        case First():
+            return Repeats(stage.number, stage.body.period)
+        case Whole(head=Stage()):  # which takes `number` products of a multiple of it
+            return Repeats(stage.number, stage.period)
         case Halves():  # multiples of the grain; a second half that is the larger one is up to a grain less one longer
             over = 0 if stage.first == "larger" else stage.grain - 1
             return Repeats(0, 1, (stage.longest - over) // stage.grain * stage.grain)
@@ -335,15 +342,18 @@ class Many(Stage):
 
 def for_all(stage: Stage, whole: bool = True) -> Stage:
     """The stage, of which one period is run, for every multiple n of its period: a chain or a promotion repeats one
-    step, n times; the runs of a split, of an interleaving and the lanes of a vector, all of whose turns are whole, take
-    n times as many products each, in the same way. Of a split at given places that takes all products (`whole`), the
-    last run takes n times as many, and the others do not change; halves that take all products take any number. Raises
-    RuleError for other stages."""
+    step, n times, and its products in another order do so too; the runs of a split, of an interleaving and the lanes of
+    a vector, all of whose turns are whole, take n times as many products each, in the same way. Of a split at given
+    places that takes all products (`whole`), the last run takes n times as many, and the others do not change; so do
+    the products after the first ones; halves that take all products take any number. Raises RuleError for other
+    stages."""
     match stage:
-        case Chain():
+        case Chain() | Promoted() | Turns() | Swizzled(body=Chain() | Promoted() | Turns()):
             return Many(stage)
-        case Promoted() | Turns():
-            return Many(stage)
+        case First() if whole:
+            return replace(stage, body=for_all(stage.body, False))
+        case Whole() if whole or stage.head is None:
+            return replace(stage, body=for_all(stage.body, False))
         case Rounded():
             return replace(stage, body=for_all(stage.body, whole))
         case Split():

@@ -186,16 +186,15 @@ def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem] =
 
 
 def _conversions(plan: Plan, step: Tile) -> dict[str, Form]:
-    """For a and for b, a bound of the error of converting an element, in its magnitude. Raises RuleError for units that
-    read subnormals as zero, or if the smallest normal number of the format converted to is larger."""
+    """For a and for b, a bound of the error of converting an element, in its magnitude; raised, that is at least
+    `Plan.least_normal`, and so at least what a unit raises of a converted element. Raises RuleError for units that read
+    subnormals as zero."""
     found = {}
     for name, how in zip(("a", "b"), step.converts, strict=True):
         fmt: Format = getattr(plan, name)
         if how is None:
             found[name] = NOUGHT
             continue
-        if how.format.emin > fmt.emin:
-            raise RuleError(f"tile: {how.format.name} has fewer normal numbers than {fmt.name}")
         found[name] = after_rounding(numbers(frozenset({fmt}), NOUGHT, NOUGHT, _one(Factor(name))), how).error
     inputs = [node for node in walk(step.model.unit.result) if isinstance(node, Element) and node.operand in found]
     if any(node.subnormals != "keep" for node in inputs):

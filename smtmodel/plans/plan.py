@@ -108,6 +108,13 @@ class Plan:
         """The units that it uses, each once."""
         return tuple(dict.fromkeys(model for product in self.sums for model in product.stage.models))
 
+    def least_normal(self, operand: str) -> int:
+        """The exponent of the smallest normal number of an input's format, or of the one to which its elements are
+        rounded, if that one has fewer."""
+        how = {"a": self.convert_a, "b": self.convert_b}.get(operand)
+        own: Format = getattr(self, operand)
+        return own.emin if how is None else max(own.emin, how.format.emin)
+
     @property
     def scale(self) -> Format | None:
         """The format of the scale factors, if its units take any."""
