@@ -227,7 +227,7 @@ def _chained(model: Model, table: Table, terms: int) -> Table:
 def blind() -> Iterator[None]:
     """No prover looks at an example: what is left is what it would prove."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(_Verifier, "_simulate", lambda self, limit: False))
+        stack.enter_context(patch.object(_Verifier, "_simulate", lambda self, *limits: False))
         stack.enter_context(patch.object(_Verifier, "_climb", lambda self: False))
         stack.enter_context(patch.object(deciding, "check_outcome", lambda outcome: None))
         yield

@@ -62,7 +62,7 @@ def blind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_Prover, "_differ_at_random", matched_alone)
     monkeypatch.setattr(_Prover, "_differ_when_small", lambda self: False)
     monkeypatch.setattr(monotone, "find_fall", lambda problem: None)
-    monkeypatch.setattr(_Verifier, "_simulate", lambda self, limit: False)
+    monkeypatch.setattr(_Verifier, "_simulate", lambda self, *limits: False)
     monkeypatch.setattr(_Verifier, "_climb", lambda self: False)
     monkeypatch.setattr(proving, "check_problems", lambda problems: None)
 

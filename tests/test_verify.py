@@ -285,6 +285,17 @@ def test_what_maximise_leaves_out_is_counted(tmp_path: Path) -> None:
     assert f"{worst['left_out']} inputs with a result that is infinite" in found.stderr
 
 
+def test_a_quantity_of_patterns_alone_is_maximised(tmp_path: Path) -> None:
+    """No value of a part is asked for that may not be representable."""
+    path = tmp_path / "mine.yaml"
+    parts = {"p": f"markidis@unit={VOLTA},split=toward_zero", "q": f"markidis@unit={VOLTA},split=nearest_even"}
+    claim = {"claim": "distance(p, q) < 2**30", "maximise": {"quantity": "distance(p, q)"}}
+    path.write_text(text_of(terms=1, parts=parts, **claim))
+    found = run(str(path), "--maximise", "--timeout", "0.4", "--json", "--store", str(tmp_path / "store"))
+    assert found.exit_code in (0, 3), found.stderr
+    assert json.loads(found.stdout)["claims"][0]["worst"]["value"] >= 1
+
+
 @pytest.mark.slow
 def test_maximise(tmp_path: Path) -> None:
     """The worst input of a space that can be searched whole, and the bound."""

@@ -15,15 +15,16 @@ from hypotheses.claim_file import located
 from queries.claims.outcome import BATCH, SHRINK, SearchStep
 from queries.claims.samples import Table, claim_rows, mutated
 from queries.search.distinguish import Options, SolverFaultError
-from queries.search.scene import conditions, lanes_of, row_of, symbolic_scene
+from queries.search.scene import columns_of, conditions, row_of, scene_of, symbolic_scene
 from queries.search.witness import Row, shrink_rows
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, all_of
+from smtmodel.algebra import Bit, Bits, all_of, truth
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed
 from smtmodel.algorithms.scene import Scene
 from smtmodel.batch import to_integers
 from smtmodel.errors import ParameterError
+from smtmodel.programs import ARRAYS
 from smtmodel.progress import Share, Wait
 
 ELITE = 64  # of the best inputs, which are changed
@@ -78,6 +79,7 @@ class _Search:
         self.worst = Worst(claim)
         self.rng = np.random.default_rng(1)
         self.enough: Callable[[Row], bool] = lambda row: False
+        self.units = 0, 0  # of the quantity and its unit
 
     def run(self) -> Worst:
         try:
@@ -96,13 +98,20 @@ class _Search:
         inner = [scene.truth(tree) for tree in self.largest.where]
         zero = fixed.number(scene.carrier, 0)
         counts = all_of([conditions(self.claim, scene), fixed.less(zero, unit), *inner])
-        return counts, all_of([*scene.fits.values()]), quantity, unit
+        return counts, all_of([truth(scene.carrier, True), *scene.fits.values()]), quantity, unit
+
+    def _recorded(self, *columns: Bits) -> tuple[Bit, Bit, Bits, Bits]:
+        """`_meets` with the bits of its numbers, whose last places are `units`."""
+        counts, fits, quantity, unit = self._meets(scene_of(self.claim, columns))
+        self.units = quantity.unit, unit.unit
+        return counts, fits, quantity.bits, unit.bits
 
     def _values(self, table: Table) -> list[Fraction]:
         """quantity / unit of every row; -1 where it does not count."""
         count = len(table)
         with np.errstate(over="ignore"):
-            counts, fits, quantity, unit = self._meets(lanes_of(self.claim, table))
+            counts, fits, *bits = ARRAYS.formed(self, self._recorded, *columns_of(self.claim, table))
+            quantity, unit = (Fixed(own, place) for own, place in zip(bits, self.units, strict=True))
             chosen = np.flatnonzero(to_integers(counts, count))
             if self.claim.zero_addend:
                 chosen = chosen[table[chosen, -1] == 0]

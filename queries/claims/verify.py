@@ -7,6 +7,7 @@ whose "unsat" decides the other way. Else simulation is brief before the proof, 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -47,7 +48,8 @@ from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, InputError
 from smtmodel.progress import Share, Wait
 
-SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 2.0, 30.0  # share of the time for simulation, and its seconds
+SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time for simulation, and its seconds
+BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried
 SMALL_SHARE = 0.1  # of the time, at most, for one small question
 CLIMB_SHARE, CLIMB_MOST = 0.4, 100.0  # share of the time, and most seconds, for climbing to the worst input
 BRIEF = 10.0  # seconds for a lemma that makes questions smaller
@@ -77,7 +79,8 @@ class _Verifier:
         outcome = self.outcome
         with located(self.claim.file, ("claim",)):
             try:
-                if not self._simulate(self._patience if self._expects_input else SAMPLE_LEAST) and not self._climb():
+                brief = () if self._expects_input else (BEFORE,)
+                if not self._simulate(self._patience, *brief) and not self._climb():
                     self._solve()
                     if outcome.verdict == "unknown" and not self._expects_input:
                         self._simulate(self._patience)
@@ -101,10 +104,10 @@ class _Verifier:
         limit = self.options.timeout
         return SAMPLE_LEAST if limit is None else min(max(SAMPLE_LEAST, SAMPLE_SHARE * limit), SAMPLE_MOST)
 
-    def _simulate(self, limit: float) -> bool:
-        """Whether simulation alone decides, of inputs not yet simulated."""
+    def _simulate(self, limit: float, most: float = math.inf) -> bool:
+        """Whether simulation alone decides, of inputs not yet simulated; `most`: how many."""
         claim, count, began = self.claim, 0, time.monotonic()
-        while count < 4 * BATCH or time.monotonic() - began < limit:
+        while count < 4 * BATCH or (count < most and time.monotonic() - began < limit):
             spent = min(time.monotonic() - began, limit)
             self.options.progress(Share(f"simulated {count} inputs", spent, limit, "inputs"))
             self.batches += 1

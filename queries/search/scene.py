@@ -18,6 +18,7 @@ from smtmodel.algebra import Bit, Bits, all_of, constant
 from smtmodel.algorithms.scene import Scene
 from smtmodel.batch import Patterns, lanes, to_integers
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.programs import ARRAYS
 
 
 @dataclass(frozen=True)
@@ -46,23 +47,44 @@ def scene_of(claim: Claim, row: Sequence[Bits]) -> Scene:
     return Scene(claim.shape, operands.a, operands.b, operands.c)
 
 
-def lanes_of(claim: Claim, table: Patterns) -> Scene:
-    """The quantities of a claim on rows of patterns."""
+def columns_of(claim: Claim, table: Patterns) -> list[Bits]:
+    """Rows of patterns, an operand each."""
     formats = claim.layout.formats
     columns = [lanes(table[:, k], fmt.width) for k, fmt in enumerate(formats)]
     if claim.zero_addend:
         columns[-1] = constant(columns[-1].carrier, 0, formats[-1].width)
-    return scene_of(claim, columns)
+    return columns
+
+
+def lanes_of(claim: Claim, table: Patterns) -> Scene:
+    """The quantities of a claim on rows of patterns."""
+    return scene_of(claim, columns_of(claim, table))
+
+
+@dataclass(frozen=True, eq=False)
+class _Flags:
+    """The function that evaluates a claim; that of the same object is the same."""
+
+    claim: Claim
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Flags) and other.claim is self.claim
+
+    def __hash__(self) -> int:
+        return id(self.claim)
+
+    def __call__(self, *columns: Bits) -> tuple[Bit, Bit, Bit]:
+        scene = scene_of(self.claim, columns)
+        counts, decides = conditions(self.claim, scene), deciding(self.claim, scene)
+        fits = all_of([counts, *scene.fits.values()])
+        return counts, decides & fits, counts & ~fits
 
 
 def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:
     """Simulate a claim on rows of patterns."""
     with np.errstate(over="ignore"):
-        scene = lanes_of(claim, table)
-        counts = conditions(claim, scene)
-        decides = deciding(claim, scene)
-        fits = all_of([counts, *scene.fits.values()])
-        flags = [to_integers(bit, len(table)) for bit in (counts, decides & fits, counts & ~fits)]
+        flags_of, columns = _Flags(claim), columns_of(claim, table)
+        flags = [to_integers(bit, len(table)) for bit in ARRAYS.formed(flags_of, flags_of, *columns)]
     if claim.zero_addend:
         keep = (table[:, -1] == 0).astype(np.uint64)
         flags = [flag & keep for flag in flags]
