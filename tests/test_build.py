@@ -828,6 +828,33 @@ def test_small_numbers_cancel_with_the_addend() -> None:
         assert ((nearest == 0) & (down == asked.d.sign_bit) & (addends != 0)).sum() >= 5, formats
 
 
+def test_vanishing_terms_beside_zeros() -> None:
+    """Both products of a sum below the least subnormal result, and c zero: the sign of the result is the sum's."""
+    asked = parse_signature("bf16,bf16,f32,f32", 4)
+    pairs = Node("exact", (Node("exact", ("c", 0, 1)), 2, 3))
+    unit = drafted(pairs, Choices(steps=(Step(), Step())), "bf16,bf16,f32,f32", 4)
+    rows = Shapes(asked).rows("vanishing", 1500)
+    [found] = evaluate_models([Model("", unit)], rows)
+    sizes = rows & np.array([*[asked.a.sign_bit - 1] * 8, asked.c.sign_bit - 1], dtype=np.uint64)
+    alone = (sizes[:, [2, 3, 6, 7]] != 0).all(axis=1) & (sizes[:, [0, 1, 8]] == 0).all(axis=1)
+    assert (alone & (found == 0x80000000)).sum() >= 10
+
+
+@pytest.mark.parametrize("formats", ["f16,f16,f32,f32", "bf16,bf16,f32,f32", "e4m3,e4m3,f16,f16", "f32,f32,f32,f32"])
+def test_subnormal_factors_that_count_normalised(formats: str) -> None:
+    """Among terms of their size, which alone tells such a unit from one that aligns them as the format has them."""
+    step = Step(fraction_bits=12)
+    choices = Choices(steps=(step,))
+    normalised = replace(choices, normalised="factors")
+    asked, root = parse_signature(formats, 4), Node("fused", ("c", 0, 1, 2, 3))
+    units = [drafted(root, own, formats, 4) for own in (choices, normalised)]
+    rows = Shapes(asked).rows("subnormal", 1500)
+    plain, other = evaluate_models([Model("", unit) for unit in units], rows)
+    assert (plain != other).sum() >= 75
+    assert normalised in neighbours(choices, asked, {})
+    assert any(normalised in tier(choices) for tier in product_tiers(["fused"], asked, [0]))
+
+
 TWICE = """unit: twice
 formats: {a: f16, b: f16, c: f16, d: f16}
 length: 2

@@ -13,12 +13,14 @@ import pytest
 from queries.compare.neighbours import Neighbour, divergence, neighbours, reproducing
 from queries.compare.observed import Report, evaluate_vectors, explained_by
 from smtmodel.batch import evaluate_row
+from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import FusedSum
 from smtmodel.nodes.chains import chain_of
 from smtmodel.nodes.node import walk
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
+from smtmodel.unitfile import parse_unit
 from smtmodel.vectors import parse_row
 from tests.test_explain import AMPERE, CDNA2, CDNA3, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, operands_of, run
 
@@ -130,6 +132,21 @@ def test_the_same_steps_again_are_the_same_expression() -> None:
     assert steps <= changes
     emulated = parse_reference("hopper/mma/m16n8k32.f32.e4m3.e4m3.f32")
     assert "family=t-fdpa" in {f"{name}={value}" for name, value, _ in neighbours(emulated)}
+
+
+PARTS = """unit: parts
+formats: {a: bf16, b: bf16, c: f32, d: f32}
+length: 4
+roundings: {h: "round(bf16, toward_zero)", r: "round(f32, nearest_even)"}
+steps: {d: "repeat(i in range(4), c, r(exact(h(cut(a[i], 4, toward_zero)) * b[i], a[i] * b[i], acc)))"}
+"""
+
+
+def test_products_of_parts_are_in_no_other_steps() -> None:
+    """A chain has one range of products: others beside it would stay where they are."""
+    unit = parse_unit(PARTS, "parts.yaml")
+    assert chain_of(unit.result) is None
+    assert list(neighbours(Model("parts", unit)))
 
 
 def test_nodes_that_differ_are_changed_together_and_each_alone() -> None:

@@ -58,7 +58,7 @@ TINIES: tuple[tuple[Tiny, bool], ...] = (
 OVERFLOW: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
 ZEROS: tuple[Zeros, ...] = ("", "-0", "+0")  # what products with a zero factor give
 GATED = ZEROS[1:]
-NORMALISED: tuple[Normalised, ...] = ("", "products", "all")
+NORMALISED: tuple[Normalised, ...] = ("", "products", "all", "factors")
 SCALED: tuple[Scaled, ...] = ("terms", "sums")
 SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
 
@@ -104,7 +104,7 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
             yield replace(choices, start=start, products=how)
 
     def normalised(choices: Choices) -> Iterator[Choices]:
-        """Products alone, and all terms, which only subnormal ones tell apart."""
+        """Products alone, and all terms or factors, which only subnormal ones tell apart."""
         for start, counts in product(starts, NORMALISED[1:] if choices.fuses else NORMALISED[1:2]):
             yield replace(choices, start=start, normalised=counts)
 

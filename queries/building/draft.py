@@ -46,7 +46,8 @@ SWAPPED: tuple[Start, ...] = ("second", "zero_second")
 Zeros = Literal["", "+0", "-0"]
 Groups = Literal["", "even_odd", "pairs", "quads"]
 Scaled = Literal["terms", "sums"]
-Normalised = Literal["", "products", "all"]
+Normalised = Literal["", "products", "all", "factors"]
+WIDER = ("f32", "f64")  # in which subnormal factors are normal numbers
 REPEATED = 3  # repetitions from which on steps are written as a loop
 PERIODS = (1, 2, 3, 4, 8)  # of repetitions that are searched for in the steps of a chain
 DEEPEST = 75  # nested steps without a loop; each takes about ten nested calls of Python
@@ -137,12 +138,12 @@ class Choices:
     includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `products`: how products
     are rounded before they are added (None: they are exact); `unrounded`: the roles of steps whose products are exact
     all the same. `normalised`: what counts in an alignment with the exponent of its leading bit, even if that of its
-    format is larger, or a product's is not its factors'. `zeros`: of a product with a zero factor, whatever the other
-    one is ("": as IEEE 754 has it; "-0" in a sum is as if it were left out). `limit`: a product of magnitude 2^limit or
-    more is infinite. `convert`: a further rounding of the last step's result, to the format of d. `a`, `b`, `c`: how
-    subnormals are read, those of b as of a where it is None. `parts`: which bits of a and b are multiplied. `scaled`:
-    what a device multiplies by a power of two: terms before they are added, or the largest sums of which all terms
-    count with one.
+    format is larger, or a product's is not its factors'; of "factors" the subnormal ones do. `zeros`: of a product with
+    a zero factor, whatever the other one is ("": as IEEE 754 has it; "-0" in a sum is as if it were left out). `limit`:
+    a product of magnitude 2^limit or more is infinite. `convert`: a further rounding of the last step's result, to the
+    format of d. `a`, `b`, `c`: how subnormals are read, those of b as of a where it is None. `parts`: which bits of a
+    and b are multiplied. `scaled`: what a device multiplies by a power of two: terms before they are added, or the
+    largest sums of which all terms count with one.
     `addend`: how c is rounded after it is multiplied by one (None: it is exact). `unshown`: the roundings whose modes
     no answer has told apart; these choices stand for those with any modes there.
     """
@@ -488,7 +489,9 @@ class _Draft:
         b = Element("b", index, choices.b or choices.a, choices.positive_zeros)
         left = part_of(opposite(a, asked.a) if turns else a, parts.a, pair[0], parts, asked.a)
         right = part_of(b, parts.b, pair[1], parts, asked.b)
-        product: Node = Product(left, right, bool(choices.normalised), choices.limit)
+        if choices.normalised == "factors":
+            left, right = (self.in_wider(side, fmt) for side, fmt in ((left, asked.a), (right, asked.b)))
+        product: Node = Product(left, right, choices.normalised in ("products", "all"), choices.limit)
         if choices.zeros:
             product = Gate(product, choices.zeros == "-0")
         product = self.weighed(product, leaf)
@@ -498,6 +501,13 @@ class _Draft:
             return product
         block = Index(leaf // asked.scale_block)
         return Scale(product, Element("scale_a", block), Element("scale_b", block))
+
+    def in_wider(self, factor: Node, fmt: Format) -> Node:
+        """A factor in a format in which none is subnormal. Raises ParameterError where there is no such format."""
+        for wider in (FORMATS[name] for name in WIDER):
+            if wider.emin <= fmt.emin - fmt.fraction and wider.holds(fmt):
+                return Round(factor, Rounding(wider))
+        raise ParameterError("normalised", f"no format has the subnormal numbers of {fmt.name} as normal ones")
 
     def place(self, leaf: int) -> int:
         """The index of a product, without the offsets that loops add."""

@@ -24,10 +24,11 @@ TIED = 0.15  # in which a sum lies about half way between two results, and shows
 MET = 0.06  # of the small rows, in which c and one product cancel
 PRECISIONS = tuple(FORMATS[name].precision for name in ("bf16", "f16", "f32", "f32", "f64"))  # of sums within
 SHORTEST = 4  # bits of terms whose sums are exact
+BELOW = 8  # places below the least subnormal result at which terms vanish
 FEW = (1, 2, 3, 4)  # products that are not zero, in most rows
 
 
-Kind = Literal["middle", "heavy", "small", "large", "anything", "cancelling"]
+Kind = Literal["middle", "heavy", "small", "vanishing", "subnormal", "large", "anything", "cancelling"]
 
 
 class Shapes:
@@ -49,8 +50,9 @@ class Shapes:
 
     def rows(self, kind: Kind, count: int) -> Table:
         """Rows of inputs of one kind."""
-        make = {"middle": self.middle, "heavy": self.heavy, "small": self.small, "large": self.large,
-                "anything": self.anything, "cancelling": self.cancelling}[kind]  # fmt: skip
+        make = {"middle": self.middle, "heavy": self.heavy, "small": self.small, "vanishing": self.vanishing,
+                "subnormal": self.subnormal, "large": self.large, "anything": self.anything,
+                "cancelling": self.cancelling}[kind]  # fmt: skip
         return self._scaled(self._turned(make(count)), kind)
 
     def _turned(self, table: Table) -> Table:
@@ -159,6 +161,14 @@ class Shapes:
             self._cancel(a, b, few)
         c[self.random.random(count) < 0.2] = 0
         return self._few(self._plain(np.concatenate([a, b, c[:, None]], axis=1)))
+
+    def vanishing(self, count: int) -> Table:
+        """Terms below the least subnormal result, or little larger, zeros of both signs, and sums that cancel."""
+        return self.random.permutation(np.concatenate([self._vanishing(*share) for share in self._shares(count)]))
+
+    def subnormal(self, count: int) -> Table:
+        """Products of a subnormal and a large factor among other terms of about their size."""
+        return self.random.permutation(np.concatenate([self._of_tiny_factors(*share) for share in self._shares(count)]))
 
     def large(self, count: int) -> Table:
         """Results about the largest numbers, infinities and NaNs."""
@@ -406,6 +416,43 @@ class Shapes:
         chance, targets = self.random.random((count, terms)), exponents[:, :terms]
         self._tiny((a, asked.a), (b, asked.b), targets, chance < 0.1)
         self._tiny((b, asked.b), (a, asked.a), targets, chance > 0.9)
+        return self._placed(a, b, c)
+
+    def _vanishing(self, count: int, terms: int) -> Table:
+        asked, rows = self.asked, np.arange(count)
+        least = asked.d.emin - asked.d.fraction
+        exponents = least + self.random.integers(-BELOW, 2, (count, terms + 1))
+        signs = self._signs(exponents.shape)
+        one, other = self._two(count, terms)
+        cancels = (self.random.random(count) < 0.2) & (terms > 2)
+        exponents[rows[cancels], one[cancels]] = sum(self._range(2)) // 2
+        a, b = self._products(exponents[:, :terms], signs[:, :terms], normal=False)
+        self._opposite(a, b, rows[cancels], one[cancels], other[cancels])
+        for side, fmt, share in ((a, asked.a, 0.1), (b, asked.b, 0.1)):
+            side[self.random.random(side.shape) < share] &= np.uint64(fmt.sign_bit)
+        c = self._addends(exponents[:, terms], signs[:, terms])
+        c[self.random.random(count) < 0.7] &= np.uint64(asked.c.sign_bit)
+        table = self._placed(a, b, c)
+        signed = (self.random.random(count) < 0.5)[:, None] & (table[:, :-1] == 0)
+        tops = np.repeat(np.array([asked.a.sign_bit, asked.b.sign_bit], dtype=np.uint64), asked.length)
+        table[:, :-1] |= np.where(signed & (self.random.random(signed.shape) < 0.5), tops, np.uint64(0))
+        return table
+
+    def _of_tiny_factors(self, count: int, terms: int) -> Table:
+        asked = self.asked
+        low = max(self.products[0], asked.d.emin, self.addends[0])
+        high = min(max(asked.a.emin + asked.b.emax, asked.b.emin + asked.a.emax) + self.shift, self.products[1])
+        top = self.random.integers(low, max(low, min(high, self._range(terms)[1])) + 1, (count, 1))
+        exponents = top - self.random.integers(0, asked.d.precision + 6, (count, terms + 1))
+        near = self.random.random(exponents.shape) < 0.5
+        exponents[near] = (top - self.random.integers(0, 4, exponents.shape))[near]
+        signs = self._signs(exponents.shape)
+        a, b = self._products(exponents[:, :terms], signs[:, :terms], normal=False)
+        chance, targets = self.random.random((count, terms)), exponents[:, :terms]
+        self._tiny((a, asked.a), (b, asked.b), targets, chance < 0.3)
+        self._tiny((b, asked.b), (a, asked.a), targets, chance > 0.7)
+        c = self._addends(exponents[:, terms], signs[:, terms])
+        c[self.random.random(count) < 0.3] = 0
         return self._placed(a, b, c)
 
     def _tiny(

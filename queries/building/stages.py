@@ -22,7 +22,7 @@ from smtmodel.formats import Format
 from smtmodel.numbers import nans
 
 Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
-KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
+KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "vanishing", "subnormal", "large", "anything")
 WHOLE = 8  # products of a sum that is looked at through all of its leaves
 LONG = 64  # products of a sum that is not long
 LIKELY = {"exact": 7, "binary": 8, "fused": 8, "any": 6}  # tiers of choices that most units have
@@ -117,7 +117,7 @@ class Stages:
     def ranks(self) -> list[int]:
         """For each kind of rows, the ranks of the stages about which they give information."""
         products, carries, small, _, ends = (stage.rank for stage in self.all[-5:])
-        return [products, carries, small, ends, ends]
+        return [products, carries, small, ends, ends, ends, ends]
 
     def _stages(self) -> list[Stage]:
         """The steps by role, from the last one down, then the choices that all steps share."""

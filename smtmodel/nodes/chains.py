@@ -76,6 +76,10 @@ def _place(part: Node) -> Index | None:
     return part.index if isinstance(part, Element) else None
 
 
+def _without(step: Node, terms: Node) -> Node:
+    return replaced(step, lambda part: Running(OUTER) if part == terms else None)
+
+
 def chain_of(result: Node) -> Chain | None:
     """The chain that an expression is: a repetition, or one step from c, over one range of products."""
     start, step = result, result
@@ -99,8 +103,8 @@ def chain_of(result: Node) -> Chain | None:
     if terms is None:  # one term, which may be rounded: what a sum adds
         items = [item for node in walk(step) if isinstance(node, Sum) for item in node.items]
         terms = next((item for item in items if any(part.kind == "product" for part in walk(item))), None)
-    if terms is None:
-        return None
+    if terms is None or any(_place(node) is not None for node in walk(_without(step, terms))):
+        return None  # no products, or others beside them
     term, inner = (terms.body, [{terms.level: k} for k in terms.places]) if isinstance(terms, Each) else (terms, [{}])
     blocks = tuple(tuple(index.at({OUTER: outer, **own}) for own in inner) for outer in places)
     return Chain(blocks, start, term, terms, step)
