@@ -17,7 +17,7 @@ from cli.main import main
 from queries.compare.gemm import Element, Matrices
 from queries.order.tree import Leaf, Node
 from queries.plans import library as gemm_plans
-from queries.plans.candidates import Candidates
+from queries.plans.candidates import Candidates, cut_alike
 from queries.plans.first_step import first_step
 from queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lanes_of
 from queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
@@ -499,6 +499,8 @@ def test_a_tree_suggests_blocks() -> None:
     tree = added([added(list(range(8))), added(list(range(8, 16))), added([16, 17, 18, 19]), added([20, 21]), 22])
     two = Promoted(2, CHAIN, R)
     assert Promoted(8, CHAIN, R, tail=Promoted(4, CHAIN, R, tail=two)) in list(blocks_of(tree, FMA, R))
+    products_first = Whole(4, Chain(parse_reference("ieee/muladd/f32")), tail=CHAIN)
+    assert Promoted(8, products_first, R) in list(blocks_of(tree, FMA, R))  # a compiler's loop within each block
     pairs = added([added([k, k + 1]) for k in range(0, 12, 2)])
     ours, unfused = Candidates(parse_signature("f32,f32,f32", 12)), Chain(parse_reference("ieee/muladd/f32"))
     usual, wider = ([plan.sums[0].stage for plan in ours.guesses(pairs, wider=wide)] for wide in (False, True))
@@ -646,7 +648,7 @@ steps:
 """
 
 
-@pytest.mark.parametrize("length", [89, 92])
+@pytest.mark.parametrize("length", [89, 93])
 def test_what_fills_one_vector_of_two_may_be_summed_apart(length: int) -> None:
     """As in Eigen's product of a matrix and a vector."""
     both = Lanes(CHAIN, R, (16, *WIDE))
@@ -655,9 +657,28 @@ def test_what_fills_one_vector_of_two_may_be_summed_apart(length: int) -> None:
     sums = [lanes_tree(both, whole), lanes_tree(apart, whole + 8, whole), *range(whole + 8, length)]
     wanted = replace(both, tail=Promoted(8, apart, R, tail=CHAIN))
     assert wanted in [*lanes_of(added(sums), FMA, R)]
+    quarter = Lanes(CHAIN, R, (4, *WIDE[2:]))
+    if length - whole >= 12:
+        sums[2:] = [lanes_tree(quarter, whole + 12, whole + 8), *range(whole + 12, length)]
+        unfused = Chain(parse_reference("ieee/muladd/f32"))
+        for last in (CHAIN, unfused):
+            tail = Promoted(8, apart, R, tail=Promoted(4, quarter, R, tail=last))
+            assert replace(both, tail=tail) in [*lanes_of(added(sums), FMA, R)]
     in_order = [lanes_tree(both, whole), *range(whole, length)]
     products_first = Whole(8, Chain(parse_reference("ieee/muladd/f32")), tail=CHAIN)
     assert replace(both, tail=products_first) in [*lanes_of(added(in_order), FMA, R)]
+
+
+@pytest.mark.parametrize("length", [1149, 1500])
+def test_sums_of_a_known_cut_may_have_lanes(length: int) -> None:
+    """Eigen's block of K depends on K alone: other elements have the same one, and add its products by lanes."""
+    cut = Promoted(936, CHAIN, R, share=8)
+    lanes = Lanes(CHAIN, R, (16, Fold(2, 4), Fold(2, 4), 4, Fold(2, 2), Fold(2, 1)), tail=CHAIN)
+    size = cut.size(length)
+    assert size < length < 2 * size
+    tree = added([lanes_tree(lanes, size), lanes_tree(lanes, length, size)])
+    assert replace(cut, body=lanes) in [*cut_alike(tree, [CHAIN, cut], FMA, R)]
+    assert not [*cut_alike(tree, [CHAIN, replace(cut, every=2000)], FMA, R)]
 
 
 @pytest.mark.parametrize("length", [50, 137, 312])

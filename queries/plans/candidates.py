@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
 from queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
-from queries.plans.tree_stages import stages_of
+from queries.plans.tree_stages import ranked, stages_of
 from queries.plans.turn_stages import turns_of
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
@@ -294,7 +294,8 @@ class Candidates:
                     continue
             bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
             found = [*lanes_of(products, model, how), *blocks_of(products, model, how),
-                     *turns_of(products, model), *stages_of(products, model, how, bodies)]  # fmt: skip
+                     *turns_of(products, model), *cut_alike(products, stages, model, how),
+                     *stages_of(products, model, how, bodies)]  # fmt: skip
             if wider:
                 wide = Rounding(FORMATS[WIDER[model.d.name]])
                 parts = (stage for stage in found if isinstance(stage, Promoted | Split) and len(stage.parts) == 1)
@@ -362,6 +363,18 @@ def _by_tiles(plan: Plan, sample: Sample) -> Matrix:
     found = Strip(job, slice(None), Patterns(c.reshape(blocks * rows, -1), plan.c)).result()
     mine: Matrix = found.reshape(c.shape)[own, :, own]
     return mine
+
+
+def cut_alike(products: Node | Leaf, known: Iterable[Stage], model: Model, how: Rounding) -> Iterator[Stage]:
+    """Stages that cut K as known ones do, each of their sums by the lanes of vectors that the last of them has in a
+    tree."""
+    count = len(leaves_of(products))
+    cuts = (replace(stage, body=Chain(model)) for stage in known if isinstance(stage, Promoted) and stage.d == model.d)
+    for stage in dict.fromkeys(cuts):
+        size = stage.size(count)
+        last = pruned(products, frozenset(range((count - 1) // size * size, count)))
+        if size < count and last is not None:
+            yield from (replace(stage, body=body) for body in lanes_of(ranked(last), model, how))
 
 
 def named(plan: Plan) -> Plan:

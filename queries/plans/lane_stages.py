@@ -83,7 +83,7 @@ def _in_turn(head: Node, first: Sequence[int], own: _Extent, model: Model, round
         return
     for steps in _widths(lanes, folds):
         takes_all = any(step == 1 for step in steps)  # the first lane takes the remaining products: no tail
-        tails = [None] if takes_all else [*_tails(lanes, model, rounding), *_half(lanes, folds, model, rounding)]
+        tails = [None] if takes_all else [*_tails(lanes, model, rounding), *_narrower(lanes, folds, model, rounding)]
         for tail in tails:
             for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
                 try:
@@ -170,6 +170,7 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
     bodies = [chain, *_pairs(model), Interleaved(2, chain, rounding, tail=chain)]
     for size in sorted(sizes, reverse=True)[:2]:
         block = 1 << (size - 1).bit_length()
+        yield from (Promoted(block, body, rounding) for body in (*bodies, *_compiled_loops(model)))
         for body in bodies:
             for smallest in dict.fromkeys((body, *bodies[:2])):
                 for last in (None, chain):
@@ -178,7 +179,6 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
                         tail = Promoted(half, smallest if half == 2 else body, rounding, tail=tail)
                         half *= 2
                     yield Promoted(block, body, rounding, tail=tail)
-            yield Promoted(block, body, rounding)
             yield Promoted(block, body, rounding, tail=chain)
             yield Turns(2 * block, Split(2, body, rounding, grain=block), tail=chain)
             yield Whole(2 * block, Promoted(block, body, rounding), tail=chain)
@@ -303,9 +303,7 @@ def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
 def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:
     """Tails for the products that fill no turn: added one after another, or summed separately, also in f64; None for no
     tail."""
-    fmt = model.d.name
-    alike = model.a == model.b == model.d
-    fused, unfused = (parse_reference(f"ieee/{step}/{fmt}") if alike else model for step in ("fma", "muladd"))
+    fused, unfused = _scalars(model)
     chain = Chain(fused)
     for pairs in _pairs(fused)[:1]:  # the most specific tails first
         for body in (pairs, Interleaved(2, chain, rounding, tail=chain)):
@@ -314,20 +312,41 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
     yield None
     for each in dict.fromkeys((model, fused, unfused)):
         yield from (Chain(each), Promoted(lanes, Chain(each), rounding))
-    if fused != unfused:  # compilers round the products of a whole vector, then add them in order
-        for width in (8, 4):
-            yield Whole(width, Chain(unfused), tail=chain)
-        yield Whole(8, Chain(unfused), tail=Whole(4, Chain(unfused), tail=chain))
+    yield from _compiled_loops(model)
     if model.a.name == model.b.name == rounding.format.name == "f32":
         wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
         yield Rounded(Promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)
 
 
-def _half(lanes: int, folds: Sequence[Fold], model: Model, rounding: Rounding) -> Iterator[Stage]:
-    """A tail in which one vector, of two whose lanes come first, sums what fills it apart."""
-    if lanes >= 4 and folds[0] == Fold(2, lanes // 2):
-        chain = Chain(model)
-        yield Promoted(lanes // 2, Lanes(chain, rounding, (lanes // 2, *folds[1:])), rounding, tail=chain)
+def _compiled_loops(model: Model) -> Iterator[Stage]:
+    """Loops in which a compiler rounds the products of a whole vector, then adds them in order, and fuses the others;
+    none where the formats differ."""
+    fused, unfused = _scalars(model)
+    if fused != unfused:
+        for width in (8, 4):
+            yield Whole(width, Chain(unfused), tail=Chain(fused))
+
+
+def _scalars(model: Model) -> tuple[Model, Model]:
+    """The units of one product that loops after those of a unit may have: fused and unfused."""
+    if not model.a == model.b == model.d:
+        return model, model
+    fused, unfused = (parse_reference(f"ieee/{step}/{model.d.name}") for step in ("fma", "muladd"))
+    return fused, unfused
+
+
+def _narrower(lanes: int, folds: Sequence[Fold], model: Model, rounding: Rounding) -> Iterator[Stage]:
+    """Tails in which vectors, each half as wide as the one before, sum apart what fills them; the last products are
+    added one after another."""
+    widths: list[Promoted] = []
+    while lanes >= 4 and folds[0] == Fold(2, lanes // 2):
+        lanes, folds = lanes // 2, folds[1:]
+        widths.append(Promoted(lanes, Lanes(Chain(model), rounding, (lanes, *folds)), rounding))
+        for last in dict.fromkeys((model, *_scalars(model))):
+            tail: Stage = Chain(last)
+            for stage in reversed(widths):
+                tail = replace(stage, tail=tail)
+            yield tail
 
 
 @dataclass(frozen=True)

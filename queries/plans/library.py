@@ -9,6 +9,7 @@ that no rule covers is given no plan.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -70,7 +71,7 @@ Reveal = Callable[[Shape, tuple[int, int], float | None], Node | Leaf | None]
 @dataclass(frozen=True, eq=False)
 class Looked:
     """A shape with the library's results at n elements. `places`: their rows and columns (n x 2); `features`: n x
-    features; `seconds`: of one product; `fits`: for each known plan, which of the n elements it reproduces."""
+    features; `seconds`: of its quickest product; `fits`: for each known plan, which of the n elements it reproduces."""
 
     shape: Shape
     sample: Sample
@@ -146,6 +147,7 @@ class Mapper(Candidates):
         self.rng = np.random.default_rng(seed)
         self.begun, self.deadline, self.progress = time.monotonic(), deadline, progress
         self.ordering = 0.0  # seconds that orders took
+        self.quickest = math.inf  # seconds of one product of the shape that was asked for last
         self.found = Mapped()
         self.known: list[Plan] = [plan for model in self.steps() for plan in self.plans(Chain(model), False)]
         if not asked.addend:  # a sum that starts from its first product may differ in the sign of a zero
@@ -207,10 +209,9 @@ class Mapper(Candidates):
 
     def _unfitted(self, shape: Shape) -> Looked:
         """The library's results of a shape, with no plan compared."""
-        asked, begun = self.found.asked, time.monotonic()
+        self.quickest = math.inf
         sample, places = self._sample(shape)
-        seconds = (time.monotonic() - begun) / (self.found.asked - asked)
-        return Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), seconds, [])
+        return Looked(shape, sample, places, features_of(shape, places[:, 0], places[:, 1]), self.quickest, [])
 
     def _fitting(self, plan: Plan, looked: Looked) -> NDArray[np.bool_]:
         """Which of the observed elements a plan reproduces."""
@@ -578,7 +579,9 @@ class Mapper(Candidates):
             a[:, other], b[other] = a[:, one], b[one] ^ b.dtype.type(self.asked.b.sign_bit)
             b[rest] = 0
         c = c if self.asked.addend and not cancels else np.zeros_like(c)
+        begun = time.monotonic()
         d = self.multiply(a, b, c)
+        self.quickest = min(self.quickest, time.monotonic() - begun)  # the first product of a shape may be compiled
         self.found.asked += 1
         at = np.ix_(rows, columns)
         return a[rows], b[:, columns], c[at], d[at]
