@@ -26,6 +26,7 @@ from smtmodel.plans import (
     Turns,
     Uneven,
     Whole,
+    Windows,
 )
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plantext import stage_text
@@ -84,7 +85,7 @@ def _words(stage: Stage) -> str:
     """One stage without those in it."""
     added = (
         f"added as {rounding_words(stage.rounding)}"
-        if isinstance(stage, (Promoted, Runs, Interleaved, Lanes, Halves))
+        if isinstance(stage, (Promoted, Runs, Interleaved, Lanes, Halves, Windows))
         else ""
     )
     match stage:
@@ -113,6 +114,9 @@ def _words(stage: Stage) -> str:
         case Halves():
             first = " (the first one the smaller)" if stage.first == "smaller" else ""
             return f"halves{first}, down to {counted(stage.most, 'product')}, {added}"
+        case Windows():
+            ends = "the first and the last one shorter"
+            return f"windows of {counted(stage.every, 'product')}, {ends}, and windows of their sums, {added}"
         case Turns():
             return f"turns of {counted(stage.every, 'product')}, each from the sum so far"
         case Swizzled():

@@ -31,6 +31,7 @@ from smtmodel.plans import (
     Turns,
     Uneven,
     Whole,
+    Windows,
 )
 from tests import node_oracle
 from tests.node_oracle import ANY_NAN, Value
@@ -189,7 +190,27 @@ class Output:
                     return self.sum(stage.body, ks, start)
                 right = self.sum(stage, ks[half:], (0, stage.accumulator))
                 return self.added([self.sum(stage, ks[:half], start), right], stage.rounding)
+            case Windows():  # the padding that XLA calls "same", and an output for each stride
+                parts = [self.sum(stage.body, ks[slice(*one)], (0, stage.body.accumulator) if one[0] else start)
+                         for one in self.windows(len(ks), stage.every)]  # fmt: skip
+                while len(parts) > stage.every:
+                    places = self.windows(len(parts), stage.every)
+                    parts = [self.one_by_one(parts[slice(*one)], stage.rounding) for one in places]
+                return self.one_by_one(parts, stage.rounding)
         raise TypeError(f"no sum: {stage!r}")
+
+    def one_by_one(self, sums: Sequence[Sum], how: Rounding) -> Sum:
+        total = self.added(sums[:1], how)
+        for other in sums[1:]:
+            total = self.added([total, other], how)
+        return total
+
+    @staticmethod
+    def windows(count: int, size: int) -> list[tuple[int, int]]:
+        """Where windows begin and end: the padded input begins `low` places before the first one."""
+        output = (count + size - 1) // size
+        low = max(output * size - count, 0) // 2
+        return [(max(k * size - low, 0), min((k + 1) * size - low, count)) for k in range(output)]
 
     @staticmethod
     def zero(stage: Promoted | Split | Uneven | Interleaved | Lanes) -> Sum:

@@ -65,6 +65,8 @@ SUMS = {
     "interleave(3, mma, r, grain=8)": (48,),
     "interleave(2, split(2, promote(3, fma, r), z), r)": (22,),
     "halve(3, fma, r)": (2, 13),
+    "windows(4, fma, r)": (3, 4, 5, 9, 17, 39),
+    "windows(3, h(promote(2, fma, z)), z)": (1, 8, 29),
     "turns(8, split(2, fma, r, grain=4), tail=fma)": (5, 8, 29),
     "turns(6, promote(4, fma, z))": (14,),
     "swizzle(3, fma)": (2, 3, 11),

@@ -40,6 +40,7 @@ from smtmodel.plans import (
     Stage,
     Uneven,
     Whole,
+    Windows,
 )
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.plantext import stage_text
@@ -61,6 +62,7 @@ GRAINS = (1, 2, 4, 8)  # uses of an instruction that one accumulator takes in tu
 THREADS = (32, 64, 128, 256)  # numbers of lanes of kernels of vectors on GPUs, besides WAYS
 TAKEN = (1, 2, 4, 8, 16, 32, 64)  # products that one of these lanes takes in a turn
 HEADS = (8, 16, 32, 64, 128)  # products of K in a tile; those that fill none may come first
+WINDOW = 32  # products, or sums of them, of one window of XLA's reductions
 WIDER = {"f16": "f32", "bf16": "f32", "f32": "f64"}
 #: how libraries convert inputs in f32 for units of a narrower format
 CONVERSIONS: dict[str, tuple[Mode, ...]] = {
@@ -293,7 +295,8 @@ class Candidates:
                 if model.d.name not in WIDER:
                     continue
             bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
-            found = [*lanes_of(products, model, how), *blocks_of(products, model, how),
+            found = [Windows(WINDOW, Chain(model), how), *lanes_of(products, model, how),
+                     *blocks_of(products, model, how),
                      *turns_of(products, model), *cut_alike(products, stages, model, how),
                      *stages_of(products, model, how, bodies)]  # fmt: skip
             if wider:

@@ -18,6 +18,7 @@ from smtmodel.plans.stages import (
     Turns,
     Uneven,
     Whole,
+    Windows,
 )
 
 __all__ = [
@@ -39,4 +40,5 @@ __all__ = [
     "Turns",
     "Uneven",
     "Whole",
+    "Windows",
 ]

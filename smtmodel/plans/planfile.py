@@ -56,6 +56,7 @@ from smtmodel.plans.stages import (
     Turns,
     Uneven,
     Whole,
+    Windows,
 )
 from smtmodel.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
 from smtmodel.unitkeys import ExpressionFile
@@ -69,6 +70,7 @@ STAGES = {
     "interleave": "interleave(NUMBER, STAGE, ROUNDING)",
     "lanes": "lanes(STAGE, ROUNDING, LANES, ...)",
     "halve": "halve(NUMBER, STAGE, ROUNDING)",
+    "windows": "windows(NUMBER, STAGE, ROUNDING)",
     "turns": "turns(NUMBER, STAGE)",
     "swizzle": "swizzle(NUMBER, STAGE)",
     "whole": "whole(NUMBER, STAGE)",
@@ -211,6 +213,10 @@ class _Reader(ExpressionReader):
 
     def _stage_halve(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         return self._several(Halves, tree)(**self._options(tree, options, ("grain", "first")))
+
+    def _stage_windows(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+        self._only(tree, options, ())
+        return self._several(Windows, tree)()
 
     def _stage_turns(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         number, body = self._arguments(tree, 2)

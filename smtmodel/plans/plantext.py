@@ -26,6 +26,7 @@ from smtmodel.plans.stages import (
     Turns,
     Uneven,
     Whole,
+    Windows,
 )
 from smtmodel.turns import TURN
 
@@ -145,6 +146,8 @@ class _Writer:
             case Halves():
                 options = _option("grain", stage.grain, 1) + _option("first", stage.first, "larger")
                 return f"halve({stage.most}, {body}, {how}{options})"
+            case Windows():
+                return f"windows({stage.every}, {body}, {how})"
         raise ParameterError("plan", f"a stage {type(stage).__name__} has no text here")
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Generic, Literal, TypeVar, get_args
 
 from smtmodel.dot import Model
@@ -779,6 +780,45 @@ class Halves(Around):
         return engine.rounded([one, other], self.rounding)
 
 
+@dataclass(frozen=True)
+class Windows(Around):
+    """Windows of `every` products, each summed by a stage, the first one from the start, the others from +0. What is
+    missing to whole windows is missing from the first and from the last one, half of it each (one more from the last).
+    More than `every` sums are added by windows in the same way, until there are at most so many, which are added in
+    order, each addition rounded."""
+
+    every: int
+    body: Stage
+    rounding: Rounding
+
+    def __post_init__(self) -> None:
+        _positive("windows", self.every)
+        if self.every == 1:
+            raise ParameterError("windows", "windows of one product leave as many sums: at least 2")
+
+    def sizes(self, count: int) -> list[int]:
+        """How many of a number of products, or of sums, each window has."""
+        number = -(-count // self.every)
+        first = self.every - (number * self.every - count) // 2
+        return (
+            [count] if number == 1 else [first, *[self.every] * (number - 2), count - first - (number - 2) * self.every]
+        )
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        found, rest = list[V](), span
+        for number, size in enumerate(self.sizes(span.count)):
+            window, left = rest.cut(size)
+            assert window is not None
+            rest = left or rest
+            with engine.part(f"window{number}" if left or number else ""):
+                value = self.body.run(engine, window, engine.zero(self.body.accumulator) if number else start)
+                found.append(_alone(engine, value, self))
+        while len(found) > 1:
+            sums, sizes = iter(found), self.sizes(len(found))
+            found = [_in_order(engine, list(islice(sums, size)), self.rounding) for size in sizes]
+        return found[0]
+
+
 def _joined(engine: Engine[V], values: Sequence[V], stage: Runs | Interleaved) -> V:
     """Values added, each addition rounded: one after another from the first or the last one, or neighbours in pairs
     until one is left."""
@@ -799,7 +839,7 @@ def _in_order(engine: Engine[V], values: Sequence[V], rounding: Rounding) -> V:
     return value
 
 
-def _alone(engine: Engine[V], value: V, stage: Runs | Interleaved | Halves) -> V:
+def _alone(engine: Engine[V], value: V, stage: Runs | Interleaved | Halves | Windows) -> V:
     """A sum to which nothing is added, in the stage's format all the same."""
     return value if stage.body.d == stage.d else engine.rounded([value], stage.rounding)
 
