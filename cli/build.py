@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.options import print_json, progress, say
-from cli.order import revealed, title_of
+from cli.order import kept_device, revealed, title_of
 from queries.order.guess import orders
 from queries.order.probe import UnrevealedError
 from queries.order.structure import tree_of
@@ -36,18 +36,18 @@ LISTED = 8  # names of equal instructions that are listed
 
 
 def build(
-    device_name: str, asked: Signature, save: Path | None, device_timeout: float, options: Options, as_json: bool
-) -> None:
-    """Ask an unknown device, say what it computes, and end with the exit code."""
+    device_name: str, asked: Signature, output: Path | None, save: Path | None, device_timeout: float, options: Options,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Ask an unknown device, say what it computes, and end with the exit code. `output`: where answers are kept."""
     from queries.compare.steady import ContradictionError
-    from runner.devices import open_device
 
     start = time.monotonic()
     deadline = None if options.timeout is None else start + options.timeout
     found: Built | None = None
     order: Order | None = None
     failure: MmaprobeError | None = None
-    with open_device(device_name, device_timeout, asked) as device:
+    with kept_device(device_name, device_timeout, asked, output) as device:
         try:
             found, order = built(device, asked, options, deadline, say)
         except UnrevealedError as error:
@@ -58,7 +58,9 @@ def build(
         description = {**device.description, "name": own if own == device_name else f"{device_name} ({own})"}
     progress("")
     seconds = time.monotonic() - start
-    unit = None if found is None or found.unit is None else _described(found, found.unit, order, description, save)
+    unit: Unit | None = None
+    if found is not None and found.unit is not None:
+        unit = _described(found, found.unit, order, description, save, output)
     if found is not None:
         _show(found, unit, order, asked, seconds)
     if unit is not None and save is not None:
@@ -170,8 +172,10 @@ TOGETHER = 128  # vectors that a device is asked between two looks at the clock
 EACH = 20.0  # seconds for a proof that two candidates are equal
 
 
-def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, Any], save: Path | None) -> Unit:
-    """The unit with its evidence."""
+def _described(
+    found: Built, unit: Unit, order: Order | None, device: dict[str, Any], save: Path | None, output: Path | None
+) -> Unit:
+    """The unit with its evidence. `output`: where the answers are."""
     named = names_of(found)
     questions = counted((order.questions if order else 0) + found.questions, "question")
     today = datetime.now(UTC).date().isoformat()
@@ -182,7 +186,8 @@ def _described(found: Built, unit: Unit, order: Order | None, device: dict[str, 
         source=f"built by mmaprobe {VERSION} from the answers of {device['name']}, {today}",
         evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference, "
         + (found.why or f"which tell it from {counted(found.refuted, 'unit')} that differ in one choice")
-        + (f"; not looked through for time: {some_of(found.left)}" if found.left else ""),
+        + (f"; not looked through for time: {some_of(found.left)}" if found.left else "")
+        + (f"; answers in {output.name}" if output is not None else ""),
     )
 
 

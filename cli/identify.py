@@ -96,12 +96,12 @@ def identify(
     if family is None:
         if gemm:
             _plans(device_name, formats, length, scale, shape, output, model, save, options, as_json)
-        if output is not None or model is not None:
-            raise click.UsageError("--output and --model go with FAMILY")
+        if model is not None:
+            raise click.UsageError("--model goes with FAMILY")
         if shape is not None:
             raise click.UsageError("--shape goes with --gemm")
         asked = asked_of(device_name, formats, length, scale)
-        build(device_name, asked, save, device_timeout, options, as_json)
+        build(device_name, asked, None if output is None else Path(output), save, device_timeout, options, as_json)
         return
     if gemm or shape is not None:
         raise click.UsageError("--gemm takes no FAMILY")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,8 @@ LENGTH = click.option(
 @picture_options
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", shell_complete=file_names,
-    help="Write the questions with their answers here, as JSONL; --device recorded:FILE reads them.",
+    help="Append the questions with their answers here, as JSONL; a run cut short goes on from them, and --device "
+    "recorded:FILE reads them.",
 )  # fmt: skip
 @DEVICE_TIMEOUT
 @click.option("--timeout", type=Seconds(), default=300.0, show_default=True, help="Seconds for everything together.")
@@ -67,14 +68,12 @@ def order(
     from queries.compare.steady import ContradictionError
     from queries.order.probe import UnrevealedError
     from reports.order_drawing import order_drawing
-    from runner.devices import open_device
-    from smtmodel.files import write_whole
 
     asked, start = asked_of(device_name, formats, length), time.monotonic()
     tree: Tree | None = None
     failure: MmaprobeError | None = None
     questions: tuple[Question, ...] = ()
-    with open_device(device_name, device_timeout, asked) as device:
+    with kept_device(device_name, device_timeout, asked, output) as device:
         try:
             tree = revealed(device, asked, start + timeout, ends=True)
             questions = tree.questions
@@ -94,8 +93,6 @@ def order(
             say(f"  {line}")
     elif questions:
         _say_seen(questions)
-    if output is not None:
-        write_whole(output, "".join(json.dumps(question.to_json()) + "\n" for question in questions))
     if tree is not None:
         outline = tree.outline()
         pictures.write(lambda width: order_drawing(outline, title, notes, width))
@@ -124,6 +121,26 @@ def asked_of(device: str, formats: str | None, length: int | None, scale: str | 
             "give --formats and --length: this device does not say its own (model:, cpu: and cuda: do)"
         )
     raise click.UsageError(f"give --formats and --length: --{'length' if length is None else 'formats'} is missing")
+
+
+@contextmanager
+def kept_device(name: str, timeout: float, asked: Signature, output: Path | None) -> Iterator[Device]:
+    """A device whose answers are kept in a file, if one is given; some of an earlier run are asked again first. Raises
+    what open_device and AnswersFile raise."""
+    from runner.answers import AnswersFile, KeptDevice
+    from runner.devices import open_device
+
+    if output is None:
+        with open_device(name, timeout, asked) as device:
+            yield device
+        return
+    with AnswersFile(output, name, asked) as answers:
+        if answers.earlier:
+            say(f"{counted(answers.earlier, 'answer')} of an earlier run")
+            with open_device(name, timeout, asked) as device:
+                answers.recheck(device, lambda vector: str(vector.id).startswith("build"))
+        with open_device(name, timeout, asked) as device:
+            yield KeptDevice(device, answers)
 
 
 def revealed(device: Device, asked: Signature, deadline: float, ends: bool = False) -> Tree:

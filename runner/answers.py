@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from typing import Any, Self
 from queries.compare.steady import AGAIN, Answered, ContradictionError, same_answer, spread
 from runner.protocol import CLOCK, Device, DeviceError
 from smtmodel import VERSION
+from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.files import cannot_write
 from smtmodel.jsontext import BrokenJsonError, parse_json
@@ -39,11 +40,11 @@ class AnswersFile:
     """Appends answers to a file, each handed to the system before the next is waited for.
 
     An existing file must come from the same device; its answers are taken out with `take`. Raises InputError for any
-    other file, which stays as it was.
+    other file, which stays as it was. Rows that name no instruction are answers of `asked`.
     """
 
-    def __init__(self, path: Path, device: str) -> None:
-        self.path = path
+    def __init__(self, path: Path, device: str, asked: Model | None = None) -> None:
+        self.path, self._asked = path, asked
         self.source = provenance(device)
         self._known: dict[Hashable, deque[int]] = {}
         self._rows: list[tuple[int, Vector]] = []  # line and vector of each earlier answer
@@ -78,7 +79,8 @@ class AnswersFile:
             self._cut += len(text) + (not last)
 
     def _remember(self, row: Any, device: str, line: int) -> None:
-        vector = parse_row(row)
+        asked = self._asked
+        vector = parse_row(row, line, None if asked is None else lambda: asked)
         origin = row.get("provenance")
         if not isinstance(origin, dict) or vector.d is None:
             raise InputError("no `d` with its `provenance`")
@@ -164,6 +166,32 @@ class AnswersFile:
         self._stream.close()
         if self._new and not self._cut:
             self.path.unlink(missing_ok=True)
+
+
+class KeptDevice(Device):
+    """A device whose answers are kept in a file as they come, and which is not asked again what an earlier run asked.
+    It is closed by whoever opened it."""
+
+    def __init__(self, device: Device, file: AnswersFile) -> None:
+        self.device, self.file, self.name, self.steady = device, file, device.name, device.steady
+
+    @property
+    def description(self) -> dict[str, Any]:  # type: ignore[override]
+        """What the device says of itself; before its first answer, what that of the earlier run said."""
+        return self.device.description or self.file.description or {}
+
+    def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
+        every = list(vectors)
+        earlier = [self.file.take(vector) for vector in every]
+        fresh = self.device.answers([vector for vector, d in zip(every, earlier, strict=True) if d is None])
+        for vector, known in zip(every, earlier, strict=True):
+            if known is not None:
+                yield vector, known
+                continue
+            vector, d = next(fresh)
+            if d is not None:
+                self.file.append(vector, d, self.device.description)
+            yield vector, d
 
 
 def _begins(text: bytes) -> bool:

@@ -126,7 +126,7 @@ class CommandDevice(Device):
             raise self._failure(f"the answer has the id {found}, expected {json.dumps(question.id)}", question)
         if _too_long(document["d"], fmt.digits):
             reference, found = question.vector.model.reference, document["d"]
-            expected = f"a result of {reference} ({fmt.name}) has {fmt.digits} hexadecimal digits"
+            expected = f"a result of {reference or 'the unit'} ({fmt.name}) has {fmt.digits} hexadecimal digits"
             raise self._failure(f"{expected}, found {len(found)}: {found[:80]!r}", question)
         try:
             return parse_pattern(document["d"], fmt, "d")

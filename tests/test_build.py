@@ -6,7 +6,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -34,6 +34,7 @@ from queries.building.shapes import Shapes
 from queries.building.stages import KINDS, ordinary
 from queries.building.steps import MODES, StepAxes, merged, shown
 from queries.building.validation import Validation
+from queries.compare.steady import AGAIN
 from queries.covering.cover import Cover
 from queries.order.guess import orders
 from queries.order.structure import tree_of
@@ -50,6 +51,8 @@ from queries.order.tree import (
 )
 from queries.search.distinguish import Options
 from runner.batches import BatchDevice
+from runner.model_device import ModelDevice
+from runner.protocol import DeviceError
 from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import OutOfTimeError
@@ -402,10 +405,46 @@ def test_a_defect_at_the_smallest_number_is_not_missed(monkeypatch: pytest.Monke
     assert found["verdict"] == "unexplained"
 
 
+class Dying(ModelDevice):
+    """A device that dies after a number of answers."""
+
+    left = 0
+
+    def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
+        for vector, d in super().answers(vectors):
+            if not Dying.left:
+                raise DeviceError(self.name, "died", vector)
+            Dying.left -= 1
+            yield vector, d
+
+
+@pytest.mark.parametrize("command", ["order", "identify"])
+def test_no_answer_of_a_device_that_dies_is_lost(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("runner.devices.open_device", lambda *rest: Dying("ieee/fma/f32"))
+    file, whole = tmp_path / "answers.jsonl", tmp_path / "whole.jsonl"
+    given = [command, "--device", "model:ieee/fma/f32", "--formats", "f32,f32,f32,f32", "--length", "1"]
+    Dying.left = first = 6 if command == "order" else 30
+    died = CliRunner().invoke(main, [*given, "-o", str(file)])
+    assert (died.exit_code, "died" in died.stderr) == (3, True)
+    assert len(file.read_text().splitlines()) == first
+    if command == "identify":  # which goes on alike, but takes long
+        return
+    Dying.left = enough = 1000
+    done = CliRunner().invoke(main, [*given, "-o", str(file)])
+    assert (done.exit_code, f"{first} answers of an earlier run" in done.stderr) == (0, True)
+    again = enough - Dying.left - min(first, AGAIN)
+    Dying.left = enough
+    CliRunner().invoke(main, [*given, "-o", str(whole)])
+    assert again == enough - Dying.left - first
+    rows = [[{**json.loads(line), "provenance": None} for line in path.read_text().splitlines()]
+            for path in (file, whole)]  # fmt: skip
+    assert rows[0] == rows[1]
+
+
 def test_options_belong_to_one_way_or_the_other() -> None:
     device = ("--device", "model:ieee/fma/f32")
     assert run("--device", "command:./none").exit_code == 2  # of an instruction they are known
-    for rest in (("--formats", "f32,f32,f32,f32"), ("--length", "1", "--formats", "f32,f32,f32,f32", "-o", "x")):
+    for rest in (("--formats", "f32,f32,f32,f32"), ("--length", "1", "--formats", "f32,f32,f32,f32", "--model", "x")):
         assert run(*device, *rest).exit_code == 2
     assert run("nvidia-f16", *device, "--length", "1").exit_code == 2
 
