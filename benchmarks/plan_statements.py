@@ -138,7 +138,7 @@ def _odd_stage(draw: random.Random, depth: int) -> str:
         f"whole({number}, {body}, head={left})", f"promote({2 * number}, {body}, {how}, share=2)",
         f"promote({number}, {body}, {how}, tail={left})", f"chain({draw.choice(list(UNITS))}, tail={left})",
         f"swizzle(2, {body}{draw.choice(['', ', grain=2'])})", f"turns(8, swizzle({draw.choice([2, 4])}, {body}))",
-        f"first({number}, {left}, {body})",
+        f"first({number}, {left}, {body})", f"windows({number}, {body}, {how})",
     ]  # fmt: skip
     return draw.choice(kinds)
 

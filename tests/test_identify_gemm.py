@@ -230,6 +230,28 @@ def test_other_cuts_of_a_known_unit_are_tried_before_an_order_is_asked_for() -> 
     assert looked.fits[-1].all()
 
 
+@pytest.mark.parametrize("every", [936])
+def test_the_size_of_a_cut_is_told_by_other_k(every: int) -> None:
+    """K = 1148 is cut in the same way by all sizes from 576 to 1144; where a sum is just full, one is told from
+    another, and elements that a known plan gives, as nothing is cut, count too."""
+    asked = parse_signature("f32,f32,f32", 1)
+
+    def cut(size: int) -> Plan:
+        stage = Promoted(size, CHAIN, R, share=8)
+        return Plan(asked.a, asked.b, asked.c, Products(stage, Constant()), reference=str(size))
+
+    def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
+        return simulate(a, b, None, cut(every))
+
+    mapper = gemm_plans.Mapper(asked, multiply, lambda shape, place, until: None, Shape(3, 3, 2048))
+    looked = mapper.looked[Shape(3, 3, 1148)] = mapper._seen(Shape(3, 3, 1148))
+    guesses = [cut(size) for size in range(1144, 576, -56)]
+    assert all(mapper._fitting(plan, looked).all() for plan in guesses)
+    assert cut(every) not in guesses
+    found = mapper._going_on(guesses, looked)
+    assert found == [cut(every)]
+
+
 def test_rules_are_learned_as_they_are() -> None:
     """Of elements whose kernel follows from limits and edges, the rules say these limits, and speak of no number
     between two that were seen."""

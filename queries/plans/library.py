@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,7 @@ from smtmodel.nodes import Constant
 from smtmodel.nodes import Node as AnyNode
 from smtmodel.nodes.rewriting import replaced
 from smtmodel.numbers import from_numbers, type_of
-from smtmodel.plans import Chain, Plan, Products, Stage
+from smtmodel.plans import Chain, Plan, Products, Promoted, Stage
 from smtmodel.signature import Signature
 from smtmodel.tiles import Matrix
 from smtmodel.wording import counted
@@ -53,6 +54,8 @@ SHORT = 32
 SIDES = ("rows", "columns", "length")
 TRIED = 8  # shapes with unexplained elements on which plans are compared
 LONGER = 7  # products more at which plans are compared as well
+NEAR_CUTS = 8  # steps by which the size of a cut is moved: guesses lie so far apart
+APART = 6  # K at which plans are told apart that cut K into sums of equal size, of which each K shows a range
 FEW = 8  # unexplained elements that each further plan has to reproduce
 TREES = 24  # summation orders that are revealed, at most
 BRIEF = 128  # K up to which instructions of the table are tried, which are slow for a large K
@@ -130,6 +133,31 @@ class Mapped:
     @property
     def differ(self) -> list[Shape]:
         return list(dict.fromkeys(shape for said in self.rules for shape in said.differ))
+
+
+def _near_cuts(plan: Plan, length: int) -> list[Plan]:
+    """A plan, and those that differ from it in the largest size of equal sums, and cut K = `length` as it does."""
+    found = [plan]
+    for more in range(-NEAR_CUTS, NEAR_CUTS + 1):
+
+        def moved(node: AnyNode, more: int = more) -> AnyNode | None:
+            if not isinstance(node, Products) or not isinstance(stage := node.stage, Promoted) or not stage.share:
+                return None
+            every = max(stage.every + more * stage.share, stage.share)
+            return Products(replace(stage, every=every), node.start)
+
+        found.append(named(replace(plan, result=replaced(plan.result, moved))))
+    return [one for one in dict.fromkeys(found) if _cut(one, length) == _cut(plan, length)]
+
+
+def _promotions(plan: Plan) -> list[Promoted]:
+    """The stages by which a plan cuts all of K into sums."""
+    return [products.stage for products in plan.sums if isinstance(products.stage, Promoted)]
+
+
+def _cut(plan: Plan, length: int) -> tuple[int, ...]:
+    """How many products the sums have into which a plan cuts K."""
+    return tuple(min(stage.size(length), length) for stage in _promotions(plan))
 
 
 class Mapper(Candidates):
@@ -326,17 +354,35 @@ class Mapper(Candidates):
         return takewhile(lambda plan: not self._late(), plans)
 
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
-        """Those of some plans that give most at the same shape with a few more products: plans that differ in what they
-        do with the last ones may agree at one K."""
+        """Those of some plans that give most at the same shape with a few more products, as plans that differ in what
+        they do with the last ones may agree at one K; then at K that they cut differently."""
         shape = looked.shape
         for length in range(shape.length + 1, min(shape.length + LONGER, self.top.length) + 1):
-            if len(plans) > 1 and not self._late():
-                self._look_at([longer := replace(shape, length=length)])
-                other = self.looked[longer]
-                open_ones = ~np.array(other.fits).any(axis=0)
-                gives = [int((self._fitting(plan, other) & open_ones).sum()) for plan in plans]
-                plans = [plan for plan, count in zip(plans, gives, strict=True) if count == max(gives)]
+            plans = self._best_at(plans, replace(shape, length=length))
+        first, *others = self._told_apart(plans, shape)
+        return self._told_apart(_near_cuts(first, shape.length), shape) + others
+
+    def _told_apart(self, plans: list[Plan], shape: Shape) -> list[Plan]:
+        """Those of some plans that give most at K where the first sum of one of them is just full."""
+        for _ in range(APART):
+            every = {stage.every * n + 1 for plan in plans for stage in _promotions(plan) for n in (1, 2)}
+            lengths = sorted(length for length in every if length <= self.top.length)
+            groups = [max(Counter(_cut(plan, length) for plan in plans).values()) for length in lengths]
+            if not lengths or min(groups) == len(plans):
+                break
+            plans = self._best_at(plans, replace(shape, length=lengths[groups.index(min(groups))]), known=True)
         return plans
+
+    def _best_at(self, plans: list[Plan], shape: Shape, known: bool = False) -> list[Plan]:
+        """Those of some plans that give most of the unexplained elements of a shape; of `known` ones too, as of a K
+        that is not cut."""
+        if len(plans) == 1 or self._late():
+            return plans
+        self._look_at([shape])
+        looked = self.looked[shape]
+        open_ones = np.array([known]) | ~np.array(looked.fits).any(axis=0)
+        gives = [int((self._fitting(plan, looked) & open_ones).sum()) for plan in plans]
+        return [plan for plan, count in zip(plans, gives, strict=True) if count == max(gives)]
 
     def _know(self, plan: Plan) -> None:
         self.known.append(plan)
