@@ -380,6 +380,28 @@ def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: 
     assert any((given == d).all() for d in found)
 
 
+def test_long_sums_have_as_many_vectors_of_validation_where_time_and_memory_allow(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("queries.building.stages.LONG", 2)
+    monkeypatch.setattr("queries.building.validation.LONG", 2)
+    monkeypatch.setattr("queries.building.validation.VALIDATION", 1400)
+    asked, root = parse_signature("bf16,bf16,f32", 10), chain_of([*range(10)])
+    truth = Sketch([alike(root)], asked).unit(Choices(), None)
+
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        rows = np.array([[*v.operands.a, *v.operands.b, v.operands.c] for v in vectors], dtype=np.uint64)
+        return [int(d) for d in evaluate_models([Model("x", truth)], rows)[0]]
+
+    for numbers, more, count in ((1_000_000, 0.5, 1400), (700 * 21, 0.5, 840), (1_000_000, -1.0, 280)):
+        monkeypatch.setattr("queries.building.validation.NUMBERS", numbers)
+        monkeypatch.setattr("queries.building.validation.MORE", more)
+        builder = Builder([root], asked, ask, Options(), time.monotonic() + 100)
+        found = [Candidate(None, truth)]
+        assert builder.validation.validated(found) == found
+        assert builder.answers.checks == count
+
+
 class Broken(BatchDevice):
     """A unit that is wrong where c is zero and the product lies below the smallest number."""
 

@@ -26,7 +26,9 @@ from smtmodel.errors import ParameterError
 from smtmodel.vectors import Vector
 from smtmodel.wording import counted
 
-VALIDATION = 6000  # vectors over the whole range
+VALIDATION = 10_000  # vectors over the whole range
+NUMBERS = 8_000_000  # inputs of these, at most
+MORE = 0.2  # of the time that is left, for those of a long sum beyond the first
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
 COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
 BESIDE = 0.3  # of the time that is left, for rows of every role that tell a unit from those beside it
@@ -46,15 +48,22 @@ class Validation:
     def validated(self, alive: list[Candidate]) -> list[Candidate]:
         """Those that give the answers to vectors over the whole range; some that none gives are kept as questions."""
         self.answers.at = "validation"
-        rows, share = self.stages.shapes.rows, VALIDATION // 4
-        count = max(FIRST, share * LONG // self.asked.length) if self.stages.long else share
-        kinds = zip(KINDS, self.stages.ranks, strict=True)
-        new = [self.answers.checked(rows(kind, count), rank) for kind, rank in kinds]
-        wrong = np.concatenate([self._wrong(candidate, new) for candidate in alive])
-        right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
-        if right:
+        rows, deadline, now = self.stages.shapes.rows, self.clock.deadline, time.monotonic()
+        until = None if deadline is None else now + MORE * (deadline - now)
+        share = -(-VALIDATION // len(KINDS))
+        wanted = min(share, NUMBERS // len(KINDS) // (2 * self.asked.length + 1))
+        count, done = max(FIRST, share * LONG // self.asked.length) if self.stages.long else share, 0
+        while True:
+            kinds = zip(KINDS, self.stages.ranks, strict=True)
+            new = [self.answers.checked(rows(kind, count), rank) for kind, rank in kinds]
+            wrong = np.concatenate([self._wrong(candidate, new) for candidate in alive])
+            right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
+            if not right:
+                break
             self._stand(right, "any of its conditions was asked about")
-            return right
+            alive, done = right, done + count
+            if done >= wanted or (until is not None and time.monotonic() > until):
+                return right
         best = int(wrong.sum(axis=1).argmin())
         self.search.note(alive[best])
         places, start = np.flatnonzero(wrong[best]), 0
