@@ -135,19 +135,25 @@ class Mapped:
         return list(dict.fromkeys(shape for said in self.rules for shape in said.differ))
 
 
+def _with_cut(plan: Plan, size: Callable[[Promoted], int]) -> Plan:
+    """A plan with other largest sizes of sums of equal size."""
+
+    def moved(node: AnyNode) -> AnyNode | None:
+        if not isinstance(node, Products) or not isinstance(stage := node.stage, Promoted) or not stage.share:
+            return None
+        return Products(replace(stage, every=max(size(stage), stage.share)), node.start)
+
+    return named(replace(plan, result=replaced(plan.result, moved)))
+
+
 def _near_cuts(plan: Plan, length: int) -> list[Plan]:
     """A plan, and those that differ from it in the largest size of equal sums, and cut K = `length` as it does."""
-    found = [plan]
-    for more in range(-NEAR_CUTS, NEAR_CUTS + 1):
 
-        def moved(node: AnyNode, more: int = more) -> AnyNode | None:
-            if not isinstance(node, Products) or not isinstance(stage := node.stage, Promoted) or not stage.share:
-                return None
-            every = max(stage.every + more * stage.share, stage.share)
-            return Products(replace(stage, every=every), node.start)
+    def by(more: int) -> Callable[[Promoted], int]:
+        return lambda stage: stage.every + more * stage.share
 
-        found.append(named(replace(plan, result=replaced(plan.result, moved))))
-    return [one for one in dict.fromkeys(found) if _cut(one, length) == _cut(plan, length)]
+    found = [_with_cut(plan, by(more)) for more in range(-NEAR_CUTS, NEAR_CUTS + 1)]
+    return [one for one in dict.fromkeys((plan, *found)) if _cut(one, length) == _cut(plan, length)]
 
 
 def _promotions(plan: Plan) -> list[Promoted]:
@@ -355,12 +361,20 @@ class Mapper(Candidates):
 
     def _going_on(self, plans: list[Plan], looked: Looked) -> list[Plan]:
         """Those of some plans that give most at the same shape with a few more products, as plans that differ in what
-        they do with the last ones may agree at one K; then at K that they cut differently."""
+        they do with the last ones may agree at one K. Of those that differ in the size of a cut alone the likeliest
+        come first, and others near it are tried."""
         shape = looked.shape
         for length in range(shape.length + 1, min(shape.length + LONGER, self.top.length) + 1):
             plans = self._best_at(plans, replace(shape, length=length))
-        first, *others = self._told_apart(plans, shape)
-        return self._told_apart(_near_cuts(first, shape.length), shape) + others
+        alike: dict[Plan, list[Plan]] = {}  # by what is the same but for the size of a cut
+        for plan in plans:
+            alike.setdefault(_with_cut(plan, lambda stage: stage.share), []).append(plan)
+        for key, sizes in alike.items():
+            if len(sizes) > 1:
+                apart = self._told_apart(sizes, shape)
+                near = self._told_apart(_near_cuts(apart[0], shape.length), shape)
+                alike[key] = list(dict.fromkeys((*near, *apart, *sizes)))
+        return [plan for sizes in alike.values() for plan in sizes]
 
     def _told_apart(self, plans: list[Plan], shape: Shape) -> list[Plan]:
         """Those of some plans that give most at K where the first sum of one of them is just full."""
