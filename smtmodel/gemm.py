@@ -63,7 +63,7 @@ def simulate(
     out, threads = np.empty(c.shape, dtype=kind_of(plan.d)), threads or os.cpu_count() or 1
     with plan.named():
         tape = _tape(plan, a.shape[1], a.size * b.shape[1], engine)
-        size = (ROWS, max(1, out.shape[1])) if tape is None else block_of(out.shape, threads)
+        size = (ROWS, max(1, out.shape[1])) if tape is None else block_of(out.shape, a.shape[1], threads)
         job = Job(plan, a, b, scales) if tape is None else None
 
         def block(starts: tuple[int, int]) -> int:

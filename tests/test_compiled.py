@@ -27,6 +27,7 @@ from smtmodel.gemm import simulate
 from smtmodel.libraries import compiler
 from smtmodel.nodes import ExactSum, Round
 from smtmodel.nodes.round import Rounding
+from smtmodel.plans.tape import BLOCK, block_of
 from smtmodel.reference import parse_reference
 from smtmodel.tiles import Elementwise, Given
 
@@ -221,6 +222,19 @@ def test_strips_of_few_columns_have_more_rows() -> None:
         found = simulate(a, b, c, model, engine="compiled", threads=threads, progress=lambda *x: counted.append(x))
         assert np.array_equal(found, expected)
     assert counted == [(300, 300), (150, 300), (300, 300)]
+
+
+@pytest.mark.parametrize(
+    ("shape", "length", "block"),
+    [
+        ((4096, 4096), 4096, BLOCK),
+        ((300, 3), 5, (150, 436)),
+        ((1, 9000), 64, (1, 65536)),
+        ((9000, 9000), 1 << 20, (64, 64)),
+    ],
+)
+def test_blocks_have_a_size_that_memory_holds(shape: tuple[int, int], length: int, block: tuple[int, int]) -> None:
+    assert block_of(shape, length, 2) == block
 
 
 def c_library(name: str) -> Any:

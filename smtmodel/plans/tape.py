@@ -38,6 +38,7 @@ NONE = -1  # the place of a product that is missing: zero times zero
 #: rows and columns of a block, all of whose steps are done before the next one's: its sums then stay in a near cache;
 #: no result depends on it
 BLOCK = 128, 512
+SIDE = 1 << 25
 
 _PLAYER = """
 #include <stdint.h>
@@ -237,11 +238,13 @@ class Tape(Results[Noted]):
         return found
 
 
-def block_of(shape: tuple[int, int], threads: int) -> tuple[int, int]:
-    """Rows and columns of a product's D for which the steps are best played at once: each thread has a block."""
-    outputs, columns = math.prod(BLOCK), max(1, min(BLOCK[1], shape[1]))
-    rows = max(1, min(outputs // columns, -(-shape[0] // threads) if shape[1] <= columns else shape[0]))
-    return rows, outputs // rows
+def block_of(shape: tuple[int, int], length: int, threads: int) -> tuple[int, int]:
+    """Rows and columns of a product's D for which the steps are best played at once: each thread has a block, and the
+    sides of one have at most `SIDE` elements, or 64 rows and columns."""
+    outputs, most = math.prod(BLOCK), max(64, SIDE // max(length, 1))
+    columns = max(1, min(BLOCK[1], shape[1], most))
+    rows = max(1, min(outputs // columns, -(-shape[0] // threads) if shape[1] <= columns else shape[0], most))
+    return rows, min(outputs // rows, most)
 
 
 @lru_cache(maxsize=8192)
