@@ -170,7 +170,7 @@ class AnswersFile:
 
 class KeptDevice(Device):
     """A device whose answers are kept in a file as they come, and which is not asked again what an earlier run asked.
-    It is closed by whoever opened it."""
+    It is closed by whoever opened it. Rows have no ids: those of questions begin anew with every search."""
 
     def __init__(self, device: Device, file: AnswersFile) -> None:
         self.device, self.file, self.name, self.steady = device, file, device.name, device.steady
@@ -182,7 +182,7 @@ class KeptDevice(Device):
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         every = list(vectors)
-        earlier = [self.file.take(vector) for vector in every]
+        earlier = [self.file.take(replace(vector, id=None)) for vector in every]
         fresh = self.device.answers([vector for vector, d in zip(every, earlier, strict=True) if d is None])
         for vector, known in zip(every, earlier, strict=True):
             if known is not None:
@@ -190,7 +190,7 @@ class KeptDevice(Device):
                 continue
             vector, d = next(fresh)
             if d is not None:
-                self.file.append(vector, d, self.device.description)
+                self.file.append(replace(vector, id=None), d, self.device.description)
             yield vector, d
 
 

@@ -53,6 +53,7 @@ from queries.search.distinguish import Options
 from runner.batches import BatchDevice
 from runner.model_device import ModelDevice
 from runner.protocol import DeviceError
+from runner.recorded import RecordedDevice
 from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import OutOfTimeError
@@ -449,6 +450,7 @@ def test_no_answer_of_a_device_that_dies_is_lost(command: str, tmp_path: Path, m
     died = CliRunner().invoke(main, [*given, "-o", str(file)])
     assert (died.exit_code, "died" in died.stderr) == (3, True)
     assert len(file.read_text().splitlines()) == first
+    assert list(RecordedDevice(str(file), parse_signature("f32,f32,f32,f32", 1)).vectors)
     if command == "identify":  # which goes on alike, but takes long
         return
     Dying.left = enough = 1000
