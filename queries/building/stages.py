@@ -22,7 +22,7 @@ from smtmodel.formats import Format
 from smtmodel.numbers import nans
 
 Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
-KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "vanishing", "subnormal", "large", "anything")
+KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything", "vanishing", "subnormal")
 WHOLE = 8  # products of a sum that is looked at through all of its leaves
 LONG = 64  # products of a sum that is not long
 LIKELY = {"exact": 7, "binary": 8, "fused": 8, "any": 6}  # tiers of choices that most units have
