@@ -62,18 +62,16 @@ def simulate(
         return _whole(engine, model, a, b, c, scales, progress)
     out, threads = np.empty(c.shape, dtype=kind_of(plan.d)), threads or os.cpu_count() or 1
     with plan.named():
-        tape = _tape(plan, a.shape[1], a.size * b.shape[1], engine)
-        size = (ROWS, max(1, out.shape[1])) if tape is None else block_of(out.shape, a.shape[1], threads)
-        job = Job(plan, a, b, scales) if tape is None else None
+        work = _tape(plan, a.shape[1], a.size * b.shape[1], engine) or Job(plan, a, b, scales)
+        size = (ROWS, max(1, out.shape[1])) if isinstance(work, Job) else block_of(out.shape, a.shape[1], threads)
 
         def block(starts: tuple[int, int]) -> int:
             rows, columns = (slice(start, start + count) for start, count in zip(starts, size, strict=True))
-            if tape is None:
-                assert job is not None
-                found = Strip(job, rows, Patterns(c[rows], plan.c)).result()
+            if isinstance(work, Job):
+                found = Strip(work, rows, Patterns(c[rows], plan.c)).result()
             else:
                 factors = () if scales is None else (scales[0][None, rows], scales[1][None, :, columns])
-                found = tape.play(a[None, rows], b[None, :, columns], c[None, rows, columns], *factors)[0]
+                found = work.play(a[None, rows], b[None, :, columns], c[None, rows, columns], *factors)[0]
             out[rows, columns] = found
             return found.size
 

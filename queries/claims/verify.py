@@ -79,8 +79,8 @@ class _Verifier:
         outcome = self.outcome
         with located(self.claim.file, ("claim",)):
             try:
-                brief = () if self._expects_input else (BEFORE,)
-                if not self._simulate(self._patience, *brief) and not self._climb():
+                limits = (self._patience, math.inf) if self._expects_input else (SAMPLE_LEAST, BEFORE)
+                if not self._simulate(*limits) and not self._climb():
                     self._solve()
                     if outcome.verdict == "unknown" and not self._expects_input:
                         self._simulate(self._patience)

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate, combinations, islice
 
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
-from queries.plans.tree_stages import ranked
+from queries.plans.tree_stages import ranked, scalars
 from queries.plans.turn_stages import turn_unit
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
@@ -303,7 +303,7 @@ def _widths(lanes: int, folds: list[Fold]) -> Iterator[tuple[int | Fold, ...]]:
 def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | None]:
     """Tails for the products that fill no turn: added one after another, or summed separately, also in f64; None for no
     tail."""
-    fused, unfused = _scalars(model)
+    fused, unfused = scalars(model)
     chain = Chain(fused)
     for pairs in _pairs(fused)[:1]:  # the most specific tails first
         for body in (pairs, Interleaved(2, chain, rounding, tail=chain)):
@@ -321,18 +321,10 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
 def _compiled_loops(model: Model) -> Iterator[Stage]:
     """Loops in which a compiler rounds the products of a whole vector, then adds them in order, and fuses the others;
     none where the formats differ."""
-    fused, unfused = _scalars(model)
+    fused, unfused = scalars(model)
     if fused != unfused:
         for width in (8, 4):
             yield Whole(width, Chain(unfused), tail=Chain(fused))
-
-
-def _scalars(model: Model) -> tuple[Model, Model]:
-    """The units of one product that loops after those of a unit may have: fused and unfused."""
-    if not model.a == model.b == model.d:
-        return model, model
-    fused, unfused = (parse_reference(f"ieee/{step}/{model.d.name}") for step in ("fma", "muladd"))
-    return fused, unfused
 
 
 def _narrower(lanes: int, folds: Sequence[Fold], model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -342,7 +334,7 @@ def _narrower(lanes: int, folds: Sequence[Fold], model: Model, rounding: Roundin
     while lanes >= 4 and folds[0] == Fold(2, lanes // 2):
         lanes, folds = lanes // 2, folds[1:]
         widths.append(Promoted(lanes, Lanes(Chain(model), rounding, (lanes, *folds)), rounding))
-        for last in dict.fromkeys((model, *_scalars(model))):
+        for last in dict.fromkeys((model, *scalars(model))):
             tail: Stage = Chain(last)
             for stage in reversed(widths):
                 tail = replace(stage, tail=tail)

@@ -82,11 +82,7 @@ class _Guesser:
     @property
     def others(self) -> list[Stage]:
         """Chains of the same formats with another rounding of products."""
-        fmt = self.model.d.name
-        if not self.model.a == self.model.b == self.model.d:
-            return []
-        chains = (Chain(parse_reference(f"ieee/{step}/{fmt}")) for step in ("fma", "muladd"))
-        return [chain for chain in chains if chain != self.chain]
+        return [chain for chain in map(Chain, scalars(self.model)) if chain != self.chain]
 
     def _parted(self, parts: Sequence[Branch]) -> Iterator[Stage]:
         """Stages whose parts are the last sums of a spine and, as the first part, all that comes before them."""
@@ -182,6 +178,15 @@ class _Guesser:
         places = tuple(accumulate(sizes[:-1]))
         if len(sizes) <= CUTS and not any(place % body.period for place in places):
             yield Uneven(places, body, self.rounding, order)
+
+
+def scalars(model: Model) -> tuple[Model, Model]:
+    """The units of one product that loops after those of a unit may have: fused and unfused; itself where its formats
+    differ."""
+    if not model.a == model.b == model.d:
+        return model, model
+    fused, unfused = (parse_reference(f"ieee/{step}/{model.d.name}") for step in ("fma", "muladd"))
+    return fused, unfused
 
 
 def _products(root: Branch) -> int:

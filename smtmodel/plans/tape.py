@@ -110,7 +110,7 @@ class Tape(Results[Noted]):
     """The steps of a plan for K products. Raises ParameterError for a K that does not fit, UncompiledError."""
 
     def __init__(self, plan: Plan, length: int) -> None:
-        self.plan, self.length = plan, length
+        self.plan = plan
         self.c, self._count = Noted(0, plan.c), 2  # c, and a value of zeros
         self._negative: dict[int, Format] = {}  # values of negative zeros
         self._steps, self._places = array("q"), array("i")  # WORDS for each step
