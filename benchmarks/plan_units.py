@@ -201,7 +201,7 @@ def _one_expression(one: Model, other: Model) -> bool:
     return one.length == other.length and normal(one.unit.result) == normal(other.unit.result)
 
 
-FORMAT = re.compile(r"[._]?(?<![a-z0-9])(tf32|xf32|bf16|f16|f32|f64|fp8|bf8|e\d+m\d+(fnuz)?)(?![a-z0-9])")
+FORMAT = re.compile(r"[._-]?(?<![a-z0-9])(tf32|xf32|bf16|f16|f32|f64|fp8|bf8|e\d+m\d+(fnuz)?)(?![a-z0-9])")
 
 
 def table(groups: Sequence[list[Model]]) -> list[list[list[Model]]]:

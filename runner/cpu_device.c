@@ -97,7 +97,7 @@ USES("sse4.1") static pattern dpps(const pattern *a, const pattern *b, pattern c
 #define ROWS {"tdpbf16ps", 32, tdpbf16ps}, {"tdpfp16ps", 32, tdpfp16ps}, {"vdpbf16ps", 2, vdpbf16ps}, \
   {"vfmadd-ph", 1, vfmadd_ph}, {"f32", 1, f32}, {"f64", 1, f64}, {"dpps", 4, dpps}
 
-#elif defined(__aarch64__) /* -march=armv8.6-a+fp16fml */
+#elif defined(__aarch64__) /* -march=armv8.6-a+fp16fml; SME needs no flag */
 #include <arm_neon.h>
 
 static void load(const pattern *from, uint16_t *to, int count) { memset(to, 0, 16), narrow(from, to, count); }
@@ -144,8 +144,46 @@ static void extended(void) { /* FPCR.EBF = 1; a processor without it reads back 
 static pattern bfdot_ebf(const pattern *a, const pattern *b, pattern c) { extended(); return bfdot(a, b, c); }
 static pattern bfmmla_ebf(const pattern *a, const pattern *b, pattern c) { extended(); return bfmmla(a, b, c); }
 
+/* SME: the predicate has one place of the tile alone, so that its neighbours are neither read nor written. SMSTART turns
+   ZA and streaming mode on, SMSTOP both off; either loses what all vector and predicate registers held. Words, because
+   older assemblers lack the mnemonics, which name x0, x1, x2 and w12 */
+#define VECTORS "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", \
+  "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", \
+  "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15"
+#define WORD(instruction) ".inst " instruction "\n"
+#define SINGLE WORD("0x2558e040") /* ptrue p0.h, vl2: two halves, one word */ \
+  WORD("0xa540a000") /* ld1w {z0.s}, p0/z, [x0] */ \
+  WORD("0xa540a021") /* ld1w {z1.s}, p0/z, [x1] */ \
+  WORD("0xe09f0040") /* ld1w {za0h.s[w12, 0]}, p0/z, [x2] */
+#define STORE_SINGLE WORD("0xe0bf0040") /* st1w {za0h.s[w12, 0]}, p0, [x2] */
+#define DOUBLE WORD("0x25d8e020") /* ptrue p0.d, vl1 */ \
+  WORD("0xa5e0a000") /* ld1d {z0.d}, p0/z, [x0] */ \
+  WORD("0xa5e0a021") /* ld1d {z1.d}, p0/z, [x1] */ \
+  WORD("0xe0df0040") /* ld1d {za0h.d[w12, 0]}, p0/z, [x2] */
+#define STORE_DOUBLE WORD("0xe0ff0040") /* st1d {za0h.d[w12, 0]}, p0, [x2] */
+#define OUTER(name, factors, size, instruction) \
+  static pattern name(const pattern *a, const pattern *b, pattern c) { \
+    pattern x = factors(a), y = factors(b); \
+    register const pattern *first __asm__("x0") = &x, *second __asm__("x1") = &y; \
+    register pattern *sum __asm__("x2") = &c; \
+    __asm__ volatile( \
+        WORD("0xd503477f") /* smstart */ "mov w12, wzr\n" size WORD(instruction) STORE_##size \
+        WORD("0xd503467f") /* smstop */ \
+        : : "r"(first), "r"(second), "r"(sum) : "x12", "memory", VECTORS); \
+    return c; \
+  }
+#define PAIR(x) ((x)[0] | (x)[1] << 16)
+#define FIRST(x) (*(x))
+OUTER(fmopa_f32, FIRST, SINGLE, "0x80810000") /* fmopa za0.s, p0/m, p0/m, z0.s, z1.s */
+OUTER(fmopa_f64, FIRST, DOUBLE, "0x80c10000") /* fmopa za0.d, p0/m, p0/m, z0.d, z1.d */
+OUTER(fmopa_f16f32, PAIR, SINGLE, "0x81a10000") /* fmopa za0.s, p0/m, p0/m, z0.h, z1.h */
+OUTER(bfmopa, PAIR, SINGLE, "0x81810000") /* bfmopa za0.s, p0/m, p0/m, z0.h, z1.h */
+
+static pattern bfmopa_ebf(const pattern *a, const pattern *b, pattern c) { extended(); return bfmopa(a, b, c); }
+
 #define ROWS {"bfdot", 2, bfdot}, {"bfmmla", 4, bfmmla}, {"bfmlalb", 1, bfmlalb}, {"bfmlalt", 1, bfmlalt}, \
-  {"fmlal", 1, fmlal}, {"bfdot-ebf", 2, bfdot_ebf}, {"bfmmla-ebf", 4, bfmmla_ebf}
+  {"fmlal", 1, fmlal}, {"bfdot-ebf", 2, bfdot_ebf}, {"bfmmla-ebf", 4, bfmmla_ebf}, {"fmopa-f32", 1, fmopa_f32}, \
+  {"fmopa-f64", 1, fmopa_f64}, {"fmopa-f16f32", 2, fmopa_f16f32}, {"bfmopa", 2, bfmopa}, {"bfmopa-ebf", 2, bfmopa_ebf}
 
 #elif defined(__powerpc64__) /* -mcpu=power10 */
 #include <altivec.h>
