@@ -11,6 +11,7 @@ from cli.choice import Choice
 from cli.command import Command
 from cli.options import JSON, print_json
 from smtmodel.errors import nearest
+from smtmodel.wording import counted
 
 KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
          "plans", "gpus", "words")  # fmt: skip
@@ -72,6 +73,8 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
     if as_json:
         print_json([{"schema": 1, **row} for row in rows])
         return
+    if kind == "devices" and not words:
+        rows = _by_processor(rows)
     width = max(len(row["id"]) for row in rows)
     for row in rows:
         click.echo(f"{row['id']:<{width}}  {row['summary']}".rstrip())
@@ -161,13 +164,13 @@ def _families() -> list[dict[str, Any]]:
 
 
 def _devices() -> list[dict[str, Any]]:
-    """The instructions of this processor, and the GPU of this machine: what can be used, and what cannot and why."""
+    """The instructions of processors, this machine's first, and its GPU: what can be used, and what cannot and why."""
     from importlib.util import find_spec
 
-    from runner.cpu import here, missing
+    from runner.cpu import INSTRUCTIONS, here, missing
 
-    rows = []
-    for row in here():
+    rows, own = [], here()
+    for row in (*own, *(row for row in INSTRUCTIONS if row not in own)):
         model, why = row.model, missing(row)
         formats = {side: getattr(model, side).name for side in "abcd"}
         listed = ",".join(formats.values()) if row.reference else row.formats
@@ -175,12 +178,31 @@ def _devices() -> list[dict[str, Any]]:
         rows.append({
             "id": f"cpu:{row.name}",
             "summary": f"K={model.length} {listed}  {row.about}{known}{'  MISSING: ' + why if why else ''}",
-            "formats": listed, "length": model.length, "here": not why, "missing": why or None,
+            "arch": row.arch, "formats": listed, "length": model.length, "here": not why, "missing": why or None,
             "model": row.reference or None,
         })  # fmt: skip
     why = "" if find_spec("cupy") else "CuPy is not installed (extras cuda12 and cuda13; docs/hardware.md)"
     summary = "matrix units of an NVIDIA GPU" + (f"  MISSING: {why}" if why else "")
     return [*rows, {"id": "cuda:", "summary": summary, "here": None if not why else False, "missing": why or None}]
+
+
+def _by_processor(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of devices, with one for all instructions of each other kind of processor."""
+    import platform
+
+    from runner.cpu import here
+
+    own, found = {row.arch for row in here()}, {}
+    for row in rows:
+        arch = row.get("arch")
+        if arch is None or arch in own:
+            found[row["id"]] = row
+        elif arch not in found:
+            names = [other["id"].removeprefix("cpu:") for other in rows if other.get("arch") == arch]
+            many = counted(len(names), "instruction")
+            summary = f"{many} ({', '.join(names)})  MISSING: this is {platform.machine()}"
+            found[arch] = {"id": arch, "summary": summary}
+    return list(found.values())
 
 
 def _hypotheses() -> list[dict[str, Any]]:

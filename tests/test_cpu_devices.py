@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+import re
 from pathlib import Path
 
 import numpy as np
@@ -56,8 +58,19 @@ def test_an_instruction_without_an_addend() -> None:
 
 def test_the_list_says_what_is_missing_and_why(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {row["id"]: row for row in json.loads(run("list", "devices", "--json").stdout)}
-    assert {f"cpu:{row.name}" for row in here()} | {"cuda:"} == rows.keys()
+    assert {f"cpu:{row.name}" for row in INSTRUCTIONS} | {"cuda:"} == rows.keys()
     assert all(row["here"] == (row["missing"] is None) for name, row in rows.items() if name != "cuda:")
+    elsewhere = {f"cpu:{row.name}": row.arch for row in INSTRUCTIONS if row not in here()}
+    assert all(f"an instruction of {arch}" in rows[name]["missing"] for name, arch in elsewhere.items())
+    lines = run("list", "devices").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [*(f"cpu:{row.name}" for row in here()),
+                                                   *dict.fromkeys(elsewhere.values()), "cuda:"]  # fmt: skip
+    for name, arch in elsewhere.items():
+        (line,) = (line for line in lines if line.startswith(f"{arch} "))
+        assert re.search(rf"[(,] ?{name.removeprefix('cpu:')}[,)]", line)
+        assert f"  MISSING: this is {platform.machine()}" in line
+    shown = [line.split()[0] for line in run("list", "devices", "riscv").stdout.splitlines()]
+    assert shown == [name for name, row in rows.items() if "riscv" in row["summary"]]
     monkeypatch.setenv("CC", "no-such-compiler")
     assert all("no C compiler 'no-such-compiler'" in missing(row) for row in here())
 

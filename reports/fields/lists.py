@@ -134,10 +134,12 @@ class ListedClaim(ListedThing):
 
 
 class ListedDevice(ListedThing):
-    """A device of this machine (`list devices`)."""
+    """A device (`list devices`): of this machine, or an instruction of another kind of processor."""
 
+    arch: str = ABSENT
+    """the kind of processor; of instructions of processors"""
     formats: str = ABSENT
-    """of a, b, c and d; of instructions of the processor"""
+    """of a, b, c and d; of instructions of processors"""
     length: int = ABSENT
     """the number of products"""
     here: bool | None
