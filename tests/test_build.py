@@ -25,6 +25,7 @@ from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
 from queries.building.clock import Clock
 from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step, Store
+from queries.building.lanes import lanes_of, with_one_lane
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form, with_nan
 from queries.building.outcome import text_of
@@ -576,6 +577,7 @@ STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("towar
         (chain_of(["c", *range(8)]), Choices(parts=replace(PARTS, passes="whole"))),
         *((LANES, Choices(steps=STEPS, parts=replace(KEPT, passes=passes))) for passes in PASSES),
         (ALIGNED_TWICE, Choices(steps=(Step(fraction_bits=24), Step(fraction_bits=15, rounded=False, cancels=True)))),
+        (ALIGNED_TWICE, Choices(steps=(Step(fraction_bits=24), Step(fraction_bits=15)), odd=(frozenset([1, 5]), -3))),
         (chain_of(["c", *range(8)]), STORED),
         (Node("binary", (chain_of([*range(8)]), "c")), replace(STORED, steps=(Step(), Step()))),
         (chain_of(["c", *(k ^ 1 for k in range(8))]), STORED),
@@ -595,6 +597,33 @@ def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, choices: Choic
         counts = ordinary(whole, asked.d) & (whole % (1 << 31) != 0)
         assert (whole == few)[counts].all()
         assert counts.any()
+
+
+def test_a_lane_that_keeps_other_bits() -> None:
+    """Its products are at one place of every step, which are a loop then, or it is one product."""
+    steps: list[Node] = []
+    for start in range(0, 16, 4):
+        steps.append(Node("fused", (steps[-1] if steps else "c", *range(start, start + 4))))
+    part, asked = alike(steps[-1]), parse_signature("f16,f16,f32,f32", 16)
+    lanes = lanes_of(part)
+    assert {frozenset([1, 5, 9, 13]), frozenset([9])} <= set(lanes)
+    assert len(lanes) == 20
+    sketch, plain = Sketch([part], asked), Choices(steps=(Step(How("toward_zero"), 25),))
+    whole = sketch.unit(replace(plain, odd=(frozenset([1, 5, 9, 13]), -1)), None)
+    assert isinstance(whole.result, Repeat)
+    [loop] = [node for node in walk(whole.result) if isinstance(node, FusedSum)]
+    assert sorted(loop.bits_of_terms) == [24, 25, 25, 25, 25]
+    alone = sketch.unit(replace(plain, odd=(frozenset([9]), 2)), None)
+    sums = [node for node in walk(alone.result) if isinstance(node, FusedSum)]
+    assert sorted(max(x.bits_of_terms) for x in sums) == [25, 25, 25, 27] or len(sums) == 3
+    rows = Shapes(asked, 5).rows("middle", 200)
+    right, wrong = evaluate_models([Model("", sketch.unit(plain, None)), Model("", alone)], rows)
+    missed = rows[right != wrong]
+    assert len(missed)
+    tried = [choices.odd for choices in with_one_lane(plain, part, missed, asked)]
+    assert (frozenset([9]), 2) in tried
+    missed[0, 9] = 0
+    assert (frozenset([9]), 2) not in [choices.odd for choices in with_one_lane(plain, part, missed, asked)]
 
 
 def test_stores_of_an_inner_chain() -> None:

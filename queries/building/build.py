@@ -23,7 +23,8 @@ from queries.building.answers import BUILT, Answers, joined
 from queries.building.axes import of_ends
 from queries.building.candidates import Candidate, Sketch, choices_of
 from queries.building.clock import Clock
-from queries.building.draft import TooDeepError
+from queries.building.draft import Choices, TooDeepError
+from queries.building.lanes import with_one_lane
 from queries.building.mending import mended, of_result
 from queries.building.naming import same_signature, with_nan
 from queries.building.outcome import Built
@@ -216,6 +217,8 @@ class Builder:
             before, ended, number = self.answers.questions, search.ended, len(search.stages.all)
             if alive := self._finished(search.by_stages()):
                 return alive
+            if (odd := self._one_lane()) and (alive := self._finished(search.by_stages(odd))):
+                return alive
             if not turn and self.answers.questions > before:
                 continue
             if search.farthest[0] >= number - 5 and (alive := self._finished(self._one_stage_again())):
@@ -274,6 +277,34 @@ class Builder:
         found = mended(best, lambda units: wrong_on(some, units))
         right = [unit for unit in found if not wrong_on(np.arange(len(rows)), [unit]).any()]
         return [Candidate(None, unit) for unit in right]
+
+    def _one_lane(self) -> list[Choices]:
+        """What to begin with again where one lane that keeps other fraction bits explains every ordinary answer that a
+        candidate which came near does not give."""
+        near = [(unit, choices) for unit, choices in list(self.search.noted.items())[-NAMED:] if choices is not None]
+        near = [(unit, choices) for unit, choices in near if choices.fuses and choices.odd is None]
+        if not near:
+            return []
+        rows, answers = joined([*self.answers.bank, *self.answers.validated])
+        numbers = ordinary(answers, self.asked.d)
+        rows, answers = rows[numbers], self.answers.same(answers[numbers])
+        wrong = self.answers.evaluated([unit for unit, _ in near], rows) != answers
+        counts, search, tried = wrong.sum(axis=1), self.search, list[Candidate]()
+        least = int(counts.min())
+        if not 0 < least <= NEAR * len(rows):
+            return []
+        for at in np.flatnonzero(counts == least)[:MENDS]:
+            (_, base), missed = near[at], np.flatnonzero(wrong[at])
+            part = search.sketch.parts[base.tree]
+            lanes = partial(with_one_lane, part=part, wrong=rows[missed], asked=self.asked)
+            drafts = search.drafted([base], lanes, None)
+            right = self.answers.evaluated([x.unit for x in drafts], rows[missed]) == answers[missed]
+            tried += [candidate for candidate, fits in zip(drafts, right.all(axis=1), strict=True) if fits]
+        right = self.answers.evaluated([x.unit for x in tried], rows) == answers
+        tried = [candidate for candidate, fits in zip(tried, right.all(axis=1), strict=True) if fits]
+        tried = search.split(tried, search.stages.all[-5], None, self.shapes.rows("middle", POOL))
+        found = [replace(search.sketch.start()[choices.tree], odd=choices.odd) for choices in choices_of(tried)]
+        return list(dict.fromkeys(found))
 
     def _one_stage_again(self) -> list[Candidate]:
         """The units that give every answer, of those that differ from one that came near in what one stage decides: the

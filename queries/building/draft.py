@@ -55,6 +55,7 @@ DEEPEST = 75  # nested steps without a loop; each takes about ten nested calls o
 Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it adds
 Stretch = tuple[int, list[Added]]  # a period, and the steps that repeat with it
 Loop = tuple[tuple[int, int], ...]
+Odd = tuple[frozenset[int], int]
 #: where a rounding occurs: in the steps of a role, where their results enter another role, or elsewhere
 Place = int | tuple[Literal["leaves"], int] | Literal["products", "addend", "convert", "store"]
 
@@ -144,7 +145,8 @@ class Choices:
     format of d. `a`, `b`, `c`: how subnormals are read, those of b as of a where it is None. `parts`: which bits of a
     and b are multiplied. `scaled`: what a device multiplies by a power of two: terms before they are added, or the
     largest sums of which all terms count with one.
-    `addend`: how c is rounded after it is multiplied by one (None: it is exact). `unshown`: the roundings whose modes
+    `addend`: how c is rounded after it is multiplied by one (None: it is exact). `odd`: products that keep other
+    fraction bits than those beside them, and how many more (fewer if negative). `unshown`: the roundings whose modes
     no answer has told apart; these choices stand for those with any modes there.
     """
 
@@ -165,6 +167,7 @@ class Choices:
     parts: Parts = UNSPLIT
     scaled: Scaled = "terms"
     addend: How | None = None
+    odd: Odd | None = None
     unshown: frozenset[Place] = frozenset()
 
     def hows(self) -> dict[Place, How]:
@@ -274,6 +277,7 @@ class _Draft:
 
     def __init__(self, drafter: Drafter, choices: Choices, pairs: Sequence[Pair], before: Node | None) -> None:
         self.drafter, self.choices, self.pairs, self.before = drafter, choices, pairs, before
+        self.odd: dict[Node, int] = {}  # terms that keep more fraction bits than their step's, or fewer
 
     @property
     def passes(self) -> Sequence[Sequence[Pair]]:
@@ -336,9 +340,12 @@ class _Draft:
         assert found is not None
         return found
 
-    def does_then(self, step: Added) -> tuple[Step, int]:
-        """The arithmetic of a step of a chain, and how many times the running sum has been stored before it."""
-        return self.does(step[0]), self.stored(step[1])
+    def does_then(self, step: Added) -> tuple[Step, int, list[bool]]:
+        """The arithmetic of a step of a chain, how many times the running sum has been stored before it, and which of
+        its products keep other fraction bits."""
+        odd = self.choices.odd
+        apart = [leaf in odd[0] for branch in step[1] for leaf in leaves_of(branch)] if odd is not None else []
+        return self.does(step[0]), self.stored(step[1]), apart
 
     def stored(self, branches: Iterable[Sum | Leaf]) -> int:
         """How many times the running sum has been stored before the last of these branches is added."""
@@ -461,7 +468,19 @@ class _Draft:
 
     def products(self, leaves: Sequence[int], loop: Loop, level: int, pairs: Sequence[Pair]) -> list[Node]:
         """Products of some parts as terms of a sum: one range (Each) if there are three or more, evenly spaced, without
-        scale factors."""
+        scale factors. Products that keep other fraction bits are terms by themselves."""
+        if self.choices.odd is not None and not self.choices.odd[0].isdisjoint(leaves):
+            odd, more = self.choices.odd
+            found: list[Node] = []
+            for apart, group in groupby(leaves, key=odd.__contains__):
+                part = list(group)
+                if not apart:
+                    found += self.products(part, loop, level, pairs)
+                    continue
+                alone = [self.product(leaf, loop, pair) for leaf in part for pair in pairs]
+                self.odd |= dict.fromkeys(alone, more)
+                found += alone
+            return found
         steps = {later - earlier for earlier, later in pairwise(leaves)}
         weighs = len(set(self.drafter.weighs(leaves)))
         if len(leaves) < 3 or len(steps) > 1 or weighs > 1 or self.drafter.asked.scale is not None:
@@ -563,7 +582,9 @@ class _Draft:
         if least is not None and not all(map(_of_products, terms)):  # fixed point with room for any number
             more = max(0, max(self.drafter.asked.c.emax, self.drafter.asked.d.emax) + 2 - least)
             bits, least = bits + more, least + more
-        return FusedSum(items, bits, does.align, does.sticky, does.carry_bits, does.zeros, least)
+        keeps = tuple(bits + self.odd.get(term, 0) for term in terms)
+        whole = keeps[0] if len(set(keeps)) == 1 else keeps
+        return FusedSum(items, whole, does.align, does.sticky, does.carry_bits, does.zeros, least)
 
     def counted(self, terms: Iterable[Node], does: Step) -> tuple[Node, ...]:
         """Terms of an alignment; numbers as normalised products with 1 where they count with their leading bits. Raises

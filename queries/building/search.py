@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from queries.building.answers import Answers, Kept, joined
 from queries.building.axes import all_tiny, ordinary_neighbours, simplest
 from queries.building.candidates import Candidate, choices_of
-from queries.building.draft import Choices, Store
+from queries.building.draft import Choices, Odd, Store
 from queries.building.mending import in_mode
 from queries.building.stages import Counts, Pool, Stage, Stages, finite, nonzero, not_zero, ordinary, unsigned
 from queries.building.steps import MODES, Tier, format_of, merged, shown
@@ -54,9 +54,9 @@ class Search:
         """Whether the last attempt ended where a step is decided."""
         return self.ended is not None and self.ended[0] < len(self.stages.all) - 5
 
-    def by_stages(self) -> list[Candidate]:
-        """The units that are left when every stage has been decided once."""
-        alive = self.sketch.start()
+    def by_stages(self, start: Sequence[Choices] = ()) -> list[Candidate]:
+        """The units that are left when every stage has been decided once, `start` (where given) as a beginning."""
+        alive = list(start) or self.sketch.start()
         for number, stage in enumerate(self.stages.all):
             found = self.through(alive, stage)
             if not found:
@@ -133,9 +133,11 @@ class Search:
             left = {candidate.unit for candidate in candidates}
             choices = [given for given in choices if self._drafts(given, pool.kept) in left]
         # other leaves may tell those apart that are one unit here
-        alike: dict[tuple[Store | None, tuple[Unit | None, ...]], Choices] = {}
+        alike: dict[tuple[Store | None, Odd | None, tuple[Unit | None, ...]], Choices] = {}
         for given in choices:  # how often a running sum is stored shows at leaves of many steps alone
-            alike.setdefault((given.store, tuple(self._drafts(given, pool.kept) for pool in stage.pools)), given)
+            alike.setdefault(
+                (given.store, given.odd, tuple(self._drafts(given, pool.kept) for pool in stage.pools)), given
+            )
         last = stage.pools[-1].kept
         found = [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
         return found if own is stage else self.agreeing(found, stage)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from queries.building.answers import Kept
 from queries.building.axes import APART, end_tiers, product_tiers, refined_tiers, tiny_tier, tiny_tiers, zero_tiers
 from queries.building.candidates import Sketch
+from queries.building.lanes import lanes_of
 from queries.building.roles import adders_of, placements, words_of
 from queries.building.shapes import INNER, Kind, Shapes
 from queries.building.steps import StepAxes, Tier, carry_tiers, late_tiers
@@ -25,7 +26,7 @@ Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything", "vanishing", "subnormal")
 WHOLE = 8  # products of a sum that is looked at through all of its leaves
 LONG = 64  # products of a sum that is not long
-LIKELY = {"exact": 7, "binary": 8, "fused": 8, "any": 6}  # tiers of choices that most units have
+LIKELY = {"exact": 7, "binary": 8, "fused": 9, "any": 6}  # tiers of choices that most units have
 SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
 PLACED = 4  # roles whose smallest numbers are looked at apart
 FEW = 3  # neighbours of one role that are looked at together
@@ -147,7 +148,8 @@ class Stages:
         ]  # fmt: skip
 
     def _axes(self, kind: str, role: int) -> StepAxes:
-        return StepAxes(kind, role, self.asked, self.seen)
+        few = kind == "fused" and len(self.sketch.parts) == 1 and self.asked.length <= WHOLE
+        return StepAxes(kind, role, self.asked, self.seen, lanes_of(self.sketch.parts[0]) if few else ())
 
     def _smallest(self, rank: int, small: Sequence[Pool]) -> Stage:
         """The smallest numbers: treated alike; else of many roles one after another, from the last step down, with

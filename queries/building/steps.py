@@ -38,6 +38,7 @@ class StepAxes:
     role: int
     asked: Signature
     seen: Callable[[], int] = lambda: 0  # significant bits of the results so far
+    lanes: Sequence[frozenset[int]] = ()  # products that a fused step may add as one lane, where there are few
 
     @property
     def others(self) -> list[str]:
@@ -73,6 +74,7 @@ class StepAxes:
                 *(both[::-1] if short else both),
                 self.aligned,
                 self.wrapped,
+                self.one_lane,
                 self.fused_elsewhere,
                 self.grouped,
                 self.aligned_elsewhere,
@@ -193,6 +195,11 @@ class StepAxes:
     def wrapped(self, choices: Choices) -> Iterator[Choices]:
         for carry, mode, bits in product(range(5), MODES, self.every_f):
             yield self.step(choices, Step(How(mode), bits, carry_bits=carry))
+
+    def one_lane(self, choices: Choices) -> Iterator[Choices]:
+        """One lane keeps a bit more or less than the others, where every set of leaves may have one of its products."""
+        for tried, lane, more in product(list(self.likely_fused(choices)), self.lanes, (-1, 1)):
+            yield replace(tried, odd=(lane, more))
 
     def fused_roomier(self, choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(self.others[:1], MODES[:3], self.every_f):

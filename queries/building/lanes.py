@@ -1,0 +1,43 @@
+"""Lanes: products that fused steps add at one place, of which one may keep other fraction bits than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from queries.building.draft import Choices
+from queries.building.roles import Part
+from queries.search.samples import Table
+from smtmodel.signature import Signature
+
+MORE = (-1, 1, -2, 2)  # fraction bits that a lane keeps beyond those of the others
+MOST = 256  # lanes that are tried
+
+
+def lanes_of(part: Part) -> list[frozenset[int]]:
+    """The products at one place of every fused step of a role, for each place; then each product by itself."""
+    found: dict[frozenset[int], None] = {}
+    for role in range(part.count):
+        steps = [
+            [leaf for leaf in node.children if isinstance(leaf, int)]
+            for node in part.steps(role)
+            if node.kind == "fused"
+        ]
+        for place in range(max(map(len, steps), default=0)):
+            found[frozenset(step[place] for step in steps if len(step) > place)] = None
+        found |= {frozenset([leaf]): None for step in steps for leaf in step}
+    return list(found)
+
+
+def with_one_lane(base: Choices, part: Part, wrong: Table, asked: Signature) -> Iterator[Choices]:
+    """The choices with one lane that keeps other fraction bits. `wrong`: the inputs whose results it must explain: in
+    each of them a product of that lane is not zero."""
+    length = asked.length
+    a, b = wrong[:, :length], wrong[:, length : 2 * length]
+    counts = (a & np.uint64(asked.a.sign_bit - 1) > 0) & (b & np.uint64(asked.b.sign_bit - 1) > 0)
+    lanes = [lane for lane in lanes_of(part) if counts[:, list(lane)].any(axis=1).all()]
+    for more in MORE:
+        for lane in lanes[:MOST]:
+            yield replace(base, odd=(lane, more))
