@@ -581,6 +581,7 @@ STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("towar
         (chain_of(["c", *range(8)]), STORED),
         (Node("binary", (chain_of([*range(8)]), "c")), replace(STORED, steps=(Step(), Step()))),
         (chain_of(["c", *(k ^ 1 for k in range(8))]), STORED),
+        (chain_of(["c", *range(8)]), Choices(products=How(format="bf16"), fused=frozenset([0, 3]))),
     ],
 )
 def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, choices: Choices) -> None:
@@ -597,6 +598,35 @@ def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, choices: Choic
         counts = ordinary(whole, asked.d) & (whole % (1 << 31) != 0)
         assert (whole == few)[counts].all()
         assert counts.any()
+
+
+def test_products_are_fused_one_by_one() -> None:
+    """Which of them are is asked once a tier needs it, and they part a loop."""
+    asked, calls = parse_signature("f32,f32,f32,f32", 12), []
+
+    def seen() -> frozenset[int]:
+        calls.append(1)
+        return frozenset([5])
+
+    tiers = product_tiers(["binary"], asked, [0], seen)
+    assert not calls
+    found = [choices for tier in tiers[:3] for choices in tier(Choices(steps=(Step(),)))]
+    some = [choices for choices in found if choices.fused]
+    assert calls
+    assert {(choices.fused, choices.products) for choices in some} == {(frozenset([5]), How())}
+    part = alike(chain_of(["c", *range(12)]))
+    unit = Sketch([part], asked).unit(some[0], None)
+    loops = [node for node in walk(unit.result) if isinstance(node, Repeat)]
+    assert sorted(len(loop.places) for loop in loops) == [5, 6]
+
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        return evaluate_rows(Model("", unit), [vector.operands for vector in vectors])
+
+    builder = Builder([part.root], asked, ask, Options())
+    assert builder._fused() == {5}
+    assert builder.answers.questions == 12
+    assert {choices.fused for choices in ordinary_neighbours(some[0], asked)} >= {frozenset(), frozenset([5, 7])}
+    assert simplest(replace(some[0], products=How(format="f64")), asked, {}).fused == frozenset()
 
 
 def test_a_lane_that_keeps_other_bits() -> None:

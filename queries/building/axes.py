@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
@@ -31,6 +31,7 @@ from queries.building.steps import (
     Tier,
     format_of,
     in_fixed_point,
+    short_addends,
     sizes,
     unit_of,
     with_step,
@@ -66,9 +67,14 @@ SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
 # -- products
 
 
-def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int]) -> list[Tier]:
+def product_tiers(
+    kinds: Sequence[str],
+    asked: Signature,
+    adding: Sequence[int],
+    seen: Callable[[], frozenset[int]] = frozenset,
+) -> list[Tier]:
     """What a sum of two products begins with, and how products are rounded before they are added. `adding`: the roles
-    of the steps that add products."""
+    of the steps that add products. `seen`: asks which products are fused into the addition."""
     names = ["", *(name for name in INNER if FORMATS[name] != asked.d)]
     starts: Sequence[Start] = STARTS if "binary" in kinds else STARTS[:1]
 
@@ -99,6 +105,13 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
             if tried.products is not None:
                 yield replace(tried, unrounded=few)
 
+    def one_by_one(choices: Choices) -> Iterator[Choices]:
+        """Some products are exact, the others rounded, in any steps."""
+        few = seen()
+        for tried in known(choices) if few else ():
+            if tried.products is not None:
+                yield replace(tried, fused=few)
+
     def swapped(choices: Choices) -> Iterator[Choices]:
         for start, how in product(SWAPPED if "binary" in kinds else (), of_products(choices)):
             yield replace(choices, start=start, products=how)
@@ -124,6 +137,13 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
             for one, other in product(_readings(asked.a, mode), _readings(asked.b, mode)):
                 yield replace(choices, start=start, parts=read_once(one, other))
 
+    def addend(choices: Choices) -> Iterator[Choices]:
+        """c in a shorter format, or with fewer bits than its own has."""
+        for how in short_addends(asked):
+            yield replace(choices, addend=how)
+        for bits, mode in product(range(2, asked.c.precision), MODES):
+            yield replace(choices, addend=How(mode, asked.c.name, bits))
+
     def in_parts(choices: Choices, several: bool, kept: bool = False) -> Iterator[Choices]:
         for start, parts in product(dict.fromkeys((starts[0], starts[-1])), drafts_of_parts(asked, several, kept)):
             yield replace(choices, start=start, parts=parts)
@@ -131,9 +151,11 @@ def product_tiers(kinds: Sequence[str], asked: Signature, adding: Sequence[int])
     narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
     first = [known, *([swapped] if "binary" in kinds else [])]
     first += [in_some] if len(adding) > 1 else []
+    first += [one_by_one] if "binary" in kinds else []
     parts = [partial(in_parts, several=several) for several in (False, True)]
     in_segments = partial(in_parts, several=False, kept=True)
-    return [*first, normalised, in_segments, other, shortened, *narrow, read_apart, *parts]
+    joined = [addend] if asked.addend else []
+    return [*first, normalised, *joined, in_segments, other, shortened, *narrow, read_apart, *parts]
 
 
 def of_products(choices: Choices) -> list[How | None]:
@@ -433,6 +455,10 @@ def ordinary_neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]
         yield replace(choices, products=how)
     for role in range(len(choices.steps)) if choices.products is not None else ():
         yield replace(choices, unrounded=choices.unrounded ^ {role})
+    for leaf in range(asked.length) if choices.fused else ():
+        yield replace(choices, fused=choices.fused ^ {leaf})
+    if choices.addend is not None:
+        yield replace(choices, addend=None)
     for parts in other_parts(choices.parts):
         yield replace(choices, parts=parts)
     for name in INNER:
@@ -506,7 +532,7 @@ def simplest(choices: Choices, asked: Signature, weights: Weights) -> Choices:
     """The simplest choices that describe the same arithmetic."""
     shifts = [weights.get(k, ADDED)[1] for k in (range(asked.length) if weights else (0,))]
     if choices.products is not None and _always_fits(choices.products, asked, min(shifts), max(shifts)):
-        choices = replace(choices, products=None, unshown=choices.unshown - {"products"})
+        choices = replace(choices, products=None, fused=frozenset(), unshown=choices.unshown - {"products"})
     addend = weights.get("c", ADDED)[1]
     least = _least(choices, asked, min(shifts), addend)
     own = _least(replace(choices, products=None), asked, min(shifts), addend)  # of terms before they are rounded
@@ -555,6 +581,6 @@ def _least(choices: Choices, asked: Signature, shift: int, addend: int) -> int:
     count, and that of c."""
     rounded = choices.products
     least = unit_of(asked.a) + unit_of(asked.b) + min(shift, 0 if choices.scaled == "sums" else shift)
-    if rounded is not None and not choices.unrounded:
+    if rounded is not None and not choices.unrounded and not choices.fused:
         least = max(least, unit_of(format_of(rounded, asked)))
     return min(least, unit_of(asked.c) + min(addend, 0)) if asked.addend else least

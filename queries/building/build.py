@@ -31,11 +31,12 @@ from queries.building.outcome import Built
 from queries.building.roles import Part, alike, apart, uniform
 from queries.building.search import POOL, Search
 from queries.building.shapes import Shapes
-from queries.building.stages import KINDS, Stage, Stages, every, finite, nonzero, not_zero, ordinary
+from queries.building.stages import KINDS, LONG, Stage, Stages, every, finite, nonzero, not_zero, ordinary
 from queries.building.steps import Tier
 from queries.building.validation import Validation
 from queries.building.weights import Weights
-from queries.order.probe import AskAll
+from queries.order.ends import products_of
+from queries.order.probe import AskAll, Probe
 from queries.order.tree import Leaf, Node, leaves_of, nodes_of, one_after_another
 from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_models
@@ -43,6 +44,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import OutOfTimeError
 from smtmodel.signature import Signature
 from smtmodel.unit import Unit
+from smtmodel.vectors import Vector
 from smtmodel.wording import counted
 
 ORDERS = 0.4  # of it, for some of the orders that a device may have
@@ -88,6 +90,7 @@ class Builder:
         self.shapes = Shapes(asked, weights=self.weights)
         self.chance = random.Random(1)
         self.random = np.random.default_rng(1)
+        self.products: frozenset[int] | None = None  # those that are fused, once it was asked
         self.known = same_signature(asked)  # the instructions of the table, and units that ship
         self.turn_to([self._uniform(root) for root in roots])
 
@@ -96,9 +99,27 @@ class Builder:
 
     def turn_to(self, parts: Sequence[Part], quick: bool = False) -> None:
         """Search among the units of these trees. `quick`: only what is likely is tried."""
-        stages = Stages(Sketch(parts, self.asked), self.shapes, self.chance, quick, self.answers.bits)
+        sketch = Sketch(parts, self.asked)
+        stages = Stages(sketch, self.shapes, self.chance, quick, self.answers.bits, self._fused)
         self.search = Search(stages, self.answers, getattr(self, "search", None))
         self.validation = Validation(self.search, self.known, self.options, self.result)
+
+    def _fused(self) -> frozenset[int]:
+        """The products that are fused into the addition, where others are seen to be rounded before; asked once."""
+        roots = [part.root for part in self.search.sketch.parts]
+        if len(roots) > 1 or self.asked.length > LONG or self.products is not None:
+            return self.products or frozenset()
+
+        def ask(vectors: Sequence[Vector]) -> list[int]:
+            rows = np.array([vector.operands.every for vector in vectors], dtype=np.uint64)
+            found: list[int] = self.answers.put(rows, self.search.stages.all[-5].rank, None).answers.tolist()
+            return found
+
+        probe = Probe(ask, self.asked, addend=self.asked.addend)
+        probe.weights = self.weights
+        fused, rounded, _ = products_of(probe, roots[0])
+        self.products = frozenset(fused) if rounded else frozenset()
+        return self.products
 
     def run(self) -> Built:
         """The outcome. Raises what `ask` does."""

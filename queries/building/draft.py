@@ -138,13 +138,13 @@ class Choices:
     first is rounded before the second is added; "zero": the first is added to +0, and a fused sum of products alone
     includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `products`: how products
     are rounded before they are added (None: they are exact); `unrounded`: the roles of steps whose products are exact
-    all the same. `normalised`: what counts in an alignment with the exponent of its leading bit, even if that of its
-    format is larger, or a product's is not its factors'; of "factors" the subnormal ones do. `zeros`: of a product with
-    a zero factor, whatever the other one is ("": as IEEE 754 has it; "-0" in a sum is as if it were left out). `limit`:
-    a product of magnitude 2^limit or more is infinite. `convert`: a further rounding of the last step's result, to the
-    format of d. `a`, `b`, `c`: how subnormals are read, those of b as of a where it is None. `parts`: which bits of a
-    and b are multiplied. `scaled`: what a device multiplies by a power of two: terms before they are added, or the
-    largest sums of which all terms count with one.
+    all the same; `fused`: products that are. `normalised`: what counts in an alignment with the exponent of its leading
+    bit, even if that of its format is larger, or a product's is not its factors'; of "factors" the subnormal ones do.
+    `zeros`: of a product with a zero factor, whatever the other one is ("": as IEEE 754 has it; "-0" in a sum is as if
+    it were left out). `limit`: a product of magnitude 2^limit or more is infinite. `convert`: a further rounding of the
+    last step's result, to the format of d. `a`, `b`, `c`: how subnormals are read, those of b as of a where it is None.
+    `parts`: which bits of a and b are multiplied. `scaled`: what a device multiplies by a power of two: terms before
+    they are added, or the largest sums of which all terms count with one.
     `addend`: how c is rounded after it is multiplied by one (None: it is exact). `odd`: products that keep other
     fraction bits than those beside them, and how many more (fewer if negative). `unshown`: the roundings whose modes
     no answer has told apart; these choices stand for those with any modes there.
@@ -155,6 +155,7 @@ class Choices:
     start: Start = "pair"
     products: How | None = None
     unrounded: frozenset[int] = frozenset()
+    fused: frozenset[int] = frozenset()
     normalised: Normalised = ""
     zeros: Zeros = ""
     limit: int | None = None
@@ -340,12 +341,12 @@ class _Draft:
         assert found is not None
         return found
 
-    def does_then(self, step: Added) -> tuple[Step, int, list[bool]]:
+    def does_then(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
         """The arithmetic of a step of a chain, how many times the running sum has been stored before it, and which of
-        its products keep other fraction bits."""
-        odd = self.choices.odd
-        apart = [leaf in odd[0] for branch in step[1] for leaf in leaves_of(branch)] if odd is not None else []
-        return self.does(step[0]), self.stored(step[1]), apart
+        its products keep other fraction bits, or are exact where others are not."""
+        fused, odd = self.choices.fused, frozenset[int]() if self.choices.odd is None else self.choices.odd[0]
+        leaves = (leaf for branch in step[1] for leaf in leaves_of(branch)) if fused or odd else ()
+        return self.does(step[0]), self.stored(step[1]), [(leaf in odd, leaf in fused) for leaf in leaves]
 
     def stored(self, branches: Iterable[Sum | Leaf]) -> int:
         """How many times the running sum has been stored before the last of these branches is added."""
@@ -514,7 +515,8 @@ class _Draft:
         if choices.zeros:
             product = Gate(product, choices.zeros == "-0")
         product = self.weighed(product, leaf)
-        if choices.products is not None and self.drafter.adder.get(leaf) not in choices.unrounded:
+        exact = self.drafter.adder.get(leaf) in choices.unrounded or leaf in choices.fused
+        if choices.products is not None and not exact:
             product = self.made(product, choices.products)
         if asked.scale is None:
             return product

@@ -26,7 +26,7 @@ Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything", "vanishing", "subnormal")
 WHOLE = 8  # products of a sum that is looked at through all of its leaves
 LONG = 64  # products of a sum that is not long
-LIKELY = {"exact": 7, "binary": 8, "fused": 9, "any": 6}  # tiers of choices that most units have
+LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # tiers of choices that most units have
 SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
 PLACED = 4  # roles whose smallest numbers are looked at apart
 FEW = 3  # neighbours of one role that are looked at together
@@ -93,7 +93,8 @@ class Stages:
     """The stages for the trees of a sketch, in order. `quick`: only what is likely is tried, as steps are still to be
     told apart. The last six: the last step, products, carries, the smallest numbers, zeros, the largest and specials.
     `long`: sums are validated with fewer vectors, and their conditions are not looked at; `few`: they are looked at
-    through few leaves. `seen`: significant bits of the results so far."""
+    through few leaves. `seen`: significant bits of the results so far; `fused`: asks which products are fused into the
+    addition, where some are rounded before."""
 
     def __init__(
         self,
@@ -102,8 +103,10 @@ class Stages:
         chance: random.Random,
         quick: bool = False,
         seen: Callable[[], int] = lambda: 0,
+        fused: Callable[[], frozenset[int]] = frozenset,
     ) -> None:
-        self.sketch, self.shapes, self.chance, self.quick, self.seen = sketch, shapes, chance, quick, seen
+        self.sketch, self.shapes, self.chance, self.quick = sketch, shapes, chance, quick
+        self.seen, self.fused = seen, fused
         self.asked = sketch.asked
         self.narrow = Shapes(self.asked, 1, shapes.weights, narrow=True)
         self.long, self.few = self.asked.length > LONG, self.asked.length > WHOLE
@@ -136,7 +139,13 @@ class Stages:
                 found += self._of_role(role, kinds[0][role], 2 * len(found))
         rank = 2 * len(found)
         found.append(
-            Stage("products", rank, product_tiers(every_kind, asked, self._adding()), self._pools("middle"), ordinary)
+            Stage(
+                "products",
+                rank,
+                product_tiers(every_kind, asked, self._adding(), self.fused),
+                self._pools("middle"),
+                ordinary,
+            )
         )
         found.append(Stage("carries", rank + 1, carry_tiers(range(count)), self._pools("heavy"), ordinary))
         smallest = self._smallest(rank + 2, [*self._pools("small"), *self._small_by_role()])
@@ -148,8 +157,11 @@ class Stages:
         ]  # fmt: skip
 
     def _axes(self, kind: str, role: int) -> StepAxes:
-        few = kind == "fused" and len(self.sketch.parts) == 1 and self.asked.length <= WHOLE
-        return StepAxes(kind, role, self.asked, self.seen, lanes_of(self.sketch.parts[0]) if few else ())
+        if len(self.sketch.parts) > 1:
+            return StepAxes(kind, role, self.asked, self.seen)
+        [part] = self.sketch.parts
+        lanes = lanes_of(part) if kind == "fused" and self.asked.length <= WHOLE else []
+        return StepAxes(kind, role, self.asked, self.seen, lanes, adders_of(part).get("c") == role)
 
     def _smallest(self, rank: int, small: Sequence[Pool]) -> Stage:
         """The smallest numbers: treated alike; else of many roles one after another, from the last step down, with

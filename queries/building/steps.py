@@ -39,6 +39,7 @@ class StepAxes:
     asked: Signature
     seen: Callable[[], int] = lambda: 0  # significant bits of the results so far
     lanes: Sequence[frozenset[int]] = ()  # products that a fused step may add as one lane, where there are few
+    adds_c: bool = False  # whether one of the steps adds c
 
     @property
     def others(self) -> list[str]:
@@ -75,11 +76,12 @@ class StepAxes:
                 self.aligned,
                 self.wrapped,
                 self.one_lane,
+                self.short_addend,
                 self.fused_elsewhere,
                 self.grouped,
                 self.aligned_elsewhere,
             ]
-        exact: list[Tier] = [self.decided, self.rounded, self.whole, self.leaving_nearest]
+        exact: list[Tier] = [self.decided, self.rounded, self.whole, self.leaving_nearest, self.short_addend]
         exact += [self.decided_otherwise] if self.kind == "binary" else []
         exact += [self.elsewhere]
         exact += [self.cut_short, self.cut_otherwise] if self.kind == "binary" else []
@@ -201,6 +203,13 @@ class StepAxes:
         for tried, lane, more in product(list(self.likely_fused(choices)), self.lanes, (-1, 1)):
             yield replace(tried, odd=(lane, more))
 
+    def short_addend(self, choices: Choices) -> Iterator[Choices]:
+        """c is rounded to a shorter format before it is added."""
+        tried = self.likely_fused if self.kind == "fused" else self.rounded
+        if self.adds_c:
+            for step, addend in product(list(tried(choices)), short_addends(self.asked)):
+                yield replace(step, addend=addend)
+
     def fused_roomier(self, choices: Choices) -> Iterator[Choices]:
         for name, mode, bits in product(self.others[:1], MODES[:3], self.every_f):
             yield from self.converted(choices, Step(How(mode, name), bits), (mode, "nearest_even"))
@@ -265,6 +274,12 @@ class StepAxes:
         precision = FORMATS[name].precision
         for mode, bits in product(MODES[:3], range(precision - 4, precision + 9)):
             yield from self.converted(choices, Step(How(mode, name), bits), (mode, "nearest_even"))
+
+
+def short_addends(asked: Signature) -> list[How]:
+    """Roundings of c to shorter formats than its own."""
+    names = [name for name in INNER if FORMATS[name].precision < asked.c.precision]
+    return [How(mode, name) for name, mode in product(names, MODES)]
 
 
 def late_tiers(role: int) -> list[Tier]:

@@ -75,15 +75,16 @@ def named(places: frozenset[int | str], length: int) -> str:
 
 def look(probe: Probe, root: Node | Leaf) -> Ends:
     """Ask about both ends of a tree that is known."""
-    fused, rounded, why = _products(probe, root)
+    fused, rounded, why = products_of(probe, root)
     return Ends(_start(probe, root), fused, rounded, why, probe.weights, probe.model.length)
 
 
 # -- products
 
 
-def _products(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple[int, ...], str]:
-    """Products that have one bit more than the result's format, each beside the negative of the rest of it."""
+def products_of(probe: Probe, root: Node | Leaf) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+    """The products that are fused into the addition, those that are rounded before, and why neither is told: each has
+    one bit more than the result's format, and meets the negative of the rest of it."""
     model = probe.model
     if model.scale is not None:
         return (), (), "with scale factors it is not asked whether they are rounded before"
