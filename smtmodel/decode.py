@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from smtmodel.algebra import Bit, Bits, constant, max_of, product, select, truth
 from smtmodel.formats import Format
+from smtmodel.values import plain_value
 
 BELOW_ALL = -(1 << 20)  # no number has such an exponent
 
 
-@dataclass(frozen=True)
+@plain_value(frozen=True)
 class Exponent:
     """An integer as an unsigned vector plus a static offset: its value is `bits` + `low`. It is at most `high`, and the
     vector is never below `spare`. `floats`: the vector 0 stands for an exponent below all that there are."""
@@ -51,7 +52,7 @@ def fit(bits: Bits, width: int) -> Bits:
     return bits.zext(width) if bits.width <= width else bits.truncate(width)
 
 
-@dataclass(frozen=True)
+@plain_value(frozen=True)
 class Term:
     """A signed number: (-1)^sign * significand * 2^(exponent - fraction), significand below 2^(integer + fraction).
 
@@ -82,7 +83,7 @@ class Term:
         return Term(self.sign, significand, Exponent(bits, low, high, self.exponent.spare), self.significand.width - 1)
 
 
-@dataclass(frozen=True)
+@plain_value(frozen=True)
 class Unpacked:
     """A decoded element: a finite term, and flags for what is not finite. Subnormals keep the exponent emin and a
     significand without hidden bit, as the unit sees them."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.decode import Exponent, Term, Unpacked
+from smtmodel.values import plain_value
 
 
 class Stage(Enum):
@@ -77,7 +78,7 @@ class Name(NamedTuple):
         return self._replace(part=part)
 
 
-@dataclass(frozen=True)
+@plain_value(frozen=True)
 class Signal:
     """A named value of a stage.
 
@@ -105,7 +106,7 @@ class Signal:
         return self.value
 
 
-@dataclass(frozen=True)
+@plain_value(frozen=True)
 class Visit:
     """A step of an expression in an evaluation: its node, what its signals' names begin with, what those of the round
     of a repetition around it begin with, its place among the inputs (where that names it best) and its value."""
@@ -192,5 +193,19 @@ class Silent(Trace):
     def visit(self, node: object, prefix: str, place: str, value: Unpacked) -> None:
         pass
 
-    def _add(self, signal: Signal) -> None:
+    def flag(self, stage: Stage, value: Bit, of: str = "", part: Part = Part.WHOLE) -> None:
+        pass
+
+    def pattern(self, stage: Stage, value: Bits) -> None:
+        pass
+
+    def exponent(self, stage: Stage, value: Exponent, of: str = "", part: Part = Part.WHOLE) -> None:
+        pass
+
+    def number(
+        self, stage: Stage, value: Bits, unit: Exponent, of: str = "", part: Part = Part.WHOLE, is_signed: bool = False
+    ) -> None:
+        pass
+
+    def term(self, stage: Stage, value: Term, of: str = "") -> None:
         pass

@@ -150,7 +150,7 @@ def _construct(node: yaml.Node, path: Key, file: YamlFile, above: tuple[yaml.Nod
     if isinstance(node, yaml.SequenceNode):
         return [_construct(child, (*path, index), file, above) for index, child in enumerate(node.value)]
     try:
-        return yaml.SafeLoader("").construct_object(node)
+        return yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
         # PyYAML's constructors raise whatever their own code does: an IndexError for `!!int ""`
         kind = SCALARS[node.tag.removeprefix(STANDARD)]

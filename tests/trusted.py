@@ -53,7 +53,7 @@ SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/sear
 GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/properties/statements.py",
                                      "hypotheses/schema.py"])  # fmt: skip
 MEANING = Part("what a unit is", "all", [
-    *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit"),
+    *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit values"),
     *_in("smtmodel/nodes",
          "cancelling cut element exact fused gate grid index node normal product relu repeat rewriting round scale "
          "segment sums"),

@@ -22,11 +22,15 @@ Maximum = Literal["select", "relational"]
 
 
 _TRUTHS = {*op.BOOL_CONNECTIVES, op.BOOL_CONSTANT, op.EQUALS, op.BV_ULT, op.BV_ULE, op.BV_SLT, op.BV_SLE}
+_OTHERS = {op.FUNCTION, *op.QUANTIFIERS}  # of which questions here have none
 _VECTORS = {op.BV_CONSTANT, *op.BV_OPERATORS} - _TRUTHS
 
 
 class _Term(FNode):  # type: ignore[misc]
-    """A term that knows its width and its type, which every operation needs; pysmt walks over all below for them."""
+    """A term that knows its width and its type, which every operation needs, and its symbols; pysmt walks over all
+    below for them, and keeps the symbols of every term for ever."""
+
+    _symbols: frozenset[FNode] | None = None  # once they are asked for, of all below as well
 
     def bv_width(self) -> int:
         node: FNode = self
@@ -45,6 +49,33 @@ class _Term(FNode):  # type: ignore[misc]
         if node.node_type() in _TRUTHS:
             return BOOL
         return BVType(node.bv_width()) if node.node_type() in _VECTORS else FNode.get_type(node)
+
+    def get_free_variables(self) -> frozenset[FNode]:
+        waiting: list[_Term] = [self]
+        while waiting:
+            node = waiting[-1]
+            if node._symbols is not None:
+                waiting.pop()
+            elif node.node_type() in _OTHERS:
+                node._symbols = FNode.get_free_variables(node)
+            elif missing := [arg for arg in node.args() if arg._symbols is None]:
+                waiting += missing
+            else:
+                node._symbols = _united(node)
+        assert self._symbols is not None
+        return self._symbols
+
+
+def _united(node: _Term) -> frozenset[FNode]:
+    """The symbols of the operands of a term, or itself; the same set again where it is all of one operand's."""
+    if node.is_symbol():
+        return frozenset((node,))
+    found = frozenset[FNode]()
+    for arg in node.args():
+        own: frozenset[FNode] = arg._symbols
+        if not own <= found:
+            found = own if found <= own else found | own
+    return found
 
 
 class _Terms(FormulaManager):  # type: ignore[misc]

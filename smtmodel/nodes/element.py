@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar, get_args
 
 from smtmodel.algebra import Bits, constant, stacked, truth
@@ -46,7 +47,7 @@ class Element(Terminal):
         """Whether it is a scale factor."""
         return self.operand in FACTORS
 
-    @property
+    @cached_property
     def free(self) -> frozenset[int]:
         return frozenset(level for level, _ in self.index.factors) if self.index else frozenset()
 
@@ -63,7 +64,7 @@ class Element(Terminal):
         as_it_is = self.subnormals == "keep" and not self.positive_zeros
         return Number(item, native=(fmt, pattern) if as_it_is else None)
 
-    @property
+    @cached_property
     def way(self) -> Hashable:
         """Which elements there are, and how they are read."""
         return self.operand, self.subnormals, self.positive_zeros

@@ -18,4 +18,7 @@ class Index:
 
     def at(self, places: Mapping[int, int]) -> int:
         """The place for values of the loop variables by level."""
-        return self.offset + sum(factor * places[level] for level, factor in self.factors)
+        place = self.offset
+        for level, factor in self.factors:
+            place += factor * places[level]
+        return place

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from typing import Any, ClassVar
@@ -195,13 +194,15 @@ class Context:
     def value(self, node: Node, keep: int | None = None) -> Value:
         """The value of a node, formed once where it is shared. `keep`: how many bits of a sum are needed, with
         one sticky bit below; None asks for every bit."""
-        scope = self.scopes[max([self.opened[level] for level in node.free]) if node.free else 0]
+        free = node.free
+        scope = self.scopes[max([self.opened[level] for level in free]) if free else 0]
         key = (node, keep)
-        if key not in scope:
+        value = scope.get(key)
+        if value is None:
             value = scope[key] = self._formed(node, keep)
             if self.trace.keeps:
                 self.trace.visit(node, self.prefix(node), node.place(self), value.item)
-        return scope[key]
+        return value
 
     def _formed(self, node: Node, keep: int | None) -> Value:
         if self.shared is None:
@@ -211,9 +212,10 @@ class Context:
             key = node, keep  # of the inputs alone as well; the signals within are not asked for
         if key is None:
             return node.evaluate(self, keep)
-        if key not in self.shared:
-            self.shared[key] = node.evaluate(self, keep)
-        return self.shared[key]
+        value = self.shared.get(key)
+        if value is None:
+            value = self.shared[key] = node.evaluate(self, keep)
+        return value
 
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
         """function(*inputs), as `Carrier.formed` has it, unless signals are kept, which it leaves."""
@@ -221,17 +223,9 @@ class Context:
             return function(*inputs)
         return self.patterns["c"][0].carrier.formed(key, function, *inputs)
 
-    @contextmanager
-    def iteration(self, level: int, place: int) -> Iterator[None]:
+    def iteration(self, level: int, place: int) -> _Iteration:
         """Within it, the loop variable of a level has this value, and what hangs on it is formed anew."""
-        assert level not in self.opened  # loops within loops have levels of their own
-        self.places[level], self.opened[level] = place, len(self.scopes)
-        self.scopes.append({})
-        try:
-            yield
-        finally:
-            self.scopes.pop()
-            del self.places[level], self.opened[level]
+        return _Iteration(self, level, place)
 
     def pattern(self, operand: str, at: int) -> Bits:
         """An element of an operand; zero where it is missing."""
@@ -256,14 +250,43 @@ class Context:
         name = self.name(node)
         return self.trace.prefix + (f"{name}." if name else "")
 
-    @contextmanager
-    def within(self, prefix: str) -> Iterator[None]:
+    def within(self, prefix: str) -> _Within:
         """Within it, names of signals begin with this."""
-        before, self.trace.prefix = self.trace.prefix, prefix
-        try:
-            yield
-        finally:
-            self.trace.prefix = before
+        return _Within(self.trace, prefix)
+
+
+class _Iteration:
+    """Of `Context.iteration`; no generator, which takes three times as long."""
+
+    __slots__ = ("_context", "_level", "_place")
+
+    def __init__(self, context: Context, level: int, place: int) -> None:
+        self._context, self._level, self._place = context, level, place
+
+    def __enter__(self) -> None:
+        context, level = self._context, self._level
+        assert level not in context.opened  # loops within loops have levels of their own
+        context.places[level], context.opened[level] = self._place, len(context.scopes)
+        context.scopes.append({})
+
+    def __exit__(self, *_: object) -> None:
+        self._context.scopes.pop()
+        del self._context.places[self._level], self._context.opened[self._level]
+
+
+class _Within:
+    """Of `Context.within`."""
+
+    __slots__ = ("_before", "_prefix", "_trace")
+
+    def __init__(self, trace: Trace, prefix: str) -> None:
+        self._trace, self._prefix, self._before = trace, prefix, trace.prefix
+
+    def __enter__(self) -> None:
+        self._trace.prefix = self._prefix
+
+    def __exit__(self, *_: object) -> None:
+        self._trace.prefix = self._before
 
 
 @dataclass(frozen=True)
@@ -444,14 +467,16 @@ class Terminal(Node):
 def walk(node: Node) -> Iterator[Node]:
     """Every node below, each once, operands first."""
     found: dict[Node, None] = {}
-
-    def visit(current: Node) -> None:
-        for operand in current.operands:
+    waiting = [(node, iter(node.operands))]
+    while waiting:
+        current, operands = waiting[-1]
+        for operand in operands:
             if operand not in found:
-                visit(operand)
-        found[current] = None
-
-    visit(node)
+                waiting.append((operand, iter(operand.operands)))
+                break
+        else:
+            found[current] = None
+            waiting.pop()
     return iter(found)
 
 

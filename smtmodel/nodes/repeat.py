@@ -42,7 +42,7 @@ class Running(Node):
     def operands(self) -> tuple[Node, ...]:
         return ()
 
-    @property
+    @cached_property
     def free(self) -> frozenset[int]:
         return frozenset((self.level,))
 
@@ -80,7 +80,7 @@ class Repeat(Node):
     def binds(self) -> int | None:
         return self.level
 
-    @property
+    @cached_property
     def free(self) -> frozenset[int]:
         return self.start.free | (self.body.free - {self.level})
 
