@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from functools import cache, partial
 from operator import methodcaller
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from smtmodel.carriers.limbs import WideCarrier
 from smtmodel.carriers.machine import Machine, machine
 
 Slot = int
+Kind = Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]]
 WORTH = 16  # runs of a program, from which on the machine makes its calls: most are run twice or so
 
 
@@ -30,6 +30,10 @@ class Call(NamedTuple):
     function: Callable[..., Any]
     name: tuple[str, str]
     given: tuple[Slot, ...]
+
+
+#: the types of results, by the names of calls and the types of their operands
+_RESULTS: dict[tuple[str, str], np.dtype[Any]] = {}
 
 
 class Recorder:
@@ -42,14 +46,20 @@ class Recorder:
         self._slots: dict[Hashable, Slot] = {}
         self.lanes = [Lane(self, slot, dtype) for slot, dtype in enumerate(inputs)]
 
-    def call(self, function: Callable[..., Any], name: str, dtype: np.dtype[Any], *given: Any) -> Lane:
-        """The result of a function, recorded once for the same operands."""
+    def call(self, function: Callable[..., Any], name: str, kind: Kind, given: Sequence[Any]) -> Lane:
+        """The result of a function, recorded once for the same operands. `kind`: its type, by those of the operands."""
         slots = tuple([value.slot if type(value) is Lane else self.slot(value) for value in given])
-        at = self._slots.get((name, slots))
+        key = name, slots
+        at = self._slots.get(key)
         if at is None:
-            at = self._slots[name, slots] = self._next(dtype)
-            self.calls[at] = Call(function, (name, "".join([self.kinds[slot].char for slot in slots])), slots)
-        return Lane(self, at, dtype)
+            kinds = [self.kinds[slot] for slot in slots]
+            full = name, "".join([own.char for own in kinds])
+            dtype = _RESULTS.get(full)
+            if dtype is None:
+                dtype = _RESULTS[full] = kind(kinds)
+            at = self._slots[key] = self._next(dtype)
+            self.calls[at] = Call(function, full, slots)
+        return Lane(self, at, self.kinds[at])
 
     def slot(self, value: Any) -> Slot:
         """Where a lane, or a number, is kept."""
@@ -78,15 +88,15 @@ class Lane(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **rest: Any) -> Lane:
         assert method == "__call__"
-        assert not set(rest) - {"out"}  # where a result is put is not part of it
+        assert not rest or rest.keys() == {"out"}  # where a result is put is not part of it
         if int in map(type, given):
             given = tuple(self.dtype.type(value) if type(value) is int else value for value in given)
-        return self.recorder.call(ufunc, ufunc.__name__, _of_ufunc(ufunc, *[value.dtype for value in given]), *given)
+        return self.recorder.call(ufunc, ufunc.__name__, lambda kinds: ufunc.resolve_dtypes((*kinds, None))[-1], given)
 
     def __array_function__(self, function: Any, types: Any, given: Any, rest: Any) -> Lane:
         assert function is np.where
         assert not rest
-        return self.recorder.call(np.where, "where", np.result_type(*(value.dtype for value in given[1:])), *given)
+        return self.recorder.call(np.where, "where", lambda kinds: np.result_type(*kinds[1:]), given)
 
     def astype(self, kind: Any) -> Lane:
         return self._as("astype", np.dtype(kind))
@@ -95,14 +105,7 @@ class Lane(NDArrayOperatorsMixin):
         return self._as("view", np.dtype(kind))
 
     def _as(self, method: str, kind: np.dtype[Any]) -> Lane:
-        return self.recorder.call(methodcaller(method, kind), f"{method} {kind.char}", kind, self)
-
-
-@cache
-def _of_ufunc(ufunc: np.ufunc, *kinds: np.dtype[Any]) -> np.dtype[Any]:
-    """The type of a ufunc's result."""
-    found: np.dtype[Any] = ufunc.resolve_dtypes((*kinds, None))[-1]
-    return found
+        return self.recorder.call(methodcaller(method, kind), f"{method} {kind.char}", lambda kinds: kind, (self,))
 
 
 class _RecordedWords(ArrayWords):
@@ -123,36 +126,33 @@ class Program:
     the last call that reads it."""
 
     def __init__(self, recorder: Recorder, wanted: Sequence[Slot]) -> None:
-        needed, pending = set[Slot](), list(wanted)
-        while pending:
-            if (slot := pending.pop()) not in needed:
-                needed.add(slot)
-                pending += recorder.calls[slot].given if slot in recorder.calls else ()
-        calls = [(slot, recorder.calls[slot]) for slot in sorted(needed) if slot in recorder.calls]
-        last = {slot: number for number, (_, call) in enumerate(calls) for slot in call.given}
+        needed = set(wanted)
+        for slot, call in reversed(recorder.calls.items()):
+            if slot in needed:
+                needed.update(call.given)
+        calls = [(slot, call) for slot, call in recorder.calls.items() if slot in needed]
+        last: dict[Slot, int] = {}
+        for number, (_, call) in enumerate(calls):
+            for read in call.given:
+                last[read] = number
         known = [slot for slot in recorder.constants if slot in needed]
         own, inputs = set(wanted), len(recorder.lanes)
         places = {slot: slot for slot in range(inputs)} | {slot: inputs + at for at, slot in enumerate(known)}
         first = count = inputs + len(known)  # of the places in between
         free: list[int] = []
+        self.calls: list[tuple[Callable[..., Any], int, int, int, int]] = []
         for number, (slot, call) in enumerate(calls):
             if not free:
                 free, count = [count], count + 1
-            places[slot] = free.pop()  # none of its operands', which may be of another size
+            at = places[slot] = free.pop()  # none of its operands', which may be of another size
+            given = [places[read] for read in call.given]
             free += {places[x] for x in call.given if last[x] == number and x not in own and places[x] >= first}
+            self.calls.append((call.function, *_three(given), at))
         self.constants = [recorder.constants[slot] for slot in known]
         self.wanted = [places[slot] for slot in wanted]
         self._spare = [None] * (count - first)
-        placed = [(call, tuple(places[x] for x in call.given), places[slot]) for slot, call in calls]
-        self.calls = [(call.function, *_three(read), at) for call, read, at in placed]
-        self._made = partial(
-            machine,
-            recorder.kinds[:inputs],
-            self.constants,
-            [(call.name, read, at) for call, read, at in placed],
-            [(recorder.kinds[slot], places[slot]) for slot in wanted],
-            count,
-        )
+        self._names = [call.name for _, call in calls]
+        self._kinds = recorder.kinds[:inputs], [recorder.kinds[slot] for slot in wanted], count
 
         self._machine: Machine | None = None
         self._runs = 0
@@ -161,11 +161,19 @@ class Program:
         """What the slots wanted hold for some arrays."""
         self._runs += 1
         if self._runs == WORTH:
-            self._machine = self._made()
+            self._machine = self._as_machine()
         if self._machine is not None:
             with suppress(ValueError, TypeError):  # of arrays of one shape; NumPy takes others too
                 return self._by_machine(self._machine, inputs)
         return self.by_numpy(inputs)
+
+    def _as_machine(self) -> Machine | None:
+        inputs, outputs, count = self._kinds
+        calls = [
+            (name, tuple(place for place in places if place >= 0), at)
+            for name, (_, *places, at) in zip(self._names, self.calls, strict=True)
+        ]
+        return machine(inputs, self.constants, calls, list(zip(outputs, self.wanted, strict=True)), count)
 
     @staticmethod
     def _by_machine(machine: Machine, inputs: Sequence[Any]) -> list[Any]:
@@ -190,7 +198,7 @@ class Program:
         return [held[at] for at in self.wanted]
 
 
-def _three(places: tuple[int, ...]) -> tuple[int, int, int]:
+def _three(places: Sequence[int]) -> tuple[int, int, int]:
     """Places of operands, -1 where there is none."""
     first, second, third = (*places, -1, -1)[:3]
     return first, second, third
