@@ -111,10 +111,11 @@ def sampled(arguments: list[str]) -> dict[str, int]:
     """The counts of one command, run in this process."""
     sampler = Sampler()
     sampler.start()
-    from cli.main import main as command
+    from cli.entry import main as command
 
+    sys.argv[:] = ["mmaprobe", *arguments]
     with suppress(SystemExit):
-        command(arguments, prog_name="mmaprobe")
+        command()
     sampler.ended.set()
     sampler.join()
     return dict(sampler.counts)

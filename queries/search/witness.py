@@ -18,15 +18,15 @@ from queries.search.exercises import exercises
 from queries.search.problem import Problem
 from smtmodel.algebra import constant
 from smtmodel.batch import Patterns, to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Evaluation
 from smtmodel.formats import Format
 from smtmodel.operands import Layout, Operands
+from smtmodel.programs import ARRAYS
 
 Row = tuple[int, ...]  # patterns in the order of Operands.every
 Keep = Callable[["Replay"], Patterns]
 
-_CARRIER = ArrayCarrier()
+_CARRIER = ARRAYS  # of what is replayed again and again, the calls are recorded
 MANY = 32  # products above which runs of them are dropped first
 
 
