@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ from queries.building.axes import neighbours, ordinary_neighbours, product_tiers
 from queries.building.build import Builder
 from queries.building.candidates import Candidate, Sketch
 from queries.building.clock import Clock
-from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Start, Step, Store
+from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Normalised, Start, Step, Store
 from queries.building.lanes import lanes_of, with_one_lane
 from queries.building.mending import beside, mended
 from queries.building.naming import same_by_form, with_nan
@@ -975,6 +975,15 @@ def test_subnormal_factors_that_count_normalised(formats: str) -> None:
     assert (plain != other).sum() >= 75
     assert normalised in neighbours(choices, asked, {})
     assert any(normalised in tier(choices) for tier in product_tiers(["fused"], asked, [0]))
+
+
+def test_subnormal_addends_that_count_normalised_too() -> None:
+    """As where inputs are normalised once they are read."""
+    step, formats = Step(fraction_bits=12), "bf16,bf16,f32,f32"
+    root, rows = Node("fused", ("c", 0)), Shapes(parse_signature(formats, 1)).rows("subnormal", 1000)
+    units = [drafted(root, Choices(steps=(step,), normalised=counts), formats, 1) for counts in get_args(Normalised)]
+    found = evaluate_models([Model("", unit) for unit in units], rows)
+    assert len(np.unique(found, axis=0)) == len(units)
 
 
 TWICE = """unit: twice

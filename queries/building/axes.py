@@ -59,7 +59,7 @@ TINIES: tuple[tuple[Tiny, bool], ...] = (
 OVERFLOW: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
 ZEROS: tuple[Zeros, ...] = ("", "-0", "+0")  # what products with a zero factor give
 GATED = ZEROS[1:]
-NORMALISED: tuple[Normalised, ...] = ("", "products", "all", "factors")
+NORMALISED: tuple[Normalised, ...] = ("", "products", "all", "factors", "numbers")
 SCALED: tuple[Scaled, ...] = ("terms", "sums")
 SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
 

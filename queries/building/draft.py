@@ -46,7 +46,7 @@ SWAPPED: tuple[Start, ...] = ("second", "zero_second")
 Zeros = Literal["", "+0", "-0"]
 Groups = Literal["", "even_odd", "pairs", "quads"]
 Scaled = Literal["terms", "sums"]
-Normalised = Literal["", "products", "all", "factors"]
+Normalised = Literal["", "products", "all", "factors", "numbers"]
 WIDER = ("f32", "f64")  # in which subnormal factors are normal numbers
 REPEATED = 3  # repetitions from which on steps are written as a loop
 PERIODS = (1, 2, 3, 4, 8)  # of repetitions that are searched for in the steps of a chain
@@ -139,15 +139,15 @@ class Choices:
     includes +0; "second", "zero_second": as "first" and "zero", with the second product first. `products`: how products
     are rounded before they are added (None: they are exact); `unrounded`: the roles of steps whose products are exact
     all the same; `fused`: products that are. `normalised`: what counts in an alignment with the exponent of its leading
-    bit, even if that of its format is larger, or a product's is not its factors'; of "factors" the subnormal ones do.
-    `zeros`: of a product with a zero factor, whatever the other one is ("": as IEEE 754 has it; "-0" in a sum is as if
-    it were left out). `limit`: a product of magnitude 2^limit or more is infinite. `convert`: a further rounding of the
-    last step's result, to the format of d. `a`, `b`, `c`: how subnormals are read, those of b as of a where it is None.
-    `parts`: which bits of a and b are multiplied. `scaled`: what a device multiplies by a power of two: terms before
-    they are added, or the largest sums of which all terms count with one.
-    `addend`: how c is rounded after it is multiplied by one (None: it is exact). `odd`: products that keep other
-    fraction bits than those beside them, and how many more (fewer if negative). `unshown`: the roundings whose modes
-    no answer has told apart; these choices stand for those with any modes there.
+    bit, even if that of its format is larger, or a product's is not its factors'; of "factors" the subnormal ones do,
+    and of "numbers" these and c and sums so far. `zeros`: of a product with a zero factor, whatever the other one is
+    ("": as IEEE 754 has it; "-0" in a sum is as if it were left out). `limit`: a product of magnitude 2^limit or more
+    is infinite. `convert`: a further rounding of the last step's result, to the format of d. `a`, `b`, `c`: how
+    subnormals are read, those of b as of a where it is None. `parts`: which bits of a and b are multiplied. `scaled`:
+    what a device multiplies by a power of two: terms before they are added, or the largest sums of which all terms
+    count with one. `addend`: how c is rounded after it is multiplied by one (None: it is exact). `odd`: products that
+    keep other fraction bits than those beside them, and how many more (fewer if negative). `unshown`: the roundings
+    whose modes no answer has told apart; these choices stand for those with any modes there.
     """
 
     tree: int = 0
@@ -509,7 +509,7 @@ class _Draft:
         b = Element("b", index, choices.b or choices.a, choices.positive_zeros)
         left = part_of(opposite(a, asked.a) if turns else a, parts.a, pair[0], parts, asked.a)
         right = part_of(b, parts.b, pair[1], parts, asked.b)
-        if choices.normalised == "factors":
+        if choices.normalised in ("factors", "numbers"):
             left, right = (self.in_wider(side, fmt) for side, fmt in ((left, asked.a), (right, asked.b)))
         product: Node = Product(left, right, choices.normalised in ("products", "all"), choices.limit)
         if choices.zeros:
@@ -591,7 +591,7 @@ class _Draft:
     def counted(self, terms: Iterable[Node], does: Step) -> tuple[Node, ...]:
         """Terms of an alignment; numbers as normalised products with 1 where they count with their leading bits. Raises
         ParameterError for sums so far that start from c in another format."""
-        if self.choices.normalised != "all":
+        if self.choices.normalised not in ("all", "numbers"):
             return tuple(terms)
         return tuple(self._normalised(term, does) for term in terms)
 
