@@ -30,6 +30,7 @@ _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
 _SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
 
 
+@lru_cache(maxsize=4096)  # asked for each vector of a file
 def normalised_name(arch: str, unit: str, instruction: str) -> str:
     """The reference of an instruction whose parts are written as in vector files (upper case, spaces)."""
     return "/".join(part.strip().lower().replace(" ", "-") for part in (arch, unit, instruction))

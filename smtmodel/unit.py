@@ -193,7 +193,8 @@ def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]
     while waiting:
         node, ranges = waiting.pop()
         if ranges:
-            ranges = {level: places for level, places in sorted(ranges.items()) if level in node.free}
+            free = node.free
+            ranges = {level: places for level, places in sorted(ranges.items()) if level in free} if free else {}
         key = (id(node), tuple(ranges.items())) if ranges else id(node)
         if key in seen:
             continue

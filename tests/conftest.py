@@ -116,6 +116,13 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(*COLLECTED)
 
 
+def pytest_sessionfinish() -> None:
+    """What is not freed here stays for good: pytest, and the interpreter at its end, need not look at all of it
+    again."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
     """Tests have the room for frames that commands have."""

@@ -11,6 +11,7 @@ from smtmodel.formats import Format
 from smtmodel.nodes import Element, ExactSum, Index, Node, Repeat, Round, Running, Scale
 from smtmodel.nodes.chains import OUTER, spread
 from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
@@ -36,13 +37,18 @@ class Expression:
 
     def unit(self, a: Format, b: Format, c: Format, reference: str = "") -> Unit:
         """For factors of these formats. A conversion that changes nothing is left out."""
-        formats, unit = {"a": a, "b": b}, Unit(a, b, c, reference=reference, **vars(self))
+        formats, given = {"a": a, "b": b}, dict(vars(self))
         idle: dict[Node, Node] = {
             node: element
             for node, element in _conversions(self.result)
             if formats[element.operand].is_within(node.rounding.format)
         }
-        return unit.rewritten(lambda old, new: idle.get(old, new)) if idle else unit
+        if idle:
+            found: dict[Node, Node] = {}
+            given["result"] = rebuilt(self.result, lambda old, new: idle.get(old, new), found)
+            for name in ("signals", "titles"):
+                given[name] = {found.get(node, node): text for node, text in given[name].items()}
+        return Unit(a, b, c, reference=reference, **given)
 
 
 @lru_cache(maxsize=4096)
@@ -98,7 +104,7 @@ class Sketch:
         """The same as terms of one sum: those without scale factors as one range."""
         if self.scales.format is not None:
             return self.each(step)
-        return (spread(step.places, self.product, OUTER if step.looped else 0),)
+        return (_spread(self.inputs, self.products, step.places, OUTER if step.looped else 0),)
 
     def _scaled(self, places: tuple[int, ...], step: Step) -> Node:
         found = _scaled(self.inputs, self.products, self.scales, places)
@@ -135,6 +141,11 @@ class Sketch:
 @lru_cache(maxsize=4096)  # candidates of one family have their products in common
 def _product(inputs: Inputs, products: Products, index: Index) -> Node:
     return products.of(inputs.factor("a", index), inputs.factor("b", index))
+
+
+@lru_cache(maxsize=4096)
+def _spread(inputs: Inputs, products: Products, places: tuple[int, ...], outer: int) -> Node:
+    return spread(places, partial(_product, inputs, products), outer)
 
 
 @lru_cache(maxsize=4096)

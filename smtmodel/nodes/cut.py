@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import ClassVar
 
 from smtmodel.algebra import Bit, choose, constant, select
@@ -14,6 +14,7 @@ from smtmodel.formats import Format
 from smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant, near, others
 from smtmodel.rounding import ROUNDINGS, Mode, Target, round_and_pack
 from smtmodel.trace import Stage
+from smtmodel.values import kept_property
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ class Cut(Unary):
 class _CutSum(Changed):
     """A sum that is cut to zero keeps its sign."""
 
-    @cached_property
+    @kept_property
     def negatives(self) -> tuple[Bit, Bit]:
         nonzero, sign = self._value.term.significand.any(), self._value.sign
         every, some = self._value.negatives

@@ -5,7 +5,6 @@ from __future__ import annotations
 import typing
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, get_args
 
 from smtmodel.algebra import Bits, constant, stacked, truth
@@ -15,6 +14,7 @@ from smtmodel.formats import Format
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Context, Node, Number, Terminal, Value, Variant, others
 from smtmodel.trace import Stage
+from smtmodel.values import kept_property
 
 Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
 Subnormals = typing.Literal["keep", "zero", "positive_zero"]
@@ -47,7 +47,7 @@ class Element(Terminal):
         """Whether it is a scale factor."""
         return self.operand in FACTORS
 
-    @cached_property
+    @kept_property
     def free(self) -> frozenset[int]:
         return frozenset(level for level, _ in self.index.factors) if self.index else frozenset()
 
@@ -64,7 +64,7 @@ class Element(Terminal):
         as_it_is = self.subnormals == "keep" and not self.positive_zeros
         return Number(item, native=(fmt, pattern) if as_it_is else None)
 
-    @cached_property
+    @kept_property
     def way(self) -> Hashable:
         """Which elements there are, and how they are read."""
         return self.operand, self.subnormals, self.positive_zeros

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, ClassVar
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant
@@ -16,6 +16,7 @@ from smtmodel.ieee import with_specials
 from smtmodel.nodes.index import Index
 from smtmodel.rounding import Target, round_and_pack
 from smtmodel.trace import Trace
+from smtmodel.values import kept_property
 
 
 class Value(ABC):
@@ -51,7 +52,7 @@ class Value(ABC):
         """Whether an exact zero has its sign from the numbers added."""
         return True
 
-    @cached_property
+    @kept_property
     def item(self) -> Unpacked:
         """The number as a term of a sum: one object, by which a trace finds the sum."""
         return Unpacked(self.term, self.is_zero, self.infinities[0] | self.infinities[1], self.is_nan)
@@ -81,7 +82,7 @@ class Number(Value):
     def is_zero(self) -> Bit:
         return self._item.is_zero
 
-    @cached_property
+    @kept_property
     def infinities(self) -> tuple[Bit, Bit]:
         return self._item.is_infinite & ~self.sign, self._item.is_infinite & self.sign
 
@@ -119,16 +120,16 @@ class Total(Value):
         super().__init__(term, any_of([value.is_nan for value in values]))
         self._values = tuple(values)
 
-    @cached_property
+    @kept_property
     def is_zero(self) -> Bit:
         return all_of([value.is_zero for value in self._values])
 
-    @cached_property
+    @kept_property
     def infinities(self) -> tuple[Bit, Bit]:
         positive, negative = zip(*(value.infinities for value in self._values), strict=True)
         return any_of(positive), any_of(negative)
 
-    @cached_property
+    @kept_property
     def negatives(self) -> tuple[Bit, Bit]:
         every, some = zip(*(value.negatives for value in self._values), strict=True)
         return all_of(every), any_of(some)
@@ -144,11 +145,11 @@ class Changed(Value):
         super().__init__(term, any_of([value.is_nan, *nans]))
         self._value, self._zeros, self._infinite = value, tuple(zeros), infinite
 
-    @cached_property
+    @kept_property
     def is_zero(self) -> Bit:
         return any_of([self._value.is_zero, *self._zeros])
 
-    @cached_property
+    @kept_property
     def infinities(self) -> tuple[Bit, Bit]:
         positive, negative = self._value.infinities
         if self._infinite is None:
@@ -165,6 +166,7 @@ class Changed(Value):
         return self._value.is_sum
 
 
+_NO_LEVELS: frozenset[int] = frozenset()
 Shared = dict[Hashable, Value]
 _OWN: dict[tuple[Any, ...], object] = {}  # of `Node.own`
 
@@ -381,11 +383,15 @@ class Node:
         """The level of the loop variable that it gives to its operands, if it does."""
         return None
 
-    @cached_property
+    @kept_property
     def free(self) -> frozenset[int]:
         """The levels of loops that it depends on."""
-        found = frozenset[int]().union(*(operand.free for operand in self.operands))
-        return found - {self.binds}
+        found = _NO_LEVELS
+        for operand in self.operands:
+            free = operand.free
+            if free and free is not found:
+                found = found | free if found else free
+        return found - {self.binds} if self.binds in found else found
 
     @classmethod
     @cache
@@ -393,7 +399,7 @@ class Node:
         """The names of its operands and parameters."""
         return tuple(item.name for item in fields(cls))  # type: ignore[arg-type]
 
-    @cached_property
+    @kept_property
     def own(self) -> object:
         """What nodes have in common which are of one kind, with the same parameters, and take as many terms from each
         operand: their values are one function of what these terms are."""
@@ -404,11 +410,11 @@ class Node:
             parts.append(tuple(x.count if isinstance(x, Node) else x for x in each))
         return _OWN.setdefault(tuple(parts), object())
 
-    @cached_property
+    @kept_property
     def _fields(self) -> tuple[object, ...]:
         return tuple(getattr(self, name) for name in self.field_names())
 
-    @cached_property
+    @kept_property
     def _hash(self) -> int:
         return hash((self.kind, self._fields))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from smtmodel.algebra import Bits
@@ -12,6 +11,7 @@ from smtmodel.errors import ParameterError
 from smtmodel.nodes.element import Element, Operand
 from smtmodel.nodes.index import Index
 from smtmodel.nodes.node import Context, Node, Value
+from smtmodel.values import kept_property
 
 Places = range | tuple[int, ...]
 
@@ -42,7 +42,7 @@ class Running(Node):
     def operands(self) -> tuple[Node, ...]:
         return ()
 
-    @cached_property
+    @kept_property
     def free(self) -> frozenset[int]:
         return frozenset((self.level,))
 
@@ -80,7 +80,7 @@ class Repeat(Node):
     def binds(self) -> int | None:
         return self.level
 
-    @cached_property
+    @kept_property
     def free(self) -> frozenset[int]:
         return self.start.free | (self.body.free - {self.level})
 
@@ -106,7 +106,7 @@ class Repeat(Node):
                 last, value = value.pattern, context.value(self.body)
         return value
 
-    @cached_property
+    @kept_property
     def _inputs(self) -> tuple[tuple[Operand, Index], ...]:
         """The elements that a round reads, by the loop variables of this loop and of those around it."""
         return tuple(dict.fromkeys(_elements(self.body, {}, set())))
