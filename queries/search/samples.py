@@ -7,8 +7,10 @@ of all. Seeded: the same arguments give the same rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +32,21 @@ FAR = 40  # places below the largest term that still matter to some unit
 
 def sample_rows(layout: Layout, count: int, seed: int = 1) -> Table:
     """Patterns of shape (count, columns of the layout): the shaped rows first, then the random ones."""
+    return _kept(_mixed, layout, count, seed)
+
+
+def _kept(form: Callable[..., Table], layout: Layout, count: int, *rest: Any) -> Table:
+    """The rows that a function makes, from the last time where it is still known."""
     made = _made if count * len(layout.names) <= KEPT else _made.__wrapped__
-    return made(layout, count, seed).copy()
+    return made(form, layout, count, *rest).copy()
 
 
-@lru_cache(16)  # many questions are about inputs of one layout
-def _made(layout: Layout, count: int, seed: int) -> Table:
+@lru_cache(48)  # many questions are about inputs of one layout
+def _made(form: Callable[..., Table], *given: Any) -> Table:
+    return form(*given)
+
+
+def _mixed(layout: Layout, count: int, seed: int) -> Table:
     rng = np.random.default_rng(seed)
     shaped = int(count * SHAPED)
     base = 2 * layout.length + 1 + 2 * layout.scales
@@ -47,6 +58,10 @@ def _made(layout: Layout, count: int, seed: int) -> Table:
 def tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table:
     """Rows of one product of few bits about the last places of a small result, or near one, with one or two powers of
     two below it at any distance: where it lies half way between two results, these decide, if they are kept."""
+    return _kept(_ties, layout, count, result, seed)
+
+
+def _ties(layout: Layout, count: int, result: Format, seed: int) -> Table:
     rng = np.random.default_rng(seed)
     base = 2 * layout.length + 1 + 2 * layout.scales
     columns = [np.zeros(count, dtype=np.uint64) for _ in range(base)]
@@ -79,6 +94,10 @@ def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
     """Rows of a product of a subnormal factor, small for its exponent, and of a large one, and of one or two products
     at any distance below: what a unit truncates there shows with which exponent the first one counts. None for
     factors of more than 8 bits."""
+    return _kept(_subnormal, layout, count, seed)
+
+
+def _subnormal(layout: Layout, count: int, seed: int) -> Table:
     n, base = layout.length, 2 * layout.length + 1 + 2 * layout.scales
     formats = layout.formats[0], layout.formats[n]
     sides = [side for side, fmt in enumerate(formats) if fmt.width <= NARROW and fmt.subnormals and fmt.fraction > 1]
