@@ -68,7 +68,7 @@ class Form:
     parts: Mapping[Atom, Fraction]
 
     def __post_init__(self) -> None:
-        if any(value < 0 for value in self.parts.values()):
+        if any(value.numerator < 0 for value in self.parts.values()):
             raise ValueError("a form has no negative coefficient")
         object.__setattr__(self, "parts", {atom: value for atom, value in self.parts.items() if value})
 
@@ -83,7 +83,7 @@ class Form:
         for x, one in self.parts.items():
             for y, two in other.parts.items():
                 atom = frozenset(tuple(sorted(p + q)) for p in x for q in y)
-                found[atom] = found.get(atom, Fraction(0)) + one * two
+                found[atom] = found[atom] + one * two if atom in found else one * two
         return Form(found)
 
     @property
@@ -156,7 +156,7 @@ def total(forms: Iterable[Form]) -> Form:
     found: dict[Atom, Fraction] = {}
     for form in forms:
         for atom, value in form.parts.items():
-            found[atom] = found.get(atom, Fraction(0)) + value
+            found[atom] = found[atom] + value if atom in found else value
     return Form(found)
 
 
@@ -165,7 +165,7 @@ def larger(forms: Sequence[Form]) -> Form:
     found: dict[Atom, Fraction] = {}
     for form in forms:
         for atom, value in form.parts.items():
-            found[atom] = max(found.get(atom, Fraction(0)), value)
+            found[atom] = max(found[atom], value) if atom in found else value
     return Form(found)
 
 

@@ -87,13 +87,14 @@ class _Printer:
         return "\n".join([*head, *self.lines, *tail, ""])
 
     def _count(self, roots: Sequence[FNode]) -> None:
-        stack = list(roots)
+        stack, known = list(roots), self.uses
         while stack:
             node = stack.pop()
-            uses = self.uses[id(node)] = self.uses.get(id(node), 0) + 1
+            uses = known[id(node)] = known.get(id(node), 0) + 1
             if uses == 1:
-                stack.extend(node.args())
-                if node.is_symbol():
+                kind, args, _ = node._content  # its methods are calls in Python as well
+                stack.extend(args)
+                if kind == op.SYMBOL:
                     self.symbols.append(node)
 
     def _declare(self, roots: Sequence[FNode]) -> None:
@@ -108,36 +109,37 @@ class _Printer:
         return f"(_ BitVec {node.bv_width()})"
 
     def _term(self, root: FNode) -> str:
-        stack = [root]
+        stack, names = [root], self.names
         while stack:
             node = stack[-1]
-            if id(node) in self.names:
+            if id(node) in names:
                 stack.pop()
                 continue
-            missing = [child for child in node.args() if id(child) not in self.names]
+            args = node._content.args
+            missing = [child for child in args if id(child) not in names]
             if missing:
-                stack.extend(reversed(missing))
+                missing.reverse()
+                stack += missing
                 continue
             stack.pop()
             text, depth = self._applied(node)
-            if node.args() and (self.uses[id(node)] > 1 or depth >= _DEPTH):
-                name = f"t{len(self.names)}"
+            if args and (depth >= _DEPTH or self.uses[id(node)] > 1):
+                name = f"t{len(names)}"
                 self.lines.append(f"(define-fun {name} () {self._sort(node)} {text})")
                 text, depth = name, 0
-            self.names[id(node)] = (text, depth)
-        return self.names[id(root)][0]
+            names[id(node)] = (text, depth)
+        return names[id(root)][0]
 
     def _applied(self, node: FNode) -> tuple[str, int]:
-        kind = node.node_type()
+        kind, args, _ = node._content
         if kind == op.SYMBOL:
             return node.symbol_name(), 0
         if kind == op.BV_CONSTANT:
             return f"#b{node.constant_value():0{node.bv_width()}b}", 0
         if kind == op.BOOL_CONSTANT:
             return str(node.constant_value()).lower(), 0
-        arguments = [self.names[id(child)] for child in node.args()]
-        depth = 1 + max([depth for _, depth in arguments])
-        joined = " ".join([text for text, _ in arguments])
+        texts, depths = zip(*[self.names[id(child)] for child in args], strict=True)
+        depth, joined = 1 + max(depths), " ".join(texts)
         if kind == op.BV_EXTRACT:
             return f"((_ extract {node.bv_extract_end()} {node.bv_extract_start()}) {joined})", depth
         if kind in (op.BV_ZEXT, op.BV_SEXT):
