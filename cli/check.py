@@ -44,21 +44,21 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     """Check a certificate again.
 
     Checks every file, every proof and what they prove together, by programs that share no code with those that found
-    the proofs; --json lists every finding. Nothing but the folder is read. Exit code 1 if a part is rejected, 3 if one
-    could not be checked.
+    the proofs; --json lists every finding. Nothing but the folder is read, which may hold several certificates, as the
+    cases of a claim do. Exit code 1 if a part is rejected, 3 if one could not be checked.
 
     \b
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof
     mmaprobe check proof
     """  # fmt: skip
-    from queries.checking.folder import MEANING, check_folder
+    from queries.checking.folder import MEANING, check_all
     from queries.solvers.contract import SolverProcess
 
     def ask(engine: str, text: str) -> Answer:
         return SolverProcess(engine, text).answer(timeout)
 
     findings = []
-    for found in check_folder(folder, ask if engines else None, timeout):
+    for found in check_all(folder, ask if engines else None, timeout):
         progress(f"{found.place}: {found.says}")
         findings.append(found)
     progress("")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import random
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from fractions import Fraction
@@ -22,7 +23,7 @@ from queries.certificates.certificate import CHAIN, FACTS, digest, whole_of_quer
 from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.sum_rules import SumTree
 from queries.certificates.tree import RULES, Tree, statement_text
-from queries.checking.folder import check_folder
+from queries.checking.folder import check_all, check_folder
 from queries.claims.verify import verify
 from queries.covering import unreachable
 from queries.equality.certify import chain_texts
@@ -311,6 +312,19 @@ def test_a_changed_or_missing_file_is_found(name: str, copied: Path) -> None:
     assert (name, "fault") in worst(copied)
     (copied / name).unlink()
     assert (name, "fault") in worst(copied)
+
+
+def test_certificates_of_several_cases_are_checked_together(folder: Path, tmp_path: Path) -> None:
+    """In folders of names with slashes; a folder with files of which no manifest tells is not passed over."""
+    for case in ("x@model=a/b", "x@model=c"):
+        shutil.copytree(folder, tmp_path / case)
+    alone = list(check_folder(folder))
+    assert [(one.place, one.kind) for one in check_all(tmp_path)] == [
+        (f"{case}/{one.place}", one.kind) for case in ("x@model=a/b", "x@model=c") for one in alone
+    ]
+    (tmp_path / "x@model=a" / "b" / "manifest.json").unlink()
+    faults = {one.place for one in check_all(tmp_path) if one.kind == "fault"}
+    assert faults == {"x@model=a/b"}
 
 
 def test_a_lemma_about_something_else_is_found(copied: Path) -> None:

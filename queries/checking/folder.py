@@ -30,6 +30,17 @@ MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "ver
 AskSolver = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
 
 
+def check_all(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
+    """As `check_folder`; of a folder that holds folders alone, as the cases of a claim are written, the findings of all
+    certificates in it."""
+    below = sorted(folder.iterdir()) if folder.is_dir() else []
+    if not below or not all(one.is_dir() for one in below):
+        yield from check_folder(folder, ask, timeout)
+        return
+    for one in below:
+        yield from _placed(one.name, check_all(one, ask, timeout))
+
+
 def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
     """All findings of a certificate. `ask`: for lemmas without a proof. Raises InputError if there is none."""
     manifest = _manifest(folder)
@@ -54,8 +65,13 @@ def _part(folder: Path, name: str, ask: AskSolver | None, timeout: float | None)
     if name != Path(name).name or name == "..":
         yield Finding(MANIFEST, f"{name!r} is not a folder in it", "fault")
         return
+    yield from _placed(name, check_folder(folder / name, ask, timeout))
+
+
+def _placed(name: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """What is found of a certificate, at its place in the folder; that there is none is found as well."""
     try:
-        for found in check_folder(folder / name, ask, timeout):
+        for found in findings:
             yield replace(found, place=f"{name}/{found.place}")
     except InputError as error:
         yield Finding(name, str(error), "fault")
