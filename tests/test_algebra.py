@@ -326,6 +326,7 @@ def _sum_case(carrier: Carrier, count: int, total: int) -> Case:
 def test_sum_of(count: int, extra: int) -> None:
     """Exact where the width suffices, wrapped where it does not."""
     rng = random.Random(count)
+    apart = TermCarrier(Environment(), signs_apart=True)
     for base in (1, 4, 30, 60, 64, 65, 130):
         chosen = mixtures(2 * count)
         for fixed in chosen[:: max(1, len(chosen) // 6)]:
@@ -335,9 +336,26 @@ def test_sum_of(count: int, extra: int) -> None:
             expected = [case.plain(base, *row) for row in with_fixed(rows, fixed)]
             assert evaluate_arrays(case, widths, rows, fixed) == expected
             assert evaluate_symbols(_sum_case(TERMS, count, base + extra), widths, rows, fixed) == expected
+        operands = [apart.symbol(f"s{i}w{width}", width) for i, width in enumerate(widths)]
+        node = _sum_case(apart, count, base + extra).ours(*operands).node
+        values = {f"s{i}w{width}": [row[i] for row in rows] for i, width in enumerate(widths)}
+        assert evaluate_term(node, values).tolist() == [case.plain(base, *row) for row in rows]
         folded = _sum_case(NOTHING, count, base + extra)
         operands = [constant(NOTHING, x, width) for x, width in zip(rows[0], widths, strict=True)]
         assert folded.ours(*operands).value == folded.plain(base, *rows[0])
+
+
+@pytest.mark.parametrize("total", [2, 4, 6])
+def test_the_two_signed_sums_are_equal(total: int) -> None:
+    """Three terms of three bits; two bits wrap always, six never."""
+    environment = Environment()
+    carriers = [TermCarrier(environment), TermCarrier(environment, signs_apart=True)]
+    widths = (1,) * 3 + (min(3, total),) * 3
+    operands = [carriers[0].symbol(f"x{i}", width) for i, width in enumerate(widths)]
+    sums = [_sum_case(carrier, 3, total).ours(*operands).node for carrier in carriers]
+    manager = environment.formula_manager
+    query = Query(tuple(x.node for x in operands), (manager.Not(manager.Equals(*sums)),))
+    assert solve(query, "bitwuzla", 60)[0].status == "unsat"
 
 
 @pytest.mark.parametrize("count", [2, 4, 9])

@@ -15,6 +15,7 @@ from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.decide import decide, problems_of_claim
 from queries.proof.records import Proof
+from queries.proof.same import Compared
 from queries.properties import proving
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.report import proof_json
@@ -187,6 +188,13 @@ def test_restrictions_of_one_product_leave_no_symmetry() -> None:
 
 
 # --- sign symmetry of sums that are scaled ----------------------------------------------------------------------------
+
+
+def test_a_negated_sum_is_of_the_same_two_sums() -> None:
+    """In terms: the positive magnitudes of the one side are the negative ones of the other."""
+    (problem,) = negations(parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32@length=2"))
+    positive, negative, *other = Compared(problem).carrier.addends
+    assert other == [negative, positive]
 
 
 def test_signs_of_sums_of_scale_blocks() -> None:

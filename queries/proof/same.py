@@ -17,7 +17,7 @@ class Compared(Basis):
     `never`: they do not. Raises OutOfTimeError at the deadline (of time.monotonic)."""
 
     def __init__(self, problem: Problem, maximum: Maximum = "relational", deadline: float | None = None) -> None:
-        carrier = TermCarrier(maximum=maximum)
+        carrier = TermCarrier(maximum=maximum, signs_apart=maximum == "relational" and problem.signs_apart)
         self.problem = problem
         self.inputs = symbolic_operands(problem, carrier)
         with carrier.until(deadline):

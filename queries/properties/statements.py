@@ -61,6 +61,10 @@ class Negated(Problem):
         return replace(operands, a=a, c=negated(operands.c, self.left.c))
 
     @property
+    def signs_apart(self) -> bool:
+        return True
+
+    @property
     def sides(self) -> tuple[str, str]:
         return "d(a, b, c)", "-d(-a, b, -c)"
 

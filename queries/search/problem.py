@@ -56,6 +56,11 @@ class Problem:
         return None
 
     @property
+    def signs_apart(self) -> bool:
+        """Whether proofs want sums of positive and of negative magnitudes apart."""
+        return False
+
+    @property
     def sides(self) -> tuple[str, str]:
         """The two results in words."""
         return "left", "right"

@@ -14,7 +14,7 @@ from pysmt.fnode import FNode, FNodeContent
 from pysmt.formula import FormulaManager
 from pysmt.typing import BOOL, BVType, PySMTType
 
-from smtmodel.algebra import Bit, Bits
+from smtmodel.algebra import Bit, Bits, select
 from smtmodel.carriers.carrier import Carrier
 from smtmodel.errors import OutOfTimeError
 
@@ -131,9 +131,10 @@ _COMPARE = {"eq": op.EQUALS, "ult": op.BV_ULT, "ule": op.BV_ULE, "slt": op.BV_SL
 class TermCarrier(Carrier):
     """Lowers to pysmt terms in `environment` (by default one of its own).
 
-    `maximum` chooses between lowerings of one meaning (tests prove them equal): "select", a balanced tree of
-    comparisons; "relational", a fresh symbol m with m >= each and m = some, which staged proofs want. Its defining
-    constraints are collected in `definitions` and belong in every query.
+    `maximum` and `signs_apart` choose between lowerings of one meaning (tests prove them equal): "select", a balanced
+    tree of comparisons; "relational", a fresh symbol m with m >= each and m = some, which staged proofs want. Its
+    defining constraints are collected in `definitions` and belong in every query. Where `signs_apart`, positive and
+    negative magnitudes are summed each for themselves and subtracted once, which proofs of sign symmetry want.
     """
 
     def __init__(
@@ -141,10 +142,11 @@ class TermCarrier(Carrier):
         environment: Environment | None = None,
         maximum: Maximum = "select",
         prefix: str = "",
+        signs_apart: bool = False,
     ) -> None:
         self.environment = environment or Terms()
         self.manager = self.environment.formula_manager
-        self.maximum = maximum
+        self.maximum, self.signs_apart = maximum, signs_apart
         self.prefix = prefix
         self.addends: list[FNode] = []  # the signed terms of sums: where a proof may cut besides the signals
         self.maxima: dict[FNode, frozenset[FNode]] = {}  # the symbol of a relational maximum -> of what
@@ -300,6 +302,8 @@ class TermCarrier(Carrier):
         return self._known[key]
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
+        if self.signs_apart:
+            return self._signs_apart(signs, magnitudes, width)
         total = Bits(self, width, value=0)
         for sign, magnitude in zip(signs, magnitudes, strict=True):
             mask = sign.bits(1).sext(width)
@@ -307,3 +311,15 @@ class TermCarrier(Carrier):
             self.addends.append(addend.node)
             total = total + addend
         return total.node
+
+    def _signs_apart(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:
+        largest = sum((1 << magnitude.width) - 1 for magnitude in magnitudes).bit_length()
+        # where nothing wraps a bit less is enough, so that the difference is never the most negative number
+        room = max(largest, 1) if largest < width else width
+        zero = Bits(self, room, value=0)
+        sides = [zero, zero]
+        for sign, magnitude in zip(signs, magnitudes, strict=True):
+            wide = magnitude.zext(room)
+            sides = [sides[0] + select(sign, zero, wide), sides[1] + select(sign, wide, zero)]
+        self.addends += [side.node for side in sides]
+        return (sides[0].zext(width) - sides[1].zext(width)).node
