@@ -47,8 +47,9 @@ def verify_overflow(claim: OverflowClaim) -> Outcome:
         )
     steps = [f"{claim.numbers} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"]
     if claim.overflow == "smallest":
-        steps.append(f"fewer {'never do' if bounded else 'may as well'}, by bounds")
-        decided = True if infinite and bounded else False if not infinite else None
+        fewer = infinite and not bounded and overflows(reduction, claim.numbers - 1)
+        steps.append("one less as well" if fewer else f"fewer {'never do' if bounded else 'may as well'}, by bounds")
+        decided = True if infinite and bounded else False if fewer or not infinite else None
     else:
         steps.append(f"no such numbers {'do' if bounded else 'are excluded'}, by bounds")
         decided = True if bounded else False if infinite else None

@@ -45,8 +45,10 @@ class Stages:
 
     @property
     def ways(self) -> tuple[Callable[[], Theorem], ...]:
-        """The cheap ones come first."""
+        """The cheap ones come first; all but the first one want results of one format."""
         several = (self.any_result, self.nearest_sum, self.intervals, self.shared_steps)
+        if len({part.result.name for part in self.claim.shape.parts.values()}) > 1:
+            return several[:1]
         return several if len(self.steps) > 1 else (self.nearest_sum,)
 
     def any_result(self) -> Theorem:
