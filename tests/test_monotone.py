@@ -57,6 +57,7 @@ def product(reference: str, inputs: Inputs = EVERY, raised: int = 0) -> Monotoni
         addend(VOLTA),
         addend(VOLTA, NORMAL),
         addend(AMPERE, NORMAL),
+        addend("hopper/wgmma/m64n8k32.f32.e4m3.e4m3@length=8,block=8,fraction_bits=24"),  # results of 14 bits
         product(VOLTA),
         product(VOLTA, raised=2),
         product(f"{HOPPER}@fraction_bits=23", NORMAL),

@@ -39,6 +39,7 @@ def find_fall(problem: Monotonic) -> Witness | None:
     for seed in range(1, SEEDS + 1):
         rng = np.random.default_rng(seed)
         tables = [sample_rows(problem.layout, ROWS, seed), _shaped(problem, rng), *_carried(problem, rng)]
+        tables += [_shaped(problem, rng, beside=True)] if problem.raised is None else []
         for table in tables:
             rows = [tuple(map(int, row)) for row in table]
             found = np.flatnonzero(replay(problem, rows).differs)
@@ -52,9 +53,10 @@ def _smallest(problem: Monotonic, rows: list[Row]) -> Row:
     return shrink(problem, min(rows, key=lambda row: sum(pattern != 0 for pattern in row)))
 
 
-def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
+def _shaped(problem: Monotonic, rng: np.random.Generator, beside: bool = False) -> Table:
     """Rows in which the raised operand changes the largest exponent and the other terms are at the truncation
-    distance."""
+    distance; one of them, if `beside`, just below the raised one and of the other sign, so that what is lost of the
+    others may lie next to a result of few bits."""
     model, k, count = problem.left, problem.raised, problem.length
     columns = [np.zeros(ROWS, dtype=np.uint64) for _ in problem.layout.formats]
     if k is None:
@@ -68,17 +70,20 @@ def _shaped(problem: Monotonic, rng: np.random.Generator) -> Table:
     distance = bits + rng.integers(-3, 4, ROWS)
     scale = _scale(problem, columns, highest - distance if k is None else 0 * highest)
     scattered = rng.random(ROWS) < 0.3
-    signs = np.where(rng.random(ROWS) < 0.7, sign, 1 - sign)
+    same = np.where(rng.random(ROWS) < 0.7, sign, 1 - sign)
     for other in range(count):
         if other == k:
             continue
-        exponent = highest - np.where(scattered, bits + rng.integers(-3, 4, ROWS), distance) - scale
+        near = beside and other == 0
+        signs = 1 - sign if near else same
+        below = np.where(scattered, bits + rng.integers(-3, 4, ROWS), distance)
+        exponent = highest - (1 if near else below) - scale
         left = np.clip(exponent // 2, model.a.emin, model.a.emax)
         left = np.clip(left, exponent - model.b.emax, exponent - model.b.emin)
         columns[other] = _power(model.a, left, signs, rng.random(ROWS) < FULL)
         columns[count + other] = _power(model.b, exponent - left, None, rng.random(ROWS) < FULL)
     if k is not None:
-        columns[2 * count] = _power(model.c, highest - distance, signs, rng.random(ROWS) < FULL)
+        columns[2 * count] = _power(model.c, highest - distance, same, rng.random(ROWS) < FULL)
     return np.stack(columns, axis=1)
 
 
