@@ -282,6 +282,18 @@ def test_numbers_of_different_widths(signed: bool) -> None:
     assert check(whole.cnf, whole.drat).valid
 
 
+def test_what_a_lemma_has_merged_still_says_what_was_asserted() -> None:
+    """The top bit of a sum is asserted to be zero, and merged with zero; the sum in another order has it too."""
+    *_, differ = sum_query(4).assertions
+    left, right = differ.arg(0).args()
+    manager = Environment().formula_manager
+    left, right = (manager.normalize(side) for side in (left, right))
+    one, other = (manager.Equals(manager.BVExtract(side, 3, 3), manager.BV(1, 1)) for side in (left, right))
+    whole = Whole([manager.Not(one)], other, [(manager.BVExtract(left, 0, 2), left, ())], 60.0)
+    assert not whole.skipped
+    assert check(whole.cnf, whole.drat).valid
+
+
 def test_a_goal_that_can_be_met_has_no_certificate() -> None:
     *_, goal = sum_query(4).assertions
     with pytest.raises(CertificateError, match="is satisfiable"):

@@ -14,7 +14,7 @@ from functools import cached_property
 from pysmt.fnode import FNode
 
 from queries.certificates.bitblast import Blaster
-from queries.certificates.gates import FALSE, TRUE, Clause
+from queries.certificates.gates import FALSE, TRUE, Clause, defining_clauses
 from queries.certificates.merging import Merging, ProofText, simplified
 from queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver
 from queries.solvers.contract import DEFAULT_MEMORY
@@ -77,7 +77,9 @@ class Whole:
                 self.progress(Wait(f"whole proof: lemma {position + 1} again", self._remaining()))
                 if self._lemma(*lemmas[position][:2], (), None):
                     self.skipped.remove(position)
-            if FALSE not in self.asserted and not self._refute(goal, set(), self._remaining()):
+            if FALSE not in self.asserted and not any(
+                self._refute(goal, set(), self._remaining(), unmerged) for unmerged in (False, True)
+            ):
                 raise FaultyProofError("the goal of the whole question is satisfiable")
         self.proof.add(())
 
@@ -121,7 +123,9 @@ class Whole:
         share = self._share()
         limits = [limit for limit in (share, brief) if limit is not None]
         proved = cuts and self._attempt(differ, cuts, share)
-        if not proved and not self._attempt(differ, set(), min(limits, default=None)):
+        if not proved and not any(
+            self._attempt(differ, set(), min(limits, default=None), unmerged) for unmerged in (False, True)
+        ):
             return False
         self.merging.equate(differ, FALSE)
         for pair in pairs:
@@ -139,9 +143,9 @@ class Whole:
             if not self._agree(sides):
                 self._equal(sides, {abs(literal) for bits in key for literal in bits} - {TRUE}, BRIEF)
 
-    def _attempt(self, literal: int, cuts: set[int], timeout: float | None) -> bool:
+    def _attempt(self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False) -> bool:
         try:
-            return self._refute(literal, cuts, timeout)
+            return self._refute(literal, cuts, timeout, unmerged)
         except OutOfTimeError:
             self._remaining()
             return False
@@ -155,12 +159,14 @@ class Whole:
         variables = {abs(self.merging.find(literal)) for bits in known for literal in bits}
         return variables - {abs(self.merging.find(literal)) for bits in sides for literal in bits} - {TRUE}
 
-    def _refute(self, literal: int, cuts: set[int], timeout: float | None) -> bool:
-        """Prove a literal false from the gates that it depends on and the assertions about their inputs."""
+    def _refute(self, literal: int, cuts: set[int], timeout: float | None, unmerged: bool = False) -> bool:
+        """Prove a literal false from the gates that it depends on and the assertions about their inputs; `unmerged`:
+        also from the assertions as they are written. What a lemma has merged says no more what it was proved from."""
         literal = self.merging.find(literal)
         if literal == FALSE:
             return True
-        clauses = self._clauses(literal, cuts)
+        written = self._unmerged() if unmerged else []
+        clauses = self._clauses(literal, cuts, [abs(x) for clause in written for x in clause]) + written
         if (literal,) not in clauses:
             clauses.append((literal,))
         names: dict[int, int] = {}
@@ -178,11 +184,28 @@ class Whole:
         )
         return True
 
-    def _clauses(self, literal: int, cuts: set[int]) -> list[Clause]:
-        """The clauses of a cone, with the assertions that share an input with it."""
+    def _unmerged(self) -> list[Clause]:
+        """The clauses of the assertions in the formula, and what their gates were proved to be equal to."""
+        clauses: list[Clause] = [(literal,) for literal in self.asserted]
+        stack = [abs(literal) for literal in self.asserted]
+        seen = set(stack)
+        while stack:
+            variable = stack.pop()
+            same = self.merging.find(variable)
+            clauses += [(-variable, same), (variable, -same)]
+            if (definition := self.blaster.gates.definitions.get(variable)) is not None:
+                clauses += defining_clauses(variable, *definition)
+                below = {abs(literal) for literal in definition[1]} - seen
+                seen |= below
+                stack += below
+        return [clause for clause in map(simplified, clauses) if clause is not None]
+
+    def _clauses(self, literal: int, cuts: set[int], more: Sequence[int] = ()) -> list[Clause]:
+        """The clauses of a cone, with the assertions that share an input with it. `more`: variables whose gates are
+        wanted too."""
         roots, left = [literal], list(self.asserted)
         while True:
-            cone = self.merging.cone(roots, cuts)
+            cone = self.merging.cone([*roots, *more], cuts)
             inside = set(cone)
             met = [asserted for asserted in left if self._touches(asserted, inside)]
             if not met:
