@@ -71,10 +71,11 @@ def product_tiers(
     kinds: Sequence[str],
     asked: Signature,
     adding: Sequence[int],
-    seen: Callable[[], frozenset[int]] = frozenset,
+    fused: Callable[[], frozenset[int]] = frozenset,
 ) -> list[Tier]:
     """What a sum of two products begins with, and how products are rounded before they are added. `adding`: the roles
-    of the steps that add products. `seen`: asks which products are fused into the addition."""
+    of the steps that add products. `fused`: asks which products are fused into the addition, where others are rounded
+    before."""
     names = ["", *(name for name in INNER if FORMATS[name] != asked.d)]
     starts: Sequence[Start] = STARTS if "binary" in kinds else STARTS[:1]
 
@@ -107,7 +108,7 @@ def product_tiers(
 
     def one_by_one(choices: Choices) -> Iterator[Choices]:
         """Some products are exact, the others rounded, in any steps."""
-        few = seen()
+        few = fused()
         for tried in known(choices) if few else ():
             if tried.products is not None:
                 yield replace(tried, fused=few)

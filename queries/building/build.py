@@ -23,6 +23,7 @@ from queries.building.answers import BUILT, Answers, joined
 from queries.building.axes import of_ends
 from queries.building.candidates import Candidate, Sketch, choices_of
 from queries.building.clock import Clock
+from queries.building.counting import every, finite, nonzero, not_zero, ordinary
 from queries.building.draft import Choices, TooDeepError
 from queries.building.lanes import with_one_lane
 from queries.building.mending import mended, of_result
@@ -31,7 +32,7 @@ from queries.building.outcome import Built
 from queries.building.roles import Part, alike, apart, uniform
 from queries.building.search import POOL, Search
 from queries.building.shapes import Shapes
-from queries.building.stages import KINDS, LONG, Stage, Stages, every, finite, nonzero, not_zero, ordinary
+from queries.building.stages import KINDS, LONG, Stage, Stages
 from queries.building.steps import Tier
 from queries.building.validation import Validation
 from queries.building.weights import Weights
@@ -90,7 +91,7 @@ class Builder:
         self.shapes = Shapes(asked, weights=self.weights)
         self.chance = random.Random(1)
         self.random = np.random.default_rng(1)
-        self.products: frozenset[int] | None = None  # those that are fused, once it was asked
+        self.products: dict[Node | Leaf, frozenset[int]] = {}  # those that are fused, of each tree that was asked about
         self.known = same_signature(asked)  # the instructions of the table, and units that ship
         self.turn_to([self._uniform(root) for root in roots])
 
@@ -105,21 +106,24 @@ class Builder:
         self.validation = Validation(self.search, self.known, self.options, self.result)
 
     def _fused(self) -> frozenset[int]:
-        """The products that are fused into the addition, where others are seen to be rounded before; asked once."""
-        roots = [part.root for part in self.search.sketch.parts]
-        if len(roots) > 1 or self.asked.length > LONG or self.products is not None:
-            return self.products or frozenset()
+        """The products that are fused into the addition, where others are seen to be rounded before; asked once for a
+        tree."""
+        parts = self.search.sketch.parts
+        root = parts[0].root
+        if len(parts) > 1 or self.asked.length > LONG:
+            return frozenset()
 
         def ask(vectors: Sequence[Vector]) -> list[int]:
             rows = np.array([vector.operands.every for vector in vectors], dtype=np.uint64)
             found: list[int] = self.answers.put(rows, self.search.stages.all[-5].rank, None).answers.tolist()
             return found
 
-        probe = Probe(ask, self.asked, addend=self.asked.addend)
-        probe.weights = self.weights
-        fused, rounded, _ = products_of(probe, roots[0])
-        self.products = frozenset(fused) if rounded else frozenset()
-        return self.products
+        if root not in self.products:
+            probe = Probe(ask, self.asked, addend=self.asked.addend)
+            probe.weights = self.weights
+            fused, rounded, _ = products_of(probe, root)
+            self.products[root] = frozenset(fused if rounded else ())
+        return self.products[root]
 
     def run(self) -> Built:
         """The outcome. Raises what `ask` does."""
@@ -299,30 +303,36 @@ class Builder:
         right = [unit for unit in found if not wrong_on(np.arange(len(rows)), [unit]).any()]
         return [Candidate(None, unit) for unit in right]
 
+    def _near(self) -> list[tuple[Unit, Choices]]:
+        """The last candidates that came near, of those drafted from choices of this sketch."""
+        noted = list(self.search.noted.items())[-NAMED:]
+        return [(unit, choices) for unit, choices in noted if choices is not None]
+
     def _one_lane(self) -> list[Choices]:
         """What to begin with again where one lane that keeps other fraction bits explains every ordinary answer that a
         candidate which came near does not give."""
-        near = [(unit, choices) for unit, choices in list(self.search.noted.items())[-NAMED:] if choices is not None]
-        near = [(unit, choices) for unit, choices in near if choices.fuses and choices.odd is None]
+        near = [(unit, choices) for unit, choices in self._near() if choices.fuses and choices.odd is None]
         if not near:
             return []
         rows, answers = joined([*self.answers.bank, *self.answers.validated])
         numbers = ordinary(answers, self.asked.d)
         rows, answers = rows[numbers], self.answers.same(answers[numbers])
         wrong = self.answers.evaluated([unit for unit, _ in near], rows) != answers
-        counts, search, tried = wrong.sum(axis=1), self.search, list[Candidate]()
+        counts, search = wrong.sum(axis=1), self.search
         least = int(counts.min())
         if not 0 < least <= NEAR * len(rows):
             return []
+
+        def right(drafts: Sequence[Candidate], some: NDArray[np.int64]) -> list[Candidate]:
+            given = self.answers.evaluated([candidate.unit for candidate in drafts], rows[some]) == answers[some]
+            return [candidate for candidate, fits in zip(drafts, given.all(axis=1), strict=True) if fits]
+
+        tried: list[Candidate] = []
         for at in np.flatnonzero(counts == least)[:MENDS]:
             (_, base), missed = near[at], np.flatnonzero(wrong[at])
-            part = search.sketch.parts[base.tree]
-            lanes = partial(with_one_lane, part=part, wrong=rows[missed], asked=self.asked)
-            drafts = search.drafted([base], lanes, None)
-            right = self.answers.evaluated([x.unit for x in drafts], rows[missed]) == answers[missed]
-            tried += [candidate for candidate, fits in zip(drafts, right.all(axis=1), strict=True) if fits]
-        right = self.answers.evaluated([x.unit for x in tried], rows) == answers
-        tried = [candidate for candidate, fits in zip(tried, right.all(axis=1), strict=True) if fits]
+            lanes = partial(with_one_lane, part=search.sketch.parts[base.tree], wrong=rows[missed], asked=self.asked)
+            tried += right(search.drafted([base], lanes, None), missed)
+        tried = right(tried, np.arange(len(rows)))
         tried = search.split(tried, search.stages.all[-5], None, self.shapes.rows("middle", POOL))
         found = [replace(search.sketch.start()[choices.tree], odd=choices.odd) for choices in choices_of(tried)]
         return list(dict.fromkeys(found))
@@ -331,7 +341,7 @@ class Builder:
         """The units that give every answer, of those that differ from one that came near in what one stage decides: the
         first tier that fits a stage's inputs need not be the right one. The first tiers of every stage come before the
         later ones of any, which are longer."""
-        near = [(unit, choices) for unit, choices in list(self.search.noted.items())[-NAMED:] if choices is not None]
+        near = self._near()
         if not near:
             return []
         wrong = self.answers.wrong([unit for unit, _ in near])

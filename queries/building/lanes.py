@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import numpy as np
-
+from queries.building.counting import nonzero
 from queries.building.draft import Choices
 from queries.building.roles import Part
 from queries.search.samples import Table
@@ -35,8 +34,7 @@ def with_one_lane(base: Choices, part: Part, wrong: Table, asked: Signature) -> 
     """The choices with one lane that keeps other fraction bits. `wrong`: the inputs whose results it must explain: in
     each of them a product of that lane is not zero."""
     length = asked.length
-    a, b = wrong[:, :length], wrong[:, length : 2 * length]
-    counts = (a & np.uint64(asked.a.sign_bit - 1) > 0) & (b & np.uint64(asked.b.sign_bit - 1) > 0)
+    counts = nonzero(wrong[:, :length], asked.a) & nonzero(wrong[:, length : 2 * length], asked.b)
     lanes = [lane for lane in lanes_of(part) if counts[:, list(lane)].any(axis=1).all()]
     for more in MORE:
         for lane in lanes[:MOST]:

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from queries.building.answers import Answers, Kept, joined
 from queries.building.axes import all_tiny, ordinary_neighbours, simplest
 from queries.building.candidates import Candidate, choices_of
+from queries.building.counting import Counts, finite, nonzero, not_zero, ordinary, unsigned
 from queries.building.draft import Choices, Odd, Store
 from queries.building.mending import in_mode
-from queries.building.stages import Counts, Pool, Stage, Stages, finite, nonzero, not_zero, ordinary, unsigned
+from queries.building.stages import Pool, Stage, Stages
 from queries.building.steps import MODES, Tier, format_of, merged, shown
 from queries.search.samples import Table
 from smtmodel.batch import Patterns
@@ -55,7 +56,7 @@ class Search:
         return self.ended is not None and self.ended[0] < len(self.stages.all) - 5
 
     def by_stages(self, start: Sequence[Choices] = ()) -> list[Candidate]:
-        """The units that are left when every stage has been decided once, `start` (where given) as a beginning."""
+        """The units that are left when every stage has been decided once, beginning with `start` if given."""
         alive = list(start) or self.sketch.start()
         for number, stage in enumerate(self.stages.all):
             found = self.through(alive, stage)

@@ -6,23 +6,17 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from queries.building.answers import Kept
 from queries.building.axes import APART, end_tiers, product_tiers, refined_tiers, tiny_tier, tiny_tiers, zero_tiers
 from queries.building.candidates import Sketch
+from queries.building.counting import Counts, every, finite, nonzero, not_zero, ordinary, unsigned
 from queries.building.lanes import lanes_of
 from queries.building.roles import adders_of, placements, words_of
 from queries.building.shapes import INNER, Kind, Shapes
 from queries.building.steps import StepAxes, Tier, carry_tiers, late_tiers
 from queries.order.tree import Leaf, leaves_of
 from queries.search.samples import Table
-from smtmodel.batch import Patterns
-from smtmodel.formats import Format
-from smtmodel.numbers import nans
 
-Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything", "vanishing", "subnormal")
 WHOLE = 8  # products of a sum that is looked at through all of its leaves
 LONG = 64  # products of a sum that is not long
@@ -54,39 +48,6 @@ class Stage:
     counts: Counts
     otherwise: tuple[Stage, ...] = ()
     since: int = 0
-
-
-def ordinary(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers that are not subnormal."""
-    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
-    normal = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
-    found: NDArray[np.bool_] = normal | (fields == 0) & ~nans(patterns, fmt)
-    return found
-
-
-def finite(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
-    found: NDArray[np.bool_] = (fields <= np.uint64(fmt.largest_field)) & ~nans(patterns, fmt)
-    return found
-
-
-def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers other than zero."""
-    found: NDArray[np.bool_] = (patterns & np.uint64((1 << fmt.field_width) - 1)) > 0
-    return found & finite(patterns, fmt)
-
-
-def unsigned(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    """Finite numbers; of zeros whichever the sign."""
-    return finite(patterns, fmt)
-
-
-def not_zero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    return nonzero(patterns, fmt) | ~finite(patterns, fmt)
-
-
-def every(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
-    return np.ones(patterns.shape, dtype=np.bool_)
 
 
 class Stages:

@@ -1,0 +1,47 @@
+"""Which results, or inputs, count: kinds of numbers, by their bit patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from smtmodel.batch import Patterns
+from smtmodel.formats import Format
+from smtmodel.numbers import nans
+
+Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
+
+
+def ordinary(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers that are not subnormal."""
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    normal = (fields >> np.uint64(fmt.fraction) > 0) & (fields <= np.uint64(fmt.largest_field))
+    found: NDArray[np.bool_] = normal | (fields == 0) & ~nans(patterns, fmt)
+    return found
+
+
+def finite(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    found: NDArray[np.bool_] = (fields <= np.uint64(fmt.largest_field)) & ~nans(patterns, fmt)
+    return found
+
+
+def nonzero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers other than zero."""
+    found: NDArray[np.bool_] = (patterns & np.uint64((1 << fmt.field_width) - 1)) > 0
+    return found & finite(patterns, fmt)
+
+
+def unsigned(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    """Finite numbers; of zeros whichever the sign."""
+    return finite(patterns, fmt)
+
+
+def not_zero(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    return nonzero(patterns, fmt) | ~finite(patterns, fmt)
+
+
+def every(patterns: Patterns, fmt: Format) -> NDArray[np.bool_]:
+    return np.ones(patterns.shape, dtype=np.bool_)
