@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from smtmodel.gpus import gpu_named
 from smtmodel.instructions import INSTRUCTIONS
 
 FILES = ("specials", "cover", "questions-answers", "random", "shaped")
@@ -24,7 +25,7 @@ Key = tuple[str, tuple[str, ...], tuple[str, ...], str]
 
 
 def rows(folder: Path) -> Iterator[dict[str, Any]]:
-    """The rows of all instructions: `gpu` without the maker's name, patterns in hexadecimal as in the answers."""
+    """The rows of all instructions: `gpu` as the table names it, patterns in hexadecimal as in the answers."""
     for path in (
         folder / f"{reference.replace('/', '-')}" / f"{name}.jsonl" for reference in INSTRUCTIONS for name in FILES
     ):
@@ -33,7 +34,7 @@ def rows(folder: Path) -> Iterator[dict[str, Any]]:
             row = INSTRUCTIONS[about["instruction"]]
             if line.get("d") is None or (about["row"], about["column"], about["neighbours"]) != (0, 0, "zero"):
                 continue
-            gpu = str(about["name"]).removeprefix("NVIDIA ")
+            gpu = (gpu_named(about["name"]) or (about["name"],))[0]
             yield {"gpu": gpu, "arch": row.arch, "unit": row.unit, "instruction": row.name,
                    **{side: line[side] for side in "abcd"}}  # fmt: skip
 

@@ -20,7 +20,7 @@ from smtmodel.reference import normalised_name, parse_reference
 from tests.oracle import decode
 
 DATA = Path(__file__).parent / "data"
-RECORDED, GOLDEN, H200 = "recorded.jsonl.gz", "mma_sim_public.jsonl.gz", "h200.jsonl.gz"
+RECORDED, GOLDEN, H200, H100 = "recorded.jsonl.gz", "mma_sim_public.jsonl.gz", "h200.jsonl.gz", "h100.jsonl.gz"
 Row = dict[str, Any]
 
 
@@ -87,6 +87,13 @@ def test_an_h200_on_every_condition(reference: str) -> None:
     """Special values, covering vectors, questions and random bits: `make evidence`, 2026-11-26."""
     data = rows(H200)[reference]
     assert len(data) > 400
+    assert not mismatches(parse_reference(reference), data)[:3]
+
+
+@pytest.mark.parametrize("reference", sorted(rows(H100)))
+def test_an_h100_on_random_and_shaped_vectors(reference: str) -> None:
+    data = rows(H100)[reference]
+    assert len(data) > 90
     assert not mismatches(parse_reference(reference), data)[:3]
 
 

@@ -16,11 +16,11 @@ from smtmodel.progress import Pieces
 from smtmodel.recordings import DECIDED, RECORDED
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
-from tests.test_models import H200, Row, mismatches, results, rows
+from tests.test_models import H100, H200, Row, mismatches, results, rows
 from tests.test_models import RECORDED as ROWS
 from tests.test_report import run
 
-PUBLISHED = sorted(rows(ROWS))  # instructions of MATLAB-tensor-core's rows; the others are of an H200
+PUBLISHED = sorted(rows(ROWS))  # instructions of MATLAB-tensor-core's rows; the others are of an H200 and an H100
 GPUS = {"V100", "A100", "A2", "Ada", "L40S", "H100", "H200", "B200"}
 
 
@@ -41,8 +41,9 @@ def test_the_shipped_table_counts_the_rows() -> None:
     assert counted() == RECORDED, "to count them again: python -m benchmarks.recorded_rows"
     assert {gpu for gpus in RECORDED.values() for gpu in gpus} == GPUS
     assert set(RECORDED) == set(PUBLISHED) | set(rows(H200))
-    assert (len(PUBLISHED), len(rows(H200)), sum(map(len, RECORDED.values()))) == (30, 32, 72)
-    assert sum(count for gpus in RECORDED.values() for count in gpus.values()) == 21_000 + 35_816
+    assert (len(PUBLISHED), len(rows(H200)), sum(map(len, RECORDED.values()))) == (30, 32, 96)
+    more = sum(map(len, rows(H100).values()))
+    assert sum(count for gpus in RECORDED.values() for count in gpus.values()) == 21_000 + 2 * 35_816 + more
 
 
 def test_the_table_is_installed_with_the_package() -> None:
@@ -63,15 +64,18 @@ def test_recorded_is_said_of_the_instructions_that_have_rows() -> None:
         assert gpus or row["evidence"] in ("published model", "inferred")
     lines = run("list", "models", code=0).stdout.splitlines()
     assert {line.split()[0] for line in lines if "[recorded: " in line} == set(RECORDED)
-    assert any(f"{F16} " in x and f"H100 500 rows, H200 {RECORDED[F16]['H200']} rows]" in x for x in lines)
+    assert any(
+        f"{F16} " in x and f"H100 {RECORDED[F16]['H100']} rows, H200 {RECORDED[F16]['H200']} rows]" in x for x in lines
+    )
 
 
 def test_a_data_sheet_names_the_instructions_that_are_recorded() -> None:
     sheets = sheets_of("hopper", lambda wanted, model: None, Pieces(lambda text: None, "sheets"))
     (wgmma,) = (sheet for sheet in sheets if "hopper/wgmma/m64n8k32.f32.e4m3.e4m3" in sheet.instructions)
-    same, mixed = (RECORDED[f"hopper/wgmma/m64n8k32.f32.e4m3.{b}"]["H200"] for b in ("e4m3", "e5m2"))
-    assert f"recorded: H100 500 rows, H200 {same} rows (m64n8k32.f32.e4m3.e4m3)" in wgmma.basis
-    assert f"recorded: H200 {mixed} rows (m64n8k32.f32.e4m3.e5m2)" in wgmma.basis
+    for b in ("e4m3", "e5m2"):
+        counts = RECORDED[f"hopper/wgmma/m64n8k32.f32.e4m3.{b}"]
+        both = f"H100 {counts['H100']} rows, H200 {counts['H200']} rows"
+        assert f"recorded: {both} (m64n8k32.f32.e4m3.{b})" in wgmma.basis
     for sheet in sheets:
         assert ("recorded: " in sheet.basis) == any(name in RECORDED for name in sheet.instructions)
 
@@ -148,8 +152,8 @@ def test_the_shipped_decisions_agree_with_what_the_rows_refute(reference: str) -
         name, _, value = change.partition("=")
         stands = change in LEFT_OPEN.get(reference, ())
         for gpu, one in DECIDED[reference].items():
-            if reference in rows(H200) and gpu == "H200":
-                continue  # which has other rows as well
+            if reference in rows(H200) and gpu in ("H100", "H200"):
+                continue  # which have other rows as well
             near = one["open"].get(name, [])
             known = name in one["decided"] or name in one["open"]
             assert not known or (value in near) == stands or (value == "contiguous" and near), f"{gpu}: {change}"
