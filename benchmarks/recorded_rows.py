@@ -13,6 +13,7 @@ import gzip
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ NODES = {
 }  # fmt: skip
 
 
+@cache
 def recorded_rows() -> dict[str, dict[str, list[dict[str, Any]]]]:
     """instruction -> GPU -> rows, both in alphabetical order."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)

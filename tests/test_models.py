@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,22 +14,11 @@ import pytest
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import normalised_name, parse_reference
+from smtmodel.reference import parse_reference
 from tests.oracle import decode
+from tests.records import DATA, Row, rows
 
-DATA = Path(__file__).parent / "data"
 RECORDED, GOLDEN, H200, H100 = "recorded.jsonl.gz", "mma_sim_public.jsonl.gz", "h200.jsonl.gz", "h100.jsonl.gz"
-Row = dict[str, Any]
-
-
-@cache
-def rows(name: str) -> dict[str, list[Row]]:
-    """The rows of a data file by model reference."""
-    found: dict[str, list[Row]] = defaultdict(list)
-    with gzip.open(DATA / name, "rt", encoding="utf-8") as lines:
-        for row in map(json.loads, lines):
-            found[normalised_name(row["arch"], row["unit"], row["instruction"])].append(row)
-    return found
 
 
 def table(data: Sequence[Row], field: str) -> np.ndarray[Any, np.dtype[np.uint64]]:

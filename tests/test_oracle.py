@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-from collections import defaultdict
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.oracle import decode, encode, evaluate
+from tests.records import Records, Row
 
-DATA = Path(__file__).parent / "data"
 MODES = ["nearest_even", "nearest_away", "toward_zero", "up", "down"]
 Params = dict[str, Any]
 Class = tuple[str, Params]  # formats of a, b, c and d; parameters
-Row = dict[str, Any]
 
 RNE: Params = {"output_rounding": "nearest_even"}
 FP16_FP32, FP16, BF16, TF32 = "f16 f16 f32 f32", "f16 f16 f16 f16", "bf16 bf16 f32 f32", "tf32 tf32 f32 f32"
@@ -139,17 +134,14 @@ RECORDED_ONLY: dict[str, Class] = {
 
 
 @cache
-def rows(name: str) -> dict[str, list[Row]]:
+def rows(name: str) -> Records:
     """The rows of a data file by instruction, bit patterns as integers."""
-    found: dict[str, list[Row]] = defaultdict(list)
-    with gzip.open(DATA / name, "rt", encoding="utf-8") as lines:
-        for row in map(json.loads, lines):
-            key = "/".join((row["arch"], row["unit"], row["instruction"])).lower().replace(" ", "-")
-            for field in ("a", "b", "scale_a", "scale_b"):
-                if field in row:
-                    row[field] = [int(x, 16) for x in row[field]]
-            found[key].append({**row, "c": int(row["c"], 16), "d": int(row["d"], 16)})
-    return found
+    return Records(name, _numbers)
+
+
+def _numbers(row: Row) -> Row:
+    lists = {field: [int(x, 16) for x in row[field]] for field in ("a", "b", "scale_a", "scale_b") if field in row}
+    return {**row, **lists, "c": int(row["c"], 16), "d": int(row["d"], 16)}
 
 
 def dot(entry: Class, a: list[int], b: list[int], c: int, **changed: Any) -> int:

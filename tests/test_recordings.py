@@ -16,7 +16,8 @@ from smtmodel.progress import Pieces
 from smtmodel.recordings import DECIDED, RECORDED
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
-from tests.test_models import H100, H200, Row, mismatches, results, rows
+from tests.records import Row, rows
+from tests.test_models import H100, H200, mismatches, results
 from tests.test_models import RECORDED as ROWS
 from tests.test_report import run
 
