@@ -188,9 +188,7 @@ def _devices() -> list[dict[str, Any]]:
 
 def _by_processor(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of devices, with one for all instructions of each other kind of processor."""
-    import platform
-
-    from runner.cpu import here
+    from runner.cpu import ELSEWHERE, here
 
     own, found = {row.arch for row in here()}, {}
     for row in rows:
@@ -200,7 +198,7 @@ def _by_processor(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         elif arch not in found:
             names = [other["id"].removeprefix("cpu:") for other in rows if other.get("arch") == arch]
             many = counted(len(names), "instruction")
-            summary = f"{many} ({', '.join(names)})  MISSING: this is {platform.machine()}"
+            summary = f"{many} ({', '.join(names)})  MISSING: {ELSEWHERE}"
             found[arch] = {"id": arch, "summary": summary}
     return list(found.values())
 

@@ -31,6 +31,7 @@ MISSING = 3  # the program's exit status for an instruction that is not there
 #: what compilers need to be told, by the first part of an instruction's reference
 FLAGS = {"x86": (), "arm": ("-march=armv8.6-a+fp16fml",), "power10": ("-mcpu=power10",), "riscv": ("-march=rv64gcv",)}
 MACHINES = {"x86_64": "x86", "AMD64": "x86", "aarch64": "arm", "arm64": "arm", "ppc64le": "power10", "riscv64": "riscv"}
+ELSEWHERE = f"this is {platform.machine()}"  # said of instructions of other architectures
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class CpuDevice(BatchDevice):
 def missing(row: Instruction) -> str:
     """Why an instruction cannot be asked here; empty where it can."""
     if row not in here():
-        return f"an instruction of {row.arch}, this is {platform.machine()}"
+        return f"an instruction of {row.arch}, {ELSEWHERE}"
     zeros, length = np.zeros(1, dtype=np.uint64), row.model.length
     table = np.zeros((1, length), dtype=np.uint64)
     try:

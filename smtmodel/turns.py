@@ -12,8 +12,9 @@ import re
 from functools import lru_cache
 
 from smtmodel.errors import ParameterError
-from smtmodel.formats import format_named
+from smtmodel.formats import FORMATS, format_named
 from smtmodel.nodes import Element, ExactSum, Index, Node, Product, Round
+from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
@@ -35,6 +36,14 @@ def unit_of_turn(reference: str) -> Unit:
         fmt, fmt, fmt, length, result, reference=reference, about=about, source="IEEE 754-2019, 5.4.1",
         evidence="by definition",
     )  # fmt: skip
+
+
+def is_turn_of_one(unit: Unit) -> bool:
+    """Whether a unit is d = r(c + a[0] * b[0]) in one format of the table, as each product of a turn is added."""
+    fmt = unit.d
+    if FORMATS.get(fmt.name) != fmt or {unit.a, unit.b, unit.c} != {fmt}:
+        return False
+    return normal(unit.result) == normal(_Reader("c+0", Rounding(fmt)).whole())
 
 
 class _Reader:

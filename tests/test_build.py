@@ -340,7 +340,7 @@ def test_a_known_unit_takes_few_questions() -> None:
 def only_likely_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no unit is right, all tiers of every step are tried again, which takes the most time by far."""
     tiers = StepAxes.tiers
-    monkeypatch.setattr(StepAxes, "tiers", lambda self: tiers(self)[:2])
+    monkeypatch.setattr(StepAxes, "tiers", lambda self, quick=False: tiers(self)[:2])
     monkeypatch.setattr("queries.building.stages.product_tiers", lambda *given: product_tiers(*given)[:1])
 
 

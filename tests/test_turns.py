@@ -19,6 +19,8 @@ from smtmodel.plans import Chain, Plan, Products
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text, stage_text
 from smtmodel.reference import parse_reference
+from smtmodel.turns import is_turn_of_one
+from smtmodel.unitfile import parse_unit
 
 FMA = parse_reference("ieee/fma/f32")
 #: what MKL's sgemv of rows adds in one turn on a processor with AVX-512
@@ -97,6 +99,29 @@ def test_a_tree_suggests_a_turn(length: int) -> None:
     plan = Plan(*[FORMATS["f32"]] * 3, Products(wanted, Constant()), reference="turns")
     assert parse_plan(plan_text(plan), "turns", parse_reference) == plan
     assert stage_text(plan) == f"sum(chain({MKL}, tail=fma), +0)"
+
+
+UNIT = """unit: mine
+formats: {{a: f32, b: f32, c: f32, d: f32}}
+length: 1
+roundings:
+  r: round(f32, {mode})
+steps:
+  d: r(exact({terms}))
+"""
+
+
+@pytest.mark.parametrize(("terms", "mode", "one"), [
+    ("a[0] * b[0], c", "nearest_even", True), ("c, a[0] * b[0]", "nearest_even", True),
+    ("a[0] * b[0], c", "toward_zero", False), ("a[0] * b[0]", "nearest_even", False),
+])  # fmt: skip
+def test_a_turn_is_of_plain_fused_products(terms: str, mode: str, one: bool) -> None:
+    """Told by what a unit computes: one that reads subnormals as zero has no turn that is known."""
+    assert is_turn_of_one(parse_unit(UNIT.format(terms=terms, mode=mode), "mine")) == one
+    assert is_turn_of_one(FMA.unit)
+    flushing = parse_reference("ieee/fma/f32@flush_inputs=true")
+    assert not is_turn_of_one(flushing.unit)
+    assert not list(turns_of(tree_of(16), flushing))
 
 
 @pytest.mark.parametrize("tree", [chain_of(range(20)), chain_of([chain_of(range(n, n + 4)) for n in range(0, 20, 4)])])

@@ -20,7 +20,6 @@ from queries.search.samples import Table
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything", "vanishing", "subnormal")
 WHOLE = 8  # products of a sum that is looked at through all of its leaves
 LONG = 64  # products of a sum that is not long
-LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # tiers of choices that most units have
 SHORT = 4  # bits of factors whose products no step below rounds; fewer where results have no more
 PLACED = 4  # roles whose smallest numbers are looked at apart
 FEW = 3  # neighbours of one role that are looked at together
@@ -149,9 +148,8 @@ class Stages:
 
     def _of_role(self, role: int, kind: str, rank: int) -> list[Stage]:
         """How the steps of a role add, and for fused ones then how the rest joins their products."""
-        part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers()
+        part, tiers = self.sketch.parts[0], self._axes(kind, role).tiers(self.quick)
         places = placements(part, role, self.chance, PLACES)
-        tiers = tiers[: LIKELY[kind]] if self.quick else tiers
         name = f"step {role + 1} of {self.sketch.count}, {words_of(part.steps(role)[0])}"
         if kind != "fused":
             return [Stage(name, rank, tiers, self._sums(places, role), ordinary)]

@@ -26,6 +26,7 @@ GROUPS: tuple[Groups, ...] = ("even_odd", "pairs", "quads")  # of products that 
 JOINED = range(10)  # bits that a finished sum keeps beyond those of its terms
 LONGEST = 128  # bits of an accumulator of products in fixed point
 FIXED = 40  # places above the last one of products, below which they may be cut in fixed point
+LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # tiers of a kind, from the first on, that most units have
 CUTS = (None, 31, 32, 33, 30, 29, 28, 27, 26, 25, 24)  # bits of a sum that a late addend joined
 
 
@@ -50,8 +51,12 @@ class StepAxes:
     def every_f(self) -> range:
         return range(1, max(MOST_BITS, self.asked.d.precision + 8) + 1)
 
-    def tiers(self) -> list[Tier]:
-        """What is tried, in order: the next tier where nothing of those before fits."""
+    def tiers(self, quick: bool = False) -> list[Tier]:
+        """What is tried, in order: the next tier where nothing of those before fits; `quick`: what most units have."""
+        every = self._every_tier()
+        return every[: LIKELY[self.kind]] if quick else every
+
+    def _every_tier(self) -> list[Tier]:
         if self.kind == "any":
             few = self.asked.length <= SMALL
             short = self.asked.d.precision < FORMATS[self.others[0]].precision

@@ -22,7 +22,7 @@ from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.steps import PlanAt
 from queries.proof.wording import sum_text, up_float, up_text
 from queries.properties.bound import Settle, error_of
-from queries.properties.bound_report import RAISED, WINDOW, premises_of
+from queries.properties.bound_report import WINDOW, premises_of, raised
 from queries.properties.bound_samples import largest_of
 from smtmodel.errors import ParameterError
 from smtmodel.plans.plan import Plan
@@ -132,7 +132,7 @@ def _raised(plan: Plan) -> str:
         for name, how in (("a", plan.convert_a), ("b", plan.convert_b))
         if how is not None and plan.least_normal(name) > getattr(plan, name).emin
     ]
-    return RAISED.replace(" where", f" ({', '.join(fewer)}) where") if fewer else RAISED
+    return raised(fewer)
 
 
 def _near(plan: Plan, form: Form, length: int, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:

@@ -10,7 +10,7 @@ from queries.plans.tree_stages import spine
 from smtmodel.dot import Model
 from smtmodel.plans import Chain, Stage
 from smtmodel.reference import parse_reference
-from smtmodel.turns import TURN
+from smtmodel.turns import TURN, is_turn_of_one
 
 TURNS = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # products of one turn
 MOST = 64  # candidates for one tree: of two products that are added to each other either may be rounded first
@@ -19,8 +19,7 @@ MOST = 64  # candidates for one tree: of two products that are added to each oth
 def turn_unit(model: Model, order: str) -> Model | None:
     """The unit of one turn in an order of `ieee/turn`, for a kernel whose unit of one product is `model`; None unless
     that is a fused multiply-add with one format for all operands."""
-    fused = model.reference.startswith("ieee/fma/") and model.a == model.b == model.d
-    return parse_reference(f"{TURN}{model.d.name}/{order}") if fused else None
+    return parse_reference(f"{TURN}{model.d.name}/{order}") if is_turn_of_one(model.unit) else None
 
 
 def turns_of(root: Node | Leaf, model: Model) -> Iterator[Stage]:

@@ -30,7 +30,12 @@ from smtmodel.vectors import Vector
 LONGEST_CHAIN = 1 << 16
 SHOWN = 160  # characters of a formula up to which it is shown as proved, its terms not merged
 WINDOW = ExponentRange(min=0, max=0)
-RAISED = "x° is x, or the smallest normal number of its format where x is smaller and not zero"
+
+
+def raised(other_formats: Sequence[str] = ()) -> str:
+    """What x° is in a formula; `other_formats`: for which inputs the smallest normal number is another format's."""
+    besides = f" ({', '.join(other_formats)})" if other_formats else ""
+    return f"x° is x, or the smallest normal number of its format{besides} where x is smaller and not zero"
 
 
 @dataclass
@@ -107,7 +112,7 @@ def formula_of(theorem: Theorem) -> str:
 
 def conditions_of(premises: Sequence[str], formula: str) -> str:
     """The premises of a bound, and what its formula means by x°, in words."""
-    return ", ".join([*premises, *([RAISED] if "°" in formula else [])])
+    return ", ".join([*premises, *([raised()] if "°" in formula else [])])
 
 
 def _count(model: Model, length: int | None) -> int:
