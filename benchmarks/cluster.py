@@ -19,8 +19,6 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from distributed import Client
-
 from hypotheses.family import family_named
 from queries.candidates.separate import Separation, separate
 from queries.search.distinguish import Options
@@ -31,6 +29,12 @@ from queries.solvers.worker import version_of
 
 FAMILY = Path(__file__).with_suffix(".yaml")
 EACH = 120.0  # seconds for a pair: the whole question gets a quarter of them, several times what it needs
+#: as docs/cluster.md has them: without these, dask looks at its own processes fifty to a hundred times a second
+SETTINGS = {
+    "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
+    "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
+    "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "60s",
+}
 WANTED = 0.55  # of one worker's time, at most
 QUIET = 1.0  # load average of the last minute, at most
 
@@ -38,12 +42,19 @@ QUIET = 1.0  # load average of the last minute, at most
 @contextmanager
 def cluster(workers: int, folder: Path) -> Iterator[Pool]:
     """A scheduler and so many workers with one thread each, started as `docs/cluster.md` has it."""
+    from distributed import Client  # whoever reads the settings needs none
+
     file = folder / "scheduler.json"
     common = ["--no-dashboard", "--scheduler-file", str(file)]
     command = [sys.executable, "-P", "-m", "dask"]
     several = ["--nworkers", str(workers), "--nthreads", "1"]
     started = [
-        subprocess.Popen([*command, *words, *common], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.Popen(
+            [*command, *words, *common],
+            env={**os.environ, **SETTINGS},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         for words in (["scheduler", "--host", "127.0.0.1", "--port", "0"], ["worker", *several])
     ]
     try:

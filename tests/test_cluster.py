@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.cluster import SETTINGS
 from benchmarks.mutants import campaign, read_mutants
 from cli.main import main
 from queries.candidates import separate as separating
@@ -40,6 +41,7 @@ from tests.test_pool import HARD
 
 distributed = pytest.importorskip("distributed", reason="it is not installed (pip install 'mmaprobe[cluster]')")
 psutil = pytest.importorskip("psutil", reason="comes with distributed")
+dask = pytest.importorskip("dask", reason="comes with distributed")
 
 ROOT = Path(__file__).parent.parent
 SAT = """(set-logic QF_BV)(set-option :produce-models true)(declare-fun x () (_ BitVec 8))(assert (= x #x2a))
@@ -57,7 +59,7 @@ class Processes:
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.folder, self.running = folder, list[subprocess.Popen[bytes]]()
-        self.environment = {**os.environ, "PYTHONPATH": str(ROOT), **settings}
+        self.environment = {**os.environ, "PYTHONPATH": str(ROOT), **SETTINGS, **settings}
         file = folder / "scheduler.json"
         self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file))
         self.address = f"tcp://127.0.0.1:{self._port()}"
@@ -357,6 +359,16 @@ def test_work_that_kills_workers_is_given_up(tmp_path: Path, monkeypatch: pytest
         assert caught.value.exit_code == 3
         assert cluster.run(abs, -3) == 3  # no worker is left
         assert "no worker is left" in cluster.lost_because()
+
+
+def test_the_settings_of_the_page_are_those_that_were_measured_and_that_dask_knows() -> None:
+    page = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    assert [line for line in page.splitlines() if line.startswith("export ")] == [
+        f"export {name}={value}" for name, value in SETTINGS.items()
+    ]
+    for name in SETTINGS:
+        key = name.removeprefix("DASK_").lower().replace("__", ".")
+        assert dask.config.get(key) is not None  # a KeyError for a name that nothing reads
 
 
 def test_the_command_on_a_cluster(two: Processes, tmp_path: Path) -> None:
