@@ -9,11 +9,9 @@ of queries/compare/neighbours.py; one that is equal by theorem is none.
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +26,13 @@ from smtmodel.dot import Model
 from smtmodel.numbers import nans
 from smtmodel.parameters import PARAMETERS
 from smtmodel.recordings import Decided
-from smtmodel.reference import normalised_name, parse_reference
+from smtmodel.reference import parse_reference
 from smtmodel.vectors import Vector, parse_row
+from tests import records
 
 ROOT = Path(__file__).parents[1]
-ROWS = tuple(ROOT / "tests" / "data" / f"{name}.jsonl.gz" for name in ("recorded", "h200", "h100"))
-#: GPUs that gave every result of a file as well
-AGAIN = {"h200": ("H100",)}
+#: files, and the GPUs that gave all of their results as well
+FILES = {"recorded.jsonl.gz": (), "h200.jsonl.gz": ("H100",), "h100.jsonl.gz": ()}
 TABLE = ROOT / "smtmodel" / "recorded.json"
 DECISIONS = ROOT / "smtmodel" / "decided.json"
 BUDGET = Options(timeout=20.0)
@@ -46,15 +44,14 @@ NODES = {
 }  # fmt: skip
 
 
-@cache
 def recorded_rows() -> dict[str, dict[str, list[dict[str, Any]]]]:
     """instruction -> GPU -> rows, both in alphabetical order."""
     found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for path in ROWS:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for row in map(json.loads, lines):
-                for gpu in (row["gpu"], *AGAIN.get(path.name.partition(".")[0], ())):
-                    found[normalised_name(row["arch"], row["unit"], row["instruction"]), gpu].append(row)
+    for name, others in FILES.items():
+        for reference, rows in records.rows(name).items():
+            for row in rows:
+                for gpu in (row["gpu"], *others):
+                    found[reference, gpu].append(row)
     table: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for (reference, gpu), rows in sorted(found.items()):
         table.setdefault(reference, {})[gpu] = rows

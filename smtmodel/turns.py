@@ -38,6 +38,7 @@ def unit_of_turn(reference: str) -> Unit:
     )  # fmt: skip
 
 
+@lru_cache(maxsize=512)  # asked for every order of a turn
 def is_turn_of_one(unit: Unit) -> bool:
     """Whether a unit is d = r(c + a[0] * b[0]) in one format of the table, as each product of a turn is added."""
     fmt = unit.d

@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from smtmodel.recordings import RECORDED
 from smtmodel.reference import normalised_name
 
 DATA = Path(__file__).parent / "data"
@@ -41,3 +42,8 @@ class Records(Mapping[str, list[Row]]):
 
 
 rows = cache(Records)
+
+
+def recorded(reference: str) -> str:
+    """What is said of an instruction's results: how many of each GPU there are."""
+    return "recorded: " + ", ".join(f"{gpu} {count} rows" for gpu, count in RECORDED[reference].items())

@@ -27,6 +27,7 @@ from smtmodel.recordings import RECORDED
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import unit_text
 from tests.browser import check_page
+from tests.records import recorded
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
@@ -173,10 +174,6 @@ def test_every_line_says_whose_results_or_whose_words_it_rests_on() -> None:
             assert line.basis != "model"
     for name in ("Rounding on the way", *(name for name, _ in arithmetic(parse_reference(HOPPER).unit))):
         assert name in LINES
-
-
-def recorded(reference: str) -> str:
-    return "recorded: " + ", ".join(f"{gpu} {count} rows" for gpu, count in RECORDED[reference].items())
 
 
 def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import gzip
-import json
 import re
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -23,9 +20,10 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.parameters import PARAMETERS
 from smtmodel.plans.planfile import parse_plan
-from smtmodel.reference import normalised_name, parse_reference
+from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit
 from smtmodel.yamlfile import YamlFile, read_yaml
+from tests import records
 from tests.documentation import DRAWN, PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose
 from tests.test_recordings import left_open
@@ -204,24 +202,11 @@ def test_every_architecture_is_on_its_page() -> None:
         assert f"`mmaprobe datasheet {arch} " in _architectures_page(), arch
 
 
-def _rows(name: str) -> list[dict[str, Any]]:
-    with gzip.open(ROOT / "tests" / "data" / name, "rt", encoding="utf-8") as stream:
-        return [json.loads(line) for line in stream]
-
-
-def _reference(row: dict[str, Any]) -> str:
-    return normalised_name(row["arch"], row["unit"], row["instruction"])
-
-
 def test_recorded_results_are_on_the_page_of_architectures() -> None:
-    products: dict[str, list[int]] = {}
-    published: dict[str, Counter[str]] = {}
-    for row in _rows("recorded.jsonl.gz"):
-        published.setdefault(_reference(row), Counter())[row["gpu"]] += 1
-        products.setdefault(_reference(row), []).append(sum(int(x, 16) != 0 for x in row["a"]))
     expected = set()
-    for reference, counts in products.items():
-        gpus = ", ".join(f"{gpu} {rows}" for gpu, rows in sorted(published[reference].items()))
+    for reference, rows in records.rows("recorded.jsonl.gz").items():
+        gpus = ", ".join(f"{gpu} {count}" for gpu, count in sorted(Counter(row["gpu"] for row in rows).items()))
+        counts = [sum(int(x, 16) != 0 for x in row["a"]) for row in rows]
         low, high = min(counts), max(counts)
         span = str(high) if low == high else f"{low} to {high}"
         expected.add(f"| `{reference}` | {gpus} | {span} | {left_open(reference)} |")
@@ -252,7 +237,7 @@ def _disagreements_page() -> str:
 
 def test_numbers_of_vectors_are_on_the_page_of_architectures() -> None:
     recorded, computed = (
-        Counter(_reference(row).partition("/")[0] for row in _rows(name))
+        Counter(reference.partition("/")[0] for reference, rows in records.rows(name).items() for _ in rows)
         for name in ("recorded.jsonl.gz", "mma_sim_public.jsonl.gz")
     )
     expected = {f"| {arch} | {recorded[arch]} | {computed[arch]} |" for arch in _architectures()}

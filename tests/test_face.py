@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gzip
 import inspect
 import json
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -26,9 +24,9 @@ from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS
 from smtmodel.gemm import simulate
 from smtmodel.numbers import format_of, from_numbers, to_numbers, type_of
-from smtmodel.reference import normalised_name, parse_plan_path, parse_reference
+from smtmodel.reference import parse_plan_path, parse_reference
 from smtmodel.tiles import kind_of
-from tests import reference
+from tests import records, reference
 from tests.oracle import NAN, decode
 
 ROOT = Path(__file__).parents[1]
@@ -88,17 +86,11 @@ def test_numbers_that_a_format_does_not_hold(numbers: Any, fmt: str, message: st
 
 def test_recorded_results_of_gpus() -> None:
     """Rows of every instruction with a recording: `dot`, or `matmul` with scale factors, gives the GPU's own bits."""
-    kinds: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    with gzip.open(ROOT / "tests" / "data" / "recorded.jsonl.gz", "rt") as stream:
-        for line in stream:
-            row = json.loads(line)
-            name = normalised_name(row["arch"], row["unit"], row["instruction"])
-            if len(kinds[name]) < 3:
-                kinds[name].append(row)
+    kinds = records.rows("recorded.jsonl.gz")
     assert len(kinds) > 20
     for name, rows in kinds.items():
         unit = mmaprobe.unit(name)
-        for row in rows:
+        for row in rows[:3]:
             sides = [
                 to_numbers(np.array([int(x, 16) for x in given], dtype=kind_of(fmt)), fmt)
                 for given, fmt in ((row["a"], unit.a), (row["b"], unit.b), ([row["c"]], unit.c))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +20,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit
 from smtmodel.vectors import parse_row
+from tests import records
 from tests.test_explain import AMPERE, CDNA2, CDNA3, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, operands_of, run
 
 # -- where two evaluations diverge
@@ -162,10 +161,7 @@ def test_nodes_that_differ_are_changed_together_and_each_alone() -> None:
 
 def test_recorded_results_against_a_mutated_model() -> None:
     """Ampere has F = 24: of a model with 23, one change explains every recorded mismatch."""
-    data = Path(__file__).parent / "data" / "recorded.jsonl.gz"
-    with gzip.open(data, "rt", encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines]
-    rows = [row for row in rows if row["gpu"] == "A100" and row["instruction"] == "m16n8k16.f32.f16.f16.f32"][:30]
+    rows = [row for row in records.rows("recorded.jsonl.gz")[AMPERE] if row["gpu"] == "A100"][:30]
     mutated = f"{AMPERE}@fraction_bits=23"
     report = Report()
     report.take(evaluate_vectors(parse_row({**row, "model": mutated}, n) for n, row in enumerate(rows, start=1)))

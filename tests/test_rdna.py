@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,9 +17,9 @@ from smtmodel.unit_table import FOLDER, shipped_unit, units
 from smtmodel.unitfile import parse_unit
 from tests import node_oracle
 from tests.cpu import Inputs, Patterns, Vectors, differing
+from tests.records import Row, rows
 from tests.test_nodes import oracle
 
-RECORDED = Path(__file__).parent / "data" / "rdna.jsonl.gz"
 RDNA = [name for name in units() if name.startswith("rdna")]
 
 #: units nearby: what a unit's text says, what stands there instead
@@ -46,17 +43,13 @@ NEARBY = [
 
 @cache
 def recorded() -> dict[str, tuple[Vectors, Patterns]]:
-    rows: dict[str, list[dict[str, list[str] | str]]] = {}
-    with gzip.open(RECORDED, "rt", encoding="utf-8") as stream:
-        for row in map(json.loads, stream):
-            rows.setdefault(f"{row['arch']}/{row['unit']}/{row['instruction']}", []).append(row)
 
-    def side(own: list[dict[str, list[str] | str]], name: str) -> Patterns:
+    def side(own: list[Row], name: str) -> Patterns:
         given = [row[name] for row in own]
         return np.array([int(x, 16) if isinstance(x, str) else [int(y, 16) for y in x] for x in given], dtype=np.uint64)
 
     return {reference: ((side(own, "a"), side(own, "b"), side(own, "c")), side(own, "d"))
-            for reference, own in rows.items()}  # fmt: skip
+            for reference, own in rows("rdna.jsonl.gz").items()}  # fmt: skip
 
 
 def test_every_recorded_result_agrees() -> None:

@@ -116,8 +116,11 @@ steps:
     ("a[0] * b[0], c", "toward_zero", False), ("a[0] * b[0]", "nearest_even", False),
 ])  # fmt: skip
 def test_a_turn_is_of_plain_fused_products(terms: str, mode: str, one: bool) -> None:
-    """Told by what a unit computes: one that reads subnormals as zero has no turn that is known."""
+    """Told by what a unit computes, not by its name."""
     assert is_turn_of_one(parse_unit(UNIT.format(terms=terms, mode=mode), "mine")) == one
+
+
+def test_no_turn_is_known_of_one_that_reads_subnormals_as_zero() -> None:
     assert is_turn_of_one(FMA.unit)
     flushing = parse_reference("ieee/fma/f32@flush_inputs=true")
     assert not is_turn_of_one(flushing.unit)
