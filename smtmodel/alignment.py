@@ -69,10 +69,11 @@ def total_of(signs: Sequence[Bit], magnitudes: Sequence[Bits], carry_width: int 
     return sum_of(signs[0].carrier, signs, kept, width)
 
 
-def magnitude_of(total: Bits) -> tuple[Bit, Bits]:
-    """(negative, magnitude) of a number in two's complement."""
+def magnitude_of(total: Bits, wraps: bool = False) -> tuple[Bit, Bits]:
+    """(negative, magnitude) of a sum in two's complement; one that `wraps` may be the least number that there is."""
     negative = total.msb()
-    return negative, select(negative, -total, total)
+    magnitude = select(negative, -total, total)
+    return negative, magnitude if wraps else magnitude.truncate(total.width - 1)
 
 
 def place_all(terms: Sequence[Term]) -> tuple[list[Bits], int]:

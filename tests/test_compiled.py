@@ -15,12 +15,14 @@ import pytest
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bits, constant, max_of, minimum, select, shift_right_jam, sum_of
+from smtmodel.alignment import magnitude_of
 from smtmodel.batch import evaluate_batch
 from smtmodel.carriers import code
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.code import INNER, CodeCarrier
 from smtmodel.carriers.recording import WORTH
 from smtmodel.compiled import CompiledModel, c_source, compile_lanes, compile_model, needed
+from smtmodel.decode import fit
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import simulate
@@ -48,11 +50,19 @@ def operations(x: Bits, y: Bits) -> Iterator[Bits]:
         yield from (minimum(left, right), max_of([left, right, low]), left.leading_zeros(), -left, ~left)
         yield from (select(left.ult(right), right, left), left.concat(right).extract(width, 1), left.any().bits(2))
         yield from (left.bit(width - 1).bits(1), left.shl(width // 3), left.lshr(width // 3), left.sext(2 * width))
+        yield from (max_of([left, right, low]) - left, right - minimum(left, right), left - minimum(right, low))
+        zeros = left.leading_zeros()
+        some = minimum(zeros, fit(right, zeros.width))
+        yield from (left.shl(zeros), left.shl(some), right.shl(some), left.shl(left.zext(width + 5).leading_zeros()))
+    for most in ((1 << max(1, width // 2)) - 2, (1 << max(1, width // 2)) - 1):
+        yield select(constant(x.carrier, most, width).ult(low), x, y)
     product = low.zext(width + 3) * y.truncate(max(1, width // 3)).zext(width + 3)
     yield from (product, product.shl(2), product + constant(x.carrier, 3, width + 3))
     signs = [x.bit(0), y.bit(0), low.bit(0)]
-    for total in (width + 2, width, max(1, width - 1)):
-        yield sum_of(x.carrier, signs, [z.truncate(min(total, width)) for z in (x, y, low)], total)
+    for total in (width + 3, width + 2, width, max(1, width - 1)):
+        found = sum_of(x.carrier, signs, [z.truncate(min(total, width)) for z in (x, y, low)], total)
+        negative, magnitude = magnitude_of(found, wraps=True)
+        yield from (found, negative.bits(1), magnitude)
 
 
 def edges(width: int, rng: np.random.Generator) -> Patterns:

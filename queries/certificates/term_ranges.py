@@ -197,7 +197,7 @@ def _normalised(one: Range) -> Range:
 
 
 def _sum(terms: Sequence[Range]) -> Range:
-    """An exact sum in fixed point, which counts with the exponent 0: as wide as its largest magnitude and a sign."""
+    """An exact sum in fixed point, which counts with the exponent 0: as wide as its largest magnitude."""
     low = min(one.low - one.fraction for one in terms)
     largest = sum((1 << one.width + one.high - one.fraction - low) - 1 for one in terms)
-    return Range(largest.bit_length() + 1, -low, 0, 0, min(one.unit for one in terms))
+    return Range(largest.bit_length(), -low, 0, 0, min(one.unit for one in terms))

@@ -131,6 +131,14 @@ class CodeWords(Carrier):
     made: dict[str, tuple[str, Name, Name]] = field(default_factory=dict)
     #: of a difference: what is subtracted from what, and in how many bits it is kept
     differences: dict[str, tuple[Name, Name, int]] = field(default_factory=dict)
+    #: of the smaller of two values, these; of the largest of some, these
+    smaller: dict[str, set[str]] = field(default_factory=dict)
+    larger: dict[str, set[str]] = field(default_factory=dict)
+    #: of a sum of signed terms: the same in a whole lane, and a bound of its magnitude
+    sums: dict[str, tuple[Name, int]] = field(default_factory=dict)
+    #: of a number of leading zeros: what has them in how many bits; of what was widened: what it was
+    zeros_of: dict[str, tuple[str, int]] = field(default_factory=dict)
+    widened_from: dict[str, str] = field(default_factory=dict)
     flushing: bool = FLUSHES  # whether they can
     flushes: bool | None = None  # whether the processor's own additions and products flush what is tiny, once known
 
@@ -159,7 +167,11 @@ class CodeWords(Carrier):
         return self._emit(f"({kind})({text}) & {_literal(largest, kind)}", kind, largest, *operands)
 
     def _widen(self, value: Name, kind: str) -> Name:
-        return value if value.kind == kind else self._emit(f"({kind}){value.text}", kind, value.most, value)
+        if value.kind == kind:
+            return value
+        found = self._emit(f"({kind}){value.text}", kind, value.most, value)
+        self.widened_from[found.text] = value.text
+        return found
 
     def _wide_mask(self, condition: Name, kind: str) -> Name:
         """A truth as a mask of another type: sign-extended."""
@@ -187,6 +199,8 @@ class CodeWords(Carrier):
             return self._kept("add", rest, self.binary("add", outer, right, width), width)
         if most < 1 << width:
             return self._kept(operation, left, right, width)
+        if left.text in self.smaller.get(right.text, ()) or right.text in self.larger.get(left.text, ()):
+            return self._emit(text, word_type(width), left.most, left, right)  # never below zero
         found = self._trim(text, width, most, left, right)
         if operation == "sub":
             self.differences[found.text] = (left, right, width)
@@ -213,7 +227,9 @@ class CodeWords(Carrier):
         )
 
     def negate(self, value: Name, width: int) -> Name:
-        return self._trim(f"0 - {value.text}", width, UNKNOWN, value)
+        found = self._trim(f"0 - {value.text}", width, UNKNOWN, value)
+        self.made[found.text] = ("negate", value, value)
+        return found
 
     def shift(self, operation: str, value: Name, amount: Name, width: int) -> Name:
         kind, bits = word_type(width), _bits(width)
@@ -234,6 +250,10 @@ class CodeWords(Carrier):
                 return self._kept("mul", left, right, width)
         symbol, inside = "<<" if operation == "shl" else ">>", amount.most < bits
         safe = amount if inside else self._emit(f"{amount.text} & {bits - 1}", kind, bits - 1, amount)
+        if operation == "shl" and self._at_most_its_zeros(
+            value, amount, width
+        ):  # what is zero may be shifted by too much
+            return self._emit(f"{value.text} << {safe.text}", kind, (1 << width) - 1, value, safe)
         largest = value.most if operation == "lshr" else (1 << bits) - 1
         if operation == "shl" and amount.most < bits:
             largest = min(largest, value.most << amount.most)
@@ -242,6 +262,12 @@ class CodeWords(Carrier):
             within = self._emit(f"({kind})-({kind})({amount.text} < {bits})", kind, (1 << bits) - 1, amount)
             kept = self._emit(f"{kept.text} & {within.text}", kind, largest, kept, within)
         return self._trim(kept.text, width, largest, kept) if largest >= 1 << width else kept
+
+    def _at_most_its_zeros(self, value: Name, amount: Name, width: int) -> bool:
+        """Whether an amount is at most the number of leading zeros of a value."""
+        text = self.widened_from.get(amount.text, amount.text)
+        counted = (self.zeros_of.get(one, ("", 0)) for one in (text, *self.smaller.get(text, ())))
+        return any(of == value.text and bits <= width for of, bits in counted)
 
     def _capped(self, amount: Name, last: int, kind: str) -> Name:
         """The smaller of an amount and `last`. A difference may be negative. If the bits that it is kept in then always
@@ -320,6 +346,8 @@ class CodeWords(Carrier):
         if operation in ("slt", "sle"):
             flip = self.constant(1 << (width - 1), width)
             left, right = (self.binary("xor", side, flip, width) for side in (left, right))
+        if operation == "ult" and not left.place and right.most <= left.most and left.text[0].isdigit():
+            return self.truth(False)
         symbol = {"eq": "==", "ult": "<", "slt": "<", "ule": "<=", "sle": "<="}[operation]
         found = self._mask(f"-(uint32_t)({left.text} {symbol} {right.text})", left, right)
         self.made[found.text] = (operation, left, right)
@@ -327,12 +355,20 @@ class CodeWords(Carrier):
 
     def select(self, condition: Name, then: Name, otherwise: Name, width: int) -> Name:
         kind = word_type(width)
+        if not condition.most:
+            return otherwise
         if self.made.get(condition.text) == ("ult", then, otherwise):
             most = min(then.most, otherwise.most)
-            return self._emit(
+            found = self._emit(
                 f"{then.text} < {otherwise.text} ? {then.text} : {otherwise.text}", kind, most, then, otherwise
             )
+            self.smaller[found.text] = {then.text, otherwise.text}
+            return found
         mask = self._wide_mask(condition, kind)
+        made = self.made.get(condition.text), self.made.get(then.text)
+        if made == (("sign", otherwise, otherwise), ("negate", otherwise, otherwise)):  # the magnitude of a sum
+            whole, most = self.sums[otherwise.text]
+            return self._emit(f"({whole.text} ^ {mask.text}) - {mask.text}", kind, most, whole, mask)
         text, most = (
             f"{otherwise.text} ^ (({then.text} ^ {otherwise.text}) & {mask.text})",
             max(then.most, otherwise.most),
@@ -354,6 +390,11 @@ class CodeWords(Carrier):
     def test_bit(self, value: Name, index: int, width: int) -> Name:
         if value.most < 1 << index:
             return self.truth(False)
+        if index == width - 1 and value.text in self.sums:
+            whole, _ = self.sums[value.text]
+            found = self._mask(f"-(uint32_t)({whole.text} >> {_bits(width) - 1})", whole)
+            self.made[found.text] = ("sign", value, value)
+            return found
         if index == width - 1:  # the highest: nothing above it is to be masked
             return self._mask(f"-(uint32_t)({value.text} >> {index})", value)
         return self._mask(f"-(uint32_t)(({value.text} >> {index}) & 1)", value)
@@ -372,6 +413,7 @@ class CodeWords(Carrier):
             filled = self._emit(f"{value.text} | {_literal(1, kind)}", kind, (1 << bits) - 1, value)
             count = f"(uint32_t){text}({filled.text}) + (uint32_t)({value.text} == 0)"
             found = self._emit(count, "uint32_t", width, filled, value)
+        self.zeros_of[found.text] = value.text, width
         return self._widen(found, word_type(result_width))
 
     def max_of(self, values: Sequence[Name], width: int) -> Name:
@@ -379,6 +421,7 @@ class CodeWords(Carrier):
         for value in values[1:]:
             text = f"{largest.text} > {value.text} ? {largest.text} : {value.text}"
             largest = self._emit(text, word_type(width), max(largest.most, value.most), largest, value)
+        self.larger[largest.text] = {value.text for value in values}
         return largest
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Name:
@@ -402,7 +445,11 @@ class CodeWords(Carrier):
         for part in parts[1:]:
             other = self._extended(part, kind)
             total = self._emit(f"{total.text} + {other.text}", kind, UNKNOWN, total, other)
-        return self._trim(total.text, width, UNKNOWN, total)
+        found = self._trim(total.text, width, UNKNOWN, total)
+        most = sum(magnitude.most for _, magnitude in terms)
+        if most < 1 << (width - 1):
+            self.sums[found.text] = total, most
+        return found
 
     def _narrow(self, value: Name) -> Name:
         return (
