@@ -84,6 +84,7 @@ _STORES = count()
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # while modules are loaded, all of which stay
     for group, modules in GROUPS.items():
         config.addinivalue_line("markers", f"{group}: {', '.join(modules)}")
 
@@ -111,9 +112,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """What was loaded stays, and few of the objects that tests make hold each other: to look for those that do took a
     sixth of the processors' time."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTED)
+    gc.enable()
 
 
 def pytest_sessionfinish() -> None:

@@ -168,6 +168,7 @@ class _Prover:
     ) -> Theorem | None:
         """A claim proved with shared terms cut out, with fewer, or without cuts; or nothing."""
         signals = [signal.value.node for signal in self.left.trace]
+        shared = _subterms(sides[0]) & _subterms(sides[1])
         for marked in ([*signals, *self.carrier.addends], signals, []):
             limit = self._remaining(share)
             if limit == 0:
@@ -175,7 +176,7 @@ class _Prover:
             if not marked and name != RESULT:
                 limit = self._brief()
             with suppress(UnprovedError):
-                return self._prove(name, claim, self._cuts(sides, marked), [], limit, pair)
+                return self._prove(name, claim, _cuts(sides, shared, marked), [], limit, pair)
         return None
 
     def _prove(
@@ -222,12 +223,6 @@ class _Prover:
         limit = self.options.timeout
         return BRIEF if limit is None else min(BRIEF, limit * BRIEF_SHARE, self._remaining() or 0.0)
 
-    def _cuts(self, sides: tuple[FNode, FNode], marked: Iterable[FNode]) -> list[FNode]:
-        """Those of the marked terms that both sides are built on."""
-        shared = _subterms(sides[0]) & _subterms(sides[1])
-        return [node for node in dict.fromkeys(marked)
-                if node in shared and node not in sides and not (node.is_constant() or node.is_symbol())]  # fmt: skip
-
     def _conclude(self) -> None:
         differ = self.compared.differ.node
         if (goal := self._now(differ)).is_false():
@@ -269,6 +264,12 @@ class _Prover:
 
     def _agreed(self, compared: Compared, fact: Theorem) -> None:
         self.proof.theorem, self.proof.verdict = agreed(compared, fact), "equal"
+
+
+def _cuts(sides: tuple[FNode, FNode], shared: set[FNode], marked: Iterable[FNode]) -> list[FNode]:
+    """Those of the marked terms that both sides are built on, which are `shared`."""
+    return [node for node in dict.fromkeys(marked)
+            if node in shared and node not in sides and not (node.is_constant() or node.is_symbol())]  # fmt: skip
 
 
 def _subterms(root: FNode) -> set[FNode]:
