@@ -1,4 +1,4 @@
-"""How much faster `separate` is with two workers than with one, on a family of which solvers do most of the work.
+"""How much faster `separate` is with two and four workers than with one; solvers do most of the work on its family.
 
 `python -m benchmarks.cluster [-o benchmarks/cluster.md]` starts a scheduler and the workers on this machine, which must
 have nothing else to do. Every run has a store of its own, empty at the start, and must find the same classes.
@@ -35,6 +35,7 @@ SETTINGS = {
     "DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s",
     "DASK_DISTRIBUTED__ADMIN__SYSTEM_MONITOR__INTERVAL": "60s",
 }
+RUNS = {"this machine, one core": 1, "one worker": 1, "two workers": 2, "four workers": 4, "this machine, two cores": 2}
 WANTED = 0.55  # of one worker's time, at most
 QUIET = 1.0  # load average of the last minute, at most
 
@@ -99,8 +100,7 @@ def main() -> None:
         raise SystemExit(f"the load average is {load:.1f}: wait until it is below {QUIET}, or give --loaded")
     found: dict[str, Separation] = {}
     solving: dict[str, float] = {}
-    for name in ("this machine, one core", "one worker", "two workers", "this machine, two cores"):
-        width = 1 if "one" in name else 2
+    for name, width in RUNS.items():
         with tempfile.TemporaryDirectory() as text:
             folder = Path(text)
             if "worker" in name:
@@ -127,11 +127,12 @@ def report(found: dict[str, Separation], solving: dict[str, float], ratio: float
     lines = ["| where | seconds | of solvers, added up |", "|---|---|---|"]
     lines += [f"| {name} | {f.seconds:.1f} | {solving[name]:.1f} |" for name, f in found.items()]
     return (
-        f"# `separate` with two workers and with one\n\n"
+        f"# `separate` with one worker, two and four\n\n"
         f"{FAMILY.name}: {one.candidates} candidates, {len(one.classes)} classes, {len(one.unknown)} pairs open; "
         f"bitwuzla {version_of('bitwuzla')}, {os.cpu_count()} cores, load average at the start {load:.2f}. Workers, "
         f"scheduler and the process that asks share the machine.\n\n" + "\n".join(lines) + "\n\n"
-        f"Two workers take {ratio:.2f} of one worker's time (at most {WANTED} is wanted).\n"
+        f"Two workers take {ratio:.2f} of one worker's time (at most {WANTED} is wanted), four "
+        f"{found['four workers'].seconds / found['two workers'].seconds:.2f} of two workers'.\n"
     )
 
 

@@ -245,6 +245,39 @@ def test_engines_are_dealt_to_the_workers(cluster: Watched, monkeypatch: pytest.
     assert (first.status, first.values) == ("sat", {"x": 42})
 
 
+def test_no_more_questions_are_asked_than_there_are_cores(
+    cluster: Watched, two: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sum(cluster._client.nthreads().values()) == 2
+    open_now, most = set[object](), list[int]()
+
+    class Seen(module._Racer):
+        def __init__(self, *given: Any) -> None:
+            open_now.add(self)
+            most.append(len(open_now))
+            super().__init__(*given)
+
+        def answers(self) -> list[Answer]:
+            open_now.discard(self)
+            return super().answers()
+
+    monkeypatch.setattr(module, "_Racer", Seen)
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)  # of the workers' machine, too
+    warnings: list[str] = []
+    with Cluster(two.address, warnings.append) as narrow:
+        assert narrow.width == 1
+        asking = [
+            threading.Thread(target=narrow.race, args=(["bitwuzla"], HARD, 0.3, 0, lambda answer: answer))
+            for _ in range(3)
+        ]
+        for thread in asking:
+            thread.start()
+        for thread in asking:
+            thread.join()
+    assert most == [1, 1, 1]
+    assert not warnings
+
+
 def test_the_loser_of_a_race_is_ended(cluster: Watched, two: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines, "HEAD_START", 0.0)
 

@@ -14,9 +14,10 @@ import pickle
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -56,7 +57,7 @@ class Cluster(Pool):
     """The cluster of the scheduler at `address`. Close it, or use it in a `with`. Raises ClusterError.
 
     `warn` is told when the cluster is lost; what remains to be done is then done here. `width` is the number of the
-    workers' threads at the start.
+    workers' threads at the start, of each machine no more than it has cores.
     """
 
     def __init__(self, address: str, warn: Callable[[str], object]) -> None:
@@ -66,11 +67,14 @@ class Cluster(Pool):
         self._losing = threading.Lock()
         self._client = _connected(address)
         try:
-            super().__init__(self._threads())
+            threads = self._threads()
+            super().__init__(self._with_a_core(threads))
         except BaseException:
             self.close()
             raise
         self.threads = AHEAD * self.width
+        #: for questions, where more workers than cores would take them; else all are sent, and wait there
+        self._room = threading.BoundedSemaphore(self.width) if self.width < sum(threads.values()) else nullcontext()
         self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)  # for what has to be done here
         self._watcher = threading.Thread(target=self._watch, name="mmaprobe-cluster", daemon=True)
         self._watcher.start()
@@ -90,7 +94,7 @@ class Cluster(Pool):
     def race(
         self, engines: Sequence[str], text: str, timeout: float | None, memory: int, keep: racing.Keep
     ) -> list[Answer]:
-        with suppress(_GoneError), self._building.released(), self._own_time() as spent:
+        with suppress(_GoneError), self._building.released(), self._own_time() as spent, self._room:
             began = time.monotonic()
 
             def begin(group: Sequence[str]) -> _Racer:
@@ -145,16 +149,24 @@ class Cluster(Pool):
 
     # --- the cluster's health -------------------------------------------------------------------------------------
 
-    def _threads(self) -> int:
-        """The workers' threads, once there are any."""
+    def _threads(self) -> dict[str, int]:
+        """The threads of each worker, once there are any."""
         deadline = time.monotonic() + GRACE
-        while not (threads := sum(map(int, self._client.nthreads().values()))):
+        while not any((threads := dict(self._client.nthreads())).values()):
             if time.monotonic() > deadline:
                 raise ClusterError(
                     f"the cluster at {self.address} has no workers: start one with `dask worker {self.address}`"
                 )
             time.sleep(WATCH)
         return threads
+
+    def _with_a_core(self, threads: Mapping[str, int]) -> int:
+        """How many of the workers' threads have a core of their own: solvers that share one are no quicker."""
+        count: Counter[str] = Counter()
+        for address, own in threads.items():
+            count[_host(address)] += own
+        cores = {_host(address): found for address, found in self._client.run(os.cpu_count).items() if found}
+        return sum(min(own, cores.get(host, own)) for host, own in count.items())
 
     def _watch(self) -> None:
         """Look after the cluster: the scheduler may go away, or the last worker."""
@@ -236,6 +248,11 @@ class _Racer(_Task):
             ]
         self.spent.append(self.late + seconds)
         return list(answers)
+
+
+def _host(worker: str) -> str:
+    """The machine of a worker's address."""
+    return worker.rpartition(":")[0]
 
 
 def _connected(address: str) -> Client:
