@@ -74,7 +74,9 @@ PARAMETERS: dict[str, Parameter] = {
     "carry_bits": Parameter("the sum is kept in F + 1 + n bits and a sign, and wraps", ("exact",), 0, 16),
     "product": Parameter("the product's significand", ("unnormalised", "normalised", *_ROUNDED), formats="rounded_"),
     "product_rounding": Parameter("how a rounded product is rounded", ROUNDINGS),
-    "product_overflow": Parameter("a product of magnitude 2^n or more is infinite", low=-4096, high=4096, none=True),
+    "product_overflow": Parameter(
+        "an exact product of magnitude 2^n or more is infinite", low=-4096, high=4096, none=True
+    ),
     "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
     "late_fraction_bits": Parameter("F2: bits kept of the products' sum when a late addend joins", low=1, high=64),
     "late_sum_bits": Parameter(

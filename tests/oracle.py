@@ -301,8 +301,8 @@ class Model:
         return bits
 
     def product_term(self, x: Decoded, y: Decoded) -> Decoded:
-        """One product as a term of the sum: exact, normalised or rounded; large ones may become infinite."""
-        p = multiply(x, y)
+        """One product as a term of the sum: exact, normalised or rounded; exact ones that are large may be infinite."""
+        p = exact = multiply(x, y)
         nonzero = p.kind == "finite" and p.significand > 0
         if nonzero and self.product == "normalised":
             shift = floor_log2(p.significand)
@@ -310,7 +310,7 @@ class Model:
         elif nonzero and self.product != "unnormalised":
             fmt = self.product.removeprefix("rounded_")
             p = decode(fmt, encode(fmt, p.sign, abs(p.value), self.product_rounding, "ieee"))
-        if nonzero and self.product_overflow is not None and abs(p.value) >= power(self.product_overflow):
+        if nonzero and self.product_overflow is not None and abs(exact.value) >= power(self.product_overflow):
             p = Decoded("inf", p.sign, mpq(1), 0)
         return p
 

@@ -147,6 +147,7 @@ CORNERS = (
     f"{TF32}@partials=normalised",  # partial sums overflow before an infinite addend comes
     f"{VOLTA}@length=1,flush_inputs=true,zero_sign=ieee",  # the sign of a zero that is not subnormal
     f"{BF16}@product=normalised,product_overflow=100",
+    f"{VOLTA}@length=2,product=rounded_e5m2,product_rounding=up,product_overflow=0",  # rounded up to the limit
     f"{VOLTA}@length=2,input_zeros=positive,zero_sign=ieee",
     f"{VOLTA_F16}@family=emulated-fp8,input_zeros=positive,zero_sign=ieee",
     "cdna2/mfma/f32_32x32x4bf16@flush_inputs=false",

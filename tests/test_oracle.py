@@ -295,6 +295,9 @@ def test_products() -> None:
     assert run([1.5], [1.5], 0.0, fraction_bits=9, **late_one) == 3.0
     assert run([2.0**14], [2.0**14], 0.0, product_overflow=28) == float("inf")
     assert run([2.0**14], [2.0**14], 0.0, product_overflow=29) == 2.0**28
+    rounded = {"product": "rounded_e5m2", "product_rounding": "up"}  # to 1; the limit is that of the exact product
+    assert run([1.25], [0.75], 0.0, product_overflow=0, **rounded) == 1.0
+    assert run([1.25], [0.75], 0.0, product_overflow=-1, **rounded) == float("inf")
 
 
 def test_exponent_floor_readings() -> None:
