@@ -42,7 +42,7 @@ from smtmodel.reference import member_of, parse_reference
 
 FOLDER = Path(__file__).with_suffix("")
 #: in the order in which they import each other
-DATAPATH = ("decode", "rounding", "ieee", "alignment", "nodes.index", "nodes.node", "nodes.element",
+DATAPATH = ("decode", "rounding", "alignment", "ieee", "nodes.index", "nodes.node", "nodes.element",
             "nodes.repeat", "nodes.cut", "nodes.round", "nodes.product", "nodes.sums", "nodes.exact", "nodes.fused",
             "nodes.grid", "nodes.scale", "nodes", "nodes.chains", "unit", "families", "families.parts",
             "families.sketch", "families.functions", "families.member")  # fmt: skip

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, shift_right_jam, sum_of
+from smtmodel.alignment import magnitude_of
 from smtmodel.decode import Exponent, Term, Unpacked, at_maximum, multiply, unpack
 from smtmodel.formats import Format
 from smtmodel.rounding import Mode, Rounding, Target, infinity_of, round_and_pack
@@ -44,9 +45,7 @@ def sum_two(left: Term, right: Term, precision: int) -> tuple[Bit, Bits, Exponen
     aligned, unit = align_two(left, right, precision)
     width = aligned[0].width + 2
     total = sum_of(left.sign.carrier, [left.sign, right.sign], aligned, width)
-    negative = total.msb()
-    magnitude = select(negative, -total, total).truncate(width - 1)
-    return negative, magnitude, unit
+    return *magnitude_of(total), unit
 
 
 def signed_sum(left: Term, right: Term, target: Target) -> tuple[Bit, Bits, Exponent]:

@@ -76,33 +76,33 @@ def tail_of(magnitude: Bits, unit: Exponent, fmt: Format) -> Tail:
     short = fmt.precision + 2 - magnitude.width
     if short > 0:  # room for the half and sticky bits
         magnitude, unit = magnitude.pad(short), unit.offset(-short)
-    shifted, field, highest = _normalise(magnitude, unit, fmt)
+    top = unit.offset(magnitude.width - 1 - fmt.emin)
+    shifted, field = _normalise(magnitude, top, fmt)
     kept = shifted.top(fmt.precision)
     rest = shifted.truncate(shifted.width - fmt.precision)
     half = rest.msb()
     sticky = rest.truncate(rest.width - 1).any() if rest.width > 1 else truth(magnitude.carrier, False)
     lowest = kept.bit(0) if fmt.fraction else kept.bit(0) ^ field.bit(0)  # of the pattern, where there is no other
     # the hidden bit and a carry out of the significand add to the exponent field by themselves
-    most = (max(highest, 1) << fmt.fraction) + (1 << fmt.precision)
+    most = (max(top.high, 1) << fmt.fraction) + (1 << fmt.precision)
     width = max(fmt.exponent + fmt.fraction, most.bit_length())
     return Tail(fit(field.pad(fmt.fraction), width) + kept.zext(width), lowest, half, sticky)
 
 
-def _normalise(magnitude: Bits, unit: Exponent, fmt: Format) -> tuple[Bits, Bits, int]:
-    """Shift the leading one to the top, but not below the smallest exponent of the format.
+def _normalise(magnitude: Bits, top: Exponent, fmt: Format) -> tuple[Bits, Bits]:
+    """Shift the leading one to the top, but not below the smallest exponent of the format. `top`: the exponent that a
+    leading one at the top has, relative to emin.
 
-    Returns the shifted magnitude, the exponent field less one (zero for subnormals), and what that is at most.
+    Returns the shifted magnitude and the exponent field less one (zero for subnormals).
     """
     width, carrier = magnitude.width, magnitude.carrier
-    # the exponent that a leading one at the top would have, relative to emin
-    top = unit.offset(width - 1 - fmt.emin)
     zeros = magnitude.leading_zeros()
     span = max(top.high, -top.low, 1).bit_length() + 1
     room = max(zeros.width, span)
     distance = fit(top.bits, room) + constant(carrier, top.low, room)
-    if max(top.low, top.least) >= 0:  # with a vector that is never 0, for no number below emin
+    if max(top.low, top.least) >= 0:  # no number is below emin
         shift = minimum(zeros.zext(room), distance)
-        return magnitude.shl(shift), fit(distance - shift, max(top.high, 1).bit_length()), top.high
+        return magnitude.shl(shift), fit(distance - shift, max(top.high, 1).bit_length())
     below = distance.msb()
     shift = minimum(zeros.zext(room), distance)
     left = magnitude.shl(select(below, constant(carrier, 0, room), shift))
@@ -114,7 +114,7 @@ def _normalise(magnitude: Bits, unit: Exponent, fmt: Format) -> tuple[Bits, Bits
         tail = left.truncate(width - keep).any()
         head = head | tail.bits(keep)
     right = shift_right_jam(head, select(below, -distance, constant(carrier, 0, room)))
-    return right, fit(field, max(top.high, 1).bit_length()), top.high
+    return right, fit(field, max(top.high, 1).bit_length())
 
 
 def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:

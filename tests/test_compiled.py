@@ -63,6 +63,8 @@ def operations(x: Bits, y: Bits) -> Iterator[Bits]:
         found = sum_of(x.carrier, signs, [z.truncate(min(total, width)) for z in (x, y, low)], total)
         negative, magnitude = magnitude_of(found, wraps=True)
         yield from (found, negative.bits(1), magnitude)
+        wider = found.zext(total + 2)  # no sum of signed terms: its first bit is never set
+        yield select(negative, -wider, wider)
 
 
 def edges(width: int, rng: np.random.Generator) -> Patterns:

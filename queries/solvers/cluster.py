@@ -73,7 +73,7 @@ class Cluster(Pool):
             self.close()
             raise
         self.threads = AHEAD * self.width
-        #: for questions, where more workers than cores would take them; else all are sent, and wait there
+        #: for questions asked at a time, where there are more workers than cores; else those too many wait on workers
         self._room = threading.BoundedSemaphore(self.width) if self.width < sum(threads.values()) else nullcontext()
         self._cores = threading.BoundedSemaphore(os.cpu_count() or 1)  # for what has to be done here
         self._watcher = threading.Thread(target=self._watch, name="mmaprobe-cluster", daemon=True)
@@ -162,10 +162,13 @@ class Cluster(Pool):
 
     def _with_a_core(self, threads: Mapping[str, int]) -> int:
         """How many of the workers' threads have a core of their own: solvers that share one are no quicker."""
+        from distributed.comm import get_address_host
+
         count: Counter[str] = Counter()
         for address, own in threads.items():
-            count[_host(address)] += own
-        cores = {_host(address): found for address, found in self._client.run(os.cpu_count).items() if found}
+            count[get_address_host(address)] += own
+        found = self._client.run(os.cpu_count, on_error="ignore")
+        cores = {get_address_host(address): number for address, number in found.items() if number}
         return sum(min(own, cores.get(host, own)) for host, own in count.items())
 
     def _watch(self) -> None:
@@ -248,11 +251,6 @@ class _Racer(_Task):
             ]
         self.spent.append(self.late + seconds)
         return list(answers)
-
-
-def _host(worker: str) -> str:
-    """The machine of a worker's address."""
-    return worker.rpartition(":")[0]
 
 
 def _connected(address: str) -> Client:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.carrier import Carrier
@@ -113,12 +114,22 @@ static inline uint64_t widened(uint32_t x) {
 @dataclass(frozen=True)
 class Name:
     """A value of the generated code. `text`: a name or a literal; `place`: what it depends on, hence the loop in which
-    it is computed; `kind`: its type; `most`: a bound, as an unsigned number."""
+    it is computed; `kind`: its type; `most` and `least`: bounds, as an unsigned number."""
 
     text: str
     place: int
     kind: str
     most: int
+    least: int = 0
+
+
+class SignedSum(NamedTuple):
+    """A sum of signed terms in two's complement of a whole lane; the largest magnitude that it can have; and the bits
+    in which its value is kept, which hold it."""
+
+    whole: Name
+    most: int
+    width: int
 
 
 @dataclass
@@ -127,18 +138,15 @@ class CodeWords(Carrier):
 
     statements: list[tuple[Name, str]] = field(default_factory=list)
     known: dict[str, Name] = field(default_factory=dict)
-    #: of a value: the operation that made it, which loses nothing, and its operands
+    #: of a value: the operation that made it, and its operands; sums, products and shifts that lose nothing alone
     made: dict[str, tuple[str, Name, Name]] = field(default_factory=dict)
     #: of a difference: what is subtracted from what, and in how many bits it is kept
     differences: dict[str, tuple[Name, Name, int]] = field(default_factory=dict)
-    #: of the smaller of two values, these; of the largest of some, these
-    smaller: dict[str, set[str]] = field(default_factory=dict)
-    larger: dict[str, set[str]] = field(default_factory=dict)
-    #: of a sum of signed terms: the same in a whole lane, and a bound of its magnitude
-    sums: dict[str, tuple[Name, int]] = field(default_factory=dict)
-    #: of a number of leading zeros: what has them in how many bits; of what was widened: what it was
-    zeros_of: dict[str, tuple[str, int]] = field(default_factory=dict)
-    widened_from: dict[str, str] = field(default_factory=dict)
+    #: of the largest of some values, these
+    largest: dict[str, Sequence[Name]] = field(default_factory=dict)
+    sums: dict[str, SignedSum] = field(default_factory=dict)
+    #: of a number of leading zeros: what has them, and in how many bits
+    zeros_of: dict[str, tuple[Name, int]] = field(default_factory=dict)
     flushing: bool = FLUSHES  # whether they can
     flushes: bool | None = None  # whether the processor's own additions and products flush what is tiny, once known
 
@@ -170,7 +178,7 @@ class CodeWords(Carrier):
         if value.kind == kind:
             return value
         found = self._emit(f"({kind}){value.text}", kind, value.most, value)
-        self.widened_from[found.text] = value.text
+        self.made[found.text] = ("widen", value, value)
         return found
 
     def _wide_mask(self, condition: Name, kind: str) -> Name:
@@ -181,7 +189,7 @@ class CodeWords(Carrier):
 
     def constant(self, value: int, width: int) -> Name:
         kind = word_type(width)
-        return Name(_literal(value, kind), 0, kind, value)
+        return Name(_literal(value, kind), 0, kind, value, value)
 
     def truth(self, value: bool) -> Name:
         return Name("0xffffffffu" if value else "0u", 0, "uint32_t", ALL if value else 0)
@@ -199,7 +207,7 @@ class CodeWords(Carrier):
             return self._kept("add", rest, self.binary("add", outer, right, width), width)
         if most < 1 << width:
             return self._kept(operation, left, right, width)
-        if left.text in self.smaller.get(right.text, ()) or right.text in self.larger.get(left.text, ()):
+        if left in self._operands("min", right) or right in self.largest.get(left.text, ()):
             return self._emit(text, word_type(width), left.most, left, right)  # never below zero
         found = self._trim(text, width, most, left, right)
         if operation == "sub":
@@ -228,7 +236,8 @@ class CodeWords(Carrier):
 
     def negate(self, value: Name, width: int) -> Name:
         found = self._trim(f"0 - {value.text}", width, UNKNOWN, value)
-        self.made[found.text] = ("negate", value, value)
+        if value.text in self.sums and self.sums[value.text].width == width:
+            self.made[found.text] = ("negate", value, value)
         return found
 
     def shift(self, operation: str, value: Name, amount: Name, width: int) -> Name:
@@ -250,9 +259,7 @@ class CodeWords(Carrier):
                 return self._kept("mul", left, right, width)
         symbol, inside = "<<" if operation == "shl" else ">>", amount.most < bits
         safe = amount if inside else self._emit(f"{amount.text} & {bits - 1}", kind, bits - 1, amount)
-        if operation == "shl" and self._at_most_its_zeros(
-            value, amount, width
-        ):  # what is zero may be shifted by too much
+        if operation == "shl" and self._shifts_out_zeros(value, amount, width):
             return self._emit(f"{value.text} << {safe.text}", kind, (1 << width) - 1, value, safe)
         largest = value.most if operation == "lshr" else (1 << bits) - 1
         if operation == "shl" and amount.most < bits:
@@ -263,11 +270,16 @@ class CodeWords(Carrier):
             kept = self._emit(f"{kept.text} & {within.text}", kind, largest, kept, within)
         return self._trim(kept.text, width, largest, kept) if largest >= 1 << width else kept
 
-    def _at_most_its_zeros(self, value: Name, amount: Name, width: int) -> bool:
-        """Whether an amount is at most the number of leading zeros of a value."""
-        text = self.widened_from.get(amount.text, amount.text)
-        counted = (self.zeros_of.get(one, ("", 0)) for one in (text, *self.smaller.get(text, ())))
-        return any(of == value.text and bits <= width for of, bits in counted)
+    def _operands(self, operation: str, value: Name) -> tuple[Name, ...]:
+        """The operands of an operation, if it made a value."""
+        made, *operands = self.made.get(value.text, ("", value))
+        return tuple(operands) if made == operation else ()
+
+    def _shifts_out_zeros(self, value: Name, amount: Name, width: int) -> bool:
+        """Whether an amount is at most the number of leading zeros of a value; of zero any amount shifts out zeros."""
+        (amount, *_) = self._operands("widen", amount) or (amount,)
+        counts = [one.text for one in (amount, *self._operands("min", amount)) if one.text in self.zeros_of]
+        return any(of == value and bits <= width for of, bits in map(self.zeros_of.__getitem__, counts))
 
     def _capped(self, amount: Name, last: int, kind: str) -> Name:
         """The smaller of an amount and `last`. A difference may be negative. If the bits that it is kept in then always
@@ -346,7 +358,7 @@ class CodeWords(Carrier):
         if operation in ("slt", "sle"):
             flip = self.constant(1 << (width - 1), width)
             left, right = (self.binary("xor", side, flip, width) for side in (left, right))
-        if operation == "ult" and not left.place and right.most <= left.most and left.text[0].isdigit():
+        if operation == "ult" and right.most <= left.least:
             return self.truth(False)
         symbol = {"eq": "==", "ult": "<", "slt": "<", "ule": "<=", "sle": "<="}[operation]
         found = self._mask(f"-(uint32_t)({left.text} {symbol} {right.text})", left, right)
@@ -362,12 +374,12 @@ class CodeWords(Carrier):
             found = self._emit(
                 f"{then.text} < {otherwise.text} ? {then.text} : {otherwise.text}", kind, most, then, otherwise
             )
-            self.smaller[found.text] = {then.text, otherwise.text}
+            self.made[found.text] = ("min", then, otherwise)
             return found
         mask = self._wide_mask(condition, kind)
         made = self.made.get(condition.text), self.made.get(then.text)
         if made == (("sign", otherwise, otherwise), ("negate", otherwise, otherwise)):  # the magnitude of a sum
-            whole, most = self.sums[otherwise.text]
+            whole, most, _ = self.sums[otherwise.text]
             return self._emit(f"({whole.text} ^ {mask.text}) - {mask.text}", kind, most, whole, mask)
         text, most = (
             f"{otherwise.text} ^ (({then.text} ^ {otherwise.text}) & {mask.text})",
@@ -391,7 +403,7 @@ class CodeWords(Carrier):
         if value.most < 1 << index:
             return self.truth(False)
         if index == width - 1 and value.text in self.sums:
-            whole, _ = self.sums[value.text]
+            whole = self.sums[value.text].whole
             found = self._mask(f"-(uint32_t)({whole.text} >> {_bits(width) - 1})", whole)
             self.made[found.text] = ("sign", value, value)
             return found
@@ -413,7 +425,7 @@ class CodeWords(Carrier):
             filled = self._emit(f"{value.text} | {_literal(1, kind)}", kind, (1 << bits) - 1, value)
             count = f"(uint32_t){text}({filled.text}) + (uint32_t)({value.text} == 0)"
             found = self._emit(count, "uint32_t", width, filled, value)
-        self.zeros_of[found.text] = value.text, width
+        self.zeros_of[found.text] = value, width
         return self._widen(found, word_type(result_width))
 
     def max_of(self, values: Sequence[Name], width: int) -> Name:
@@ -421,7 +433,7 @@ class CodeWords(Carrier):
         for value in values[1:]:
             text = f"{largest.text} > {value.text} ? {largest.text} : {value.text}"
             largest = self._emit(text, word_type(width), max(largest.most, value.most), largest, value)
-        self.larger[largest.text] = {value.text for value in values}
+        self.largest[largest.text] = values
         return largest
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> Name:
@@ -448,7 +460,7 @@ class CodeWords(Carrier):
         found = self._trim(total.text, width, UNKNOWN, total)
         most = sum(magnitude.most for _, magnitude in terms)
         if most < 1 << (width - 1):
-            self.sums[found.text] = total, most
+            self.sums[found.text] = SignedSum(total, most, width)
         return found
 
     def _narrow(self, value: Name) -> Name:

@@ -117,7 +117,7 @@ class FusedSum(Sum):
         width = None if self.carry_bits is None else finest + 2 + self.carry_bits
         total = total_of([item.sign for item in items], aligned, width)
         trace.number(Stage.SUM, total, unit, is_signed=True)
-        negative, magnitude = magnitude_of(total, width is not None)
+        negative, magnitude = magnitude_of(total, wraps=width is not None)
         if self.sticky:
             magnitude, unit, finest = magnitude.concat(any_of(lost).bits(1)), unit.offset(-1), finest + 1
         trace.flag(Stage.SUM, negative, part=Part.NEGATIVE)
