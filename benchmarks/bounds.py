@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hypotheses.schema import Inputs
+from queries.proof.settling import Settled
 from queries.proof.wording import form_text
 from queries.properties.bound import error_of
 from queries.properties.bound_report import BoundResult, find_bound
+from queries.search.distinguish import Options
 from smtmodel.files import write_whole
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
@@ -51,9 +53,9 @@ def line(result: BoundResult) -> str:
 
 
 def main(references: Sequence[str]) -> None:
-    lines = []
+    lines, settle = [], Settled(Options(timeout=60.0), confirmed=False)
     for reference in references or arithmetics():
-        lines.append(line(find_bound(parse_reference(reference), Inputs())))
+        lines.append(line(find_bound(parse_reference(reference), Inputs(), None, settle)))
         print(lines[-1], flush=True)
     if not references:
         write_whole(PAGE, HEAD + "\n".join(lines) + "\n")

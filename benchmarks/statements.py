@@ -41,7 +41,7 @@ from queries.proof.kernel import RuleError, Theorem
 from queries.proof.records import Proof
 from queries.proof.settling import Settled
 from queries.properties import forms, monotonic, proving
-from queries.properties.bound import bound_of, chain_of, error_of
+from queries.properties.bound import Settle, bound_of, chain_of, error_of
 from queries.properties.bound_samples import Near, covered
 from queries.properties.statements import problems_of
 from queries.properties.wraps import wrapped
@@ -82,6 +82,7 @@ from smtmodel.unit import Unit
 from smtmodel.unitfile import unit_text
 from tests import node_oracle, oracle
 from tests.node_units import Maker
+from tests.said import believed
 
 Table = NDArray[np.uint64]
 Lanes = NDArray[np.float64]
@@ -785,7 +786,7 @@ def make(number: int, true: bool | None = None, largest: int | None = None) -> S
 def claimed(rng: random.Random, statement: Statement, wanted: bool) -> Statement:
     """A statement about the bound that is proved, or about a part of it: often just less than some error."""
     try:
-        error = error_of(bound_theorem(statement))
+        error = error_of(bound_theorem(statement, believed))
     except RuleError:
         return statement
     share = Fraction(1)
@@ -913,7 +914,7 @@ def _not_beyond(statement: Statement, near: Near) -> list[str]:
     return [*found, *([] if error > size else [f"an error of {error} is not above {size}"])]
 
 
-def bound_theorem(statement: Statement, settle: Any = lambda goal: None) -> Theorem:
+def bound_theorem(statement: Statement, settle: Settle) -> Theorem:
     """The bound that is proved of one instruction, or of a chain. Raises RuleError where there is none."""
     unit = statement.models[0].unit
     return bound_of(unit, settle) if statement.count == 1 else carried(chain_of(unit, settle), statement.count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,14 +152,13 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
 def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
     from hypotheses.schema import Inputs
     from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
-    from queries.proof.settling import Settled
     from reports.plan_sheet import sheet_of_plan
     from smtmodel.reference import parse_plan_reference
 
-    plan, settle = parse_plan_reference(name), Settled(ask.options) if ask.asks else lambda goal: None
-    found = find_plan_bound(plan, Inputs(), SIZES, settle, ask.options.progress, searched=min(SIZES))
+    plan = parse_plan_reference(name)
+    found = find_plan_bound(plan, Inputs(), SIZES, ask.settle, ask.options.progress, searched=min(SIZES))
     ask.asked += ask.asks
-    ask.waiting += not ask.asks  # without lemmas the bound is a larger one
+    ask.waiting += bool(ask.settle.open) and not ask.asks
     ask.open += found.verdict == "unknown"
     return sheet_of_plan(plan, name, document_of_plan(found, name))
 
@@ -169,8 +169,11 @@ class _Asker:
     of questions left to a later pass."""
 
     def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any]], asks: bool) -> None:
+        from queries.proof.settling import Settled
+
         self.options, self.limit, self.found, self.asks = options, limit, found, asks
         self.known = self.asked = self.open = self.waiting = 0
+        self.settle = Settled(options if asks else replace(options, timeout=0.0))
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
         from hypotheses.schema import Inputs

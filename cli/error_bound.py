@@ -82,7 +82,7 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
     from queries.plans.bound_report import lengths_text
 
     if found.verdict == "unknown":
-        say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {found.reason}")
+        say(f"{ERROR_BOUND}: unknown: no bound is proved: {found.reason}")
         return
     for theorem in found.theorems[0].walk() if explain else ():
         say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
@@ -133,7 +133,7 @@ def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
 
     if result.shown is None:
         if result.near is None:
-            say(f"{ERROR_BOUND}: unknown: no rule gives a bound: {result.reason}")
+            say(f"{ERROR_BOUND}: unknown: no bound is proved: {result.reason}")
             return
         near, d = document["nearest"], exact_value(result.near.results[-1], result.model.d)
         say(f"{ERROR_BOUND}: refuted: a sum wraps, and no bound holds: d is {float(d):.6g} where the exact result is "

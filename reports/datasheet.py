@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from hypotheses.family import families
-from queries.proof.kernel import RuleError
+from queries.proof.kernel import OpenLemmaError, RuleError
+from queries.proof.settling import Settled
 from queries.properties.bound import bound_of
 from queries.properties.bound_report import conditions_of, formula_of, premises_of, shown
+from queries.search.distinguish import Options
 from reports import basis
 from reports.arithmetic import LINES, arithmetic, either, with_value
 from reports.words import parameters_text
@@ -35,9 +37,26 @@ ASKED = {
     "sign-symmetric": "Symmetric in sign (negating every a and c negates d)",
     "monotonic-addend": "Monotonic in the addend",
 }
-#: (property, model) -> the document that `prove` prints, or None if nothing is known
-AskProperty = Callable[[str, Model], Mapping[str, Any] | None]
 Rests = Callable[[Collection[str]], str]  # the basis of a line that depends on some parameters
+
+
+class Answers(Protocol):
+    """What a sheet asks: properties, and lemmas about the datapath, on which error bounds rest."""
+
+    settle: Settled
+
+    def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
+        """The document that `prove` prints of a property, or None if nothing is known."""
+
+
+class Unasked:
+    """Nothing is asked, and nothing is known but what evaluation shows."""
+
+    def __init__(self) -> None:
+        self.settle = Settled(Options(timeout=0.0))
+
+    def __call__(self, wanted: str, model: Model) -> None:
+        return None
 
 
 @dataclass(frozen=True)
@@ -87,7 +106,7 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
     return list(found.values())
 
 
-def sheets_of(arch: str | None, ask: AskProperty, pieces: Pieces) -> list[Sheet]:
+def sheets_of(arch: str | None, ask: Answers, pieces: Pieces) -> list[Sheet]:
     """The sheets of an architecture, its shipped unit files included; None: of all instructions of the table."""
     chosen = groups(row for row in INSTRUCTIONS.values() if arch is None or row.arch == arch)
     files = () if arch is None else units_of(arch)
@@ -95,7 +114,7 @@ def sheets_of(arch: str | None, ask: AskProperty, pieces: Pieces) -> list[Sheet]
     return found + [sheet_of_model(parse_reference(name), ask) for name in files]
 
 
-def _sheet_of_group(group: list[Instruction], ask: AskProperty) -> Sheet:
+def _sheet_of_group(group: list[Instruction], ask: Answers) -> Sheet:
     first = group[0]
     model = parse_reference(first.reference)
     sheet = Sheet(f"{first.arch} {first.unit}: {first.name}", [row.reference for row in group], _basis(group))
@@ -121,7 +140,7 @@ def _basis(group: Sequence[Instruction]) -> str:
     )
 
 
-def sheet_of_model(model: Model, ask: AskProperty) -> Sheet:
+def sheet_of_model(model: Model, ask: Answers) -> Sheet:
     """The sheet of one model reference."""
     row = INSTRUCTIONS.get(model.reference.partition("@")[0])
     rests: Rests
@@ -137,7 +156,7 @@ def sheet_of_model(model: Model, ask: AskProperty) -> Sheet:
     return Sheet(model.reference, [model.reference], where, _lines(model, pair, ask, rests))
 
 
-def sheet_of_identified(document: Mapping[str, Any], ask: AskProperty) -> Sheet:
+def sheet_of_identified(document: Mapping[str, Any], ask: Answers) -> Sheet:
     """The sheet of a device, from the document that `identify` prints, with a family or without. Raises ValueError if
     nothing was identified."""
     if not {"device", "verdict"} <= document.keys():
@@ -165,7 +184,7 @@ def sheet_of_identified(document: Mapping[str, Any], ask: AskProperty) -> Sheet:
 def _lines(
     model: Model,
     factors: str,
-    ask: AskProperty,
+    ask: Answers,
     rests: Rests,
     undecided: Mapping[str, Sequence[str]] | None = None,
     why: str = "",
@@ -191,13 +210,15 @@ def _lines(
     lines += [Line("Expression", parameters_text(model), basis.ABOVE)]
     lines += [Line(name, text, basis.EVALUATED) for name, text in special_values(model)]
     lines += [_property(wanted, name, ask(wanted, model)) for wanted, name in ASKED.items()]
-    return [*lines, _bound(model)]
+    return [*lines, _bound(model, ask.settle)]
 
 
-def _bound(model: Model) -> Line:
+def _bound(model: Model, settle: Settled) -> Line:
     name = "Error against the exact sum"
     try:
-        formula = formula_of(shown(bound_of(model.unit)))
+        formula = formula_of(shown(bound_of(model.unit, settle)))
+    except OpenLemmaError as error:
+        return Line(name, "open", f"{error}: --limit asks")
     except RuleError as error:
         return Line(name, "no bound is proved", str(error))
     return Line(name, formula, f"proved by rules about its nodes, where {conditions_of(premises_of(model), formula)}")

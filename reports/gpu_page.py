@@ -8,7 +8,7 @@ from itertools import groupby
 
 from reports import basis
 from reports.arithmetic import LINES
-from reports.datasheet import Sheet, sheets_of
+from reports.datasheet import Sheet, Unasked, sheets_of
 from smtmodel.absent import not_modelled
 from smtmodel.gpus import GPUS, gpu_named, gpus_of
 from smtmodel.instructions import INSTRUCTIONS
@@ -55,7 +55,7 @@ def pages(pieces: Pieces) -> Mapping[str, str]:
 
 
 def _sheets(arch: str, pieces: Pieces) -> Sequence[Sheet]:
-    return sheets_of(arch, lambda wanted, model: None, pieces)
+    return sheets_of(arch, Unasked(), pieces)
 
 
 def _page(gpu: str, arch: str, sheets: Sequence[Sheet]) -> str:

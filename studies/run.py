@@ -6,17 +6,22 @@ import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from queries.plans.bound import bound_of_plan
+from queries.proof.forms import Form
+from queries.proof.settling import Settled
 from queries.properties.bound import error_of
+from queries.search.distinguish import Options
 from queries.solvers.pool import Pool
 from smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.numbers import from_numbers, to_numbers
+from smtmodel.plans.plan import Plan
 from smtmodel.reference import parse_plan_reference
 from smtmodel.tiles import kind_of
 from studies.catalogue import Kind, Series, Study
@@ -104,7 +109,7 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
     plan = parse_plan_reference(reference)
     formats = {"a": plan.a, "b": plan.b, "c": plan.c}
     total = np.zeros_like(c)
-    for atom, value in error_of(bound_of_plan(plan, a.shape[1])).merged().parts.items():
+    for atom, value in _bound_of(plan, a.shape[1]).parts.items():
         (item,) = atom
         given = {"a": a, "b": b, "c": c}
         found = {f.name: _magnitudes(given[f.name], f.raised, 2.0 ** formats[f.name].emin) for f in item}
@@ -115,6 +120,12 @@ def bound_of_elements(reference: str, a: Floats, b: Floats, c: Floats) -> Floats
         else:
             raise ParameterError("bound", f"{reference} has a bound in more than products")
     return total
+
+
+@lru_cache
+def _bound_of(plan: Plan, length: int) -> Form:
+    """The proved bound of a plan for K = `length`, its lemmas about the datapath settled."""
+    return error_of(bound_of_plan(plan, length, Settled(Options()))).merged()
 
 
 def _magnitudes(numbers: Floats, raised: bool, least: float) -> Floats:

@@ -21,14 +21,13 @@ from queries.covering.cover import Covering
 from queries.covering.unreachable import Unreachable, implied, refuted
 from queries.proof.kernel import RuleError
 from queries.search.distinguish import Options
-from queries.solvers.contract import Answer
-from queries.solvers.portfolio import solve
-from queries.solvers.smtlib import Query
+from queries.solvers.asking import Engines
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit
+from tests.said import says
 
 FMA = "ieee/fma/f16"
 SMALL = """unit: small
@@ -45,10 +44,6 @@ def small() -> Model:
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))
-
-
-def ask(query: Query, name: str) -> tuple[Answer, Answer | None]:
-    return solve(query, "bitwuzla", 30)[0], None
 
 
 def value(pattern: int, name: str) -> Fraction | str:
@@ -127,7 +122,7 @@ def test_no_theorem_of_a_case_that_an_input_reaches() -> None:
     covering.sample(lambda text: None)
     reached = next((one,) for one, count in zip(covering.singles, covering.reached, strict=True) if count)
     with pytest.raises(RuleError, match="sat"):
-        refuted(Unreachable(small(), (reached,)), ask)
+        refuted(Unreachable(small(), (reached,)), Engines("bitwuzla", 30.0))
     found = covering.run(Options("bitwuzla", 60))
     case, theorem = next(iter(found.unreachable.items()))
     assert theorem.goal.statement().startswith("no input of small reaches: ")
@@ -141,7 +136,7 @@ def test_no_theorem_of_a_case_that_an_input_reaches() -> None:
 def test_an_unknown_answer_proves_nothing() -> None:
     case = (Condition("d", "rounding", "half, even"),)
     with pytest.raises(RuleError, match="unknown"):
-        refuted(Unreachable(small(), (case,)), lambda query, name: (Answer("unknown", "z3", "0", 1.0), None))
+        refuted(Unreachable(small(), (case,)), says("unknown"))
 
 
 @pytest.fixture(scope="module")

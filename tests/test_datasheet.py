@@ -14,7 +14,9 @@ from click.testing import CliRunner
 from cli.datasheet import _Asker
 from cli.main import main
 from hypotheses.schema import Inputs
+from queries.proof.settling import Settled
 from queries.properties.bound_report import document_of, find_bound
+from queries.search.distinguish import Options
 from reports import basis
 from reports.arithmetic import LINES, arithmetic
 from reports.datasheet import ASKED, Sheet, groups, page, sheet_of_identified, sheet_of_model, sheets_of
@@ -34,13 +36,21 @@ HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 EMULATED = "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"
 
 
-def silent(wanted: str, model: Model) -> None:
-    return None
+class Silent:
+    """No property is known; lemmas about the datapath are proved."""
+
+    settle = Settled(Options(), confirmed=False)
+
+    def __call__(self, wanted: str, model: Model) -> dict[str, Any] | None:
+        return None
+
+
+SILENT = Silent()
 
 
 @cache
 def every_sheet() -> list[Sheet]:
-    return sheets_of(None, silent, Pieces(lambda text: None, "sheets"))
+    return sheets_of(None, SILENT, Pieces(lambda text: None, "sheets"))
 
 
 def test_every_instruction_is_on_one_sheet() -> None:
@@ -56,11 +66,12 @@ def test_every_instruction_is_on_one_sheet() -> None:
 
 
 def test_a_sheet_says_what_the_model_does() -> None:
-    def ask(wanted: str, model: Model) -> dict[str, Any]:
-        verdict = {"order-independent": "equal", "sign-symmetric": "different", "monotonic-addend": "unknown"}[wanted]
-        return {"verdict": verdict, "engines": ["one"], "confirmed_by": ["two"], "seconds": 3}
+    class Knowing(Silent):
+        def __call__(self, wanted: str, model: Model) -> dict[str, Any]:
+            verdicts = {"order-independent": "equal", "sign-symmetric": "different", "monotonic-addend": "unknown"}
+            return {"verdict": verdicts[wanted], "engines": ["one"], "confirmed_by": ["two"], "seconds": 3}
 
-    lines = {line.name: line for line in sheet_of_model(parse_reference(HOPPER), ask).lines}
+    lines = {line.name: line for line in sheet_of_model(parse_reference(HOPPER), Knowing()).lines}
     assert lines["Fraction bits"].value == "25 below the largest exponent"
     assert lines["NaN"].value == "nan (7fffffff)"
     assert lines["Exponent floor"].value.startswith("-133")
@@ -73,15 +84,15 @@ def test_a_sheet_says_what_the_model_does() -> None:
 @pytest.mark.parametrize("group", groups(INSTRUCTIONS.values())[::24], ids=lambda group: group[0].reference)
 def test_the_error_is_the_bound_that_is_proved(group: Any) -> None:
     model = parse_reference(group[0].reference)
-    (line,) = (line for line in sheet_of_model(model, silent).lines if line.name == "Error against the exact sum")
-    found = find_bound(model, Inputs())
+    (line,) = (line for line in sheet_of_model(model, SILENT).lines if line.name == "Error against the exact sum")
+    found = find_bound(model, Inputs(), None, SILENT.settle)
     assert line.value == document_of(found)["formula"]
     assert all(premise in line.basis for premise in found.premises)
 
 
 def test_a_unit_without_a_bound_says_why() -> None:
     wraps = f"{HOPPER}@carry_bits=0"
-    (line,) = (x for x in sheet_of_model(parse_reference(wraps), silent).lines if x.name.startswith("Error"))
+    (line,) = (x for x in sheet_of_model(parse_reference(wraps), SILENT).lines if x.name.startswith("Error"))
     assert (line.value, line.basis) == ("no bound is proved", "fused: a sum of 17 terms may wrap in 0 carry bits")
 
 
@@ -99,19 +110,19 @@ def test_an_identified_device(tmp_path: Path) -> None:
     assert "3 answers from the store" in again
     assert "asked" not in again
     named = {**json.loads(document), "family": "nvidia-f16"}  # which varies fraction_bits, not flush_inputs
-    bases = {line.name: line.basis for line in sheet_of_identified(named, silent).lines}
+    bases = {line.name: line.basis for line in sheet_of_identified(named, SILENT).lines}
     assert re.fullmatch(r"answers to questions? [\d, ]+", bases["Fraction bits"])
     assert bases["Subnormal inputs"] == basis.ASSUMED
     questions = json.loads(document)["summation_order"]["questions"]
     assert bases["Operation"] == f"answers to {questions} questions for the order; the rest is assumed"
     assert bases["Addend"] == basis.ASSUMED  # the tree is the same whether it is fused or late
     unordered = {**named, "summation_order": {"questions": 0, "tree": None}}
-    assert {line.name: line.basis for line in sheet_of_identified(unordered, silent).lines}[
+    assert {line.name: line.basis for line in sheet_of_identified(unordered, SILENT).lines}[
         "Operation"
     ] == basis.ASSUMED
     left = {"exponent_floor": [None, -132, -131], "floor_applies_to": ["zero_terms", "maximum"], "carry_bits": [3, 4]}
     changed = {**json.loads(document), "undecided": {**left, "late_sum_bits": [31, 32]}}
-    lines = {line.name: line for line in sheet_of_identified(changed, silent).lines}
+    lines = {line.name: line for line in sheet_of_identified(changed, SILENT).lines}
     floor = "none: zero terms have no exponent; or -132 or -131: the exponent of zero terms in the alignment"
     assert lines["Exponent floor"].value == floor  # where it is none, it does not matter to which terms it applies
     assert lines["Carry bits"].value == "3 or 4, then it wraps"
@@ -119,7 +130,7 @@ def test_an_identified_device(tmp_path: Path) -> None:
     assert {lines[name].basis for name in ("Exponent floor", "Carry bits")} == {lines["late_sum_bits"].basis}
     assert lines["NaN"].value == "nan (pattern not known)"
     with pytest.raises(ValueError, match="no candidate"):
-        sheet_of_identified({**changed, "verdict": "no candidate"}, silent)
+        sheet_of_identified({**changed, "verdict": "no candidate"}, SILENT)
 
 
 def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +159,7 @@ def test_a_device_that_was_built_without_a_family(tmp_path: Path) -> None:
         "summation_order": {"questions": 12, "outline": []}, "questions": 30, "validated": 4096,
     }))  # fmt: skip
     run("datasheet", str(path), "-o", str(target), "--limit", "0", "--store", str(tmp_path / "store.sqlite"))
-    lines = sheet_of_identified(json.loads(path.read_text()), silent).lines
+    lines = sheet_of_identified(json.loads(path.read_text()), SILENT).lines
     assert {line.name: line.value for line in lines}["Fraction bits"] == "23 below the largest exponent"
     assert {line.basis for line in lines if line.name in LINES} == {"the device's answers"}
     assert (
@@ -161,7 +172,7 @@ def test_a_device_that_was_built_without_a_family(tmp_path: Path) -> None:
 
 
 def bases_of(reference: str) -> dict[str, str]:
-    return {line.name: line.basis for line in sheet_of_model(parse_reference(reference), silent).lines}
+    return {line.name: line.basis for line in sheet_of_model(parse_reference(reference), SILENT).lines}
 
 
 def test_every_line_says_whose_results_or_whose_words_it_rests_on() -> None:
@@ -204,7 +215,7 @@ def test_a_changed_parameter_is_given_and_a_unit_file_says_its_own_evidence() ->
     assert bases["Fraction bits"] == basis.GIVEN
     assert bases["Products"].startswith("recorded: ")
     assert bases_of("x86/amx/tdpbf16ps")["Rounding of the result"] == "recorded on an Intel Xeon with AMX"
-    sheet = sheet_of_model(parse_reference("x86/amx/tdpbf16ps"), silent)
+    sheet = sheet_of_model(parse_reference("x86/amx/tdpbf16ps"), SILENT)
     text = page([sheet], "mmaprobe", "a sheet")  # a basis that many lines have stands once, below them
     assert text.count('<a href="#sheet-1-1">[1]</a>') == sum("Intel Xeon" in line.basis for line in sheet.lines) > 5
     assert '<p class="soft" id="sheet-1-1">[1] recorded on an Intel Xeon with AMX</p>' in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +29,7 @@ from queries.proof.facts import (
     themselves,
 )
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, exhausted, settled
+from queries.proof.lemmas import exhausted, settled
 from queries.proof.records import Proof
 from queries.proof.same import Compared, SidesAgree, agreed
 from queries.proof.undecided import (
@@ -46,23 +45,17 @@ from queries.proof.undecided import (
 from queries.properties import proving
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
+from queries.solvers.asking import Engines
 from smtmodel.algebra import Bit, constant
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit
+from tests.said import believed, says
 from tests.test_claim_stages import VOLTA, claim_of
 
-
-def engine(query: Query) -> Answer:
-    return Options().ask(query, 60.0, "a lemma", "bitwuzla")[0]
-
-
-def says(status: str) -> Callable[[Query], Answer]:
-    return lambda query: Answer(status, "nobody", "0", 0.0)  # type: ignore[arg-type]
+engine = Engines("bitwuzla", 60.0, "a lemma")
 
 
 @pytest.fixture
@@ -251,10 +244,6 @@ def test_equal_is_said_of_what_was_proved_alone(monkeypatch: pytest.MonkeyPatch)
 SMALL = {"format": "e4m3", "a": [0, 1], "b": [0, 1], "c": "zero"}
 
 
-def believed(goal: Lemma) -> Theorem:
-    return settled(goal, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
-
-
 def believe(asked: Question, bit: Bit) -> Theorem:
     return follows(asked, bit.node, [given(asked)], [], says("unsat"))
 
@@ -316,7 +305,7 @@ def test_first_words_of_every_number() -> None:
     wide = claim_of("finite(p)", parts={"p": WORDS["p"]}).shape.factors
     failing = FirstWordIsWhole(part, wide, ((0, 0), (0, 0)))
     with pytest.raises(RuleError, match="sat"):
-        settled(failing, lambda query, name: (engine(query), None))
+        settled(failing, engine)
 
 
 @pytest.mark.parametrize(("change", "true"), [("", True), ("@zero_sign=ieee,align_rounding=up", True)])
@@ -324,7 +313,7 @@ def test_zeros_give_zero(change: str, true: bool) -> None:
     claim = claim_of("finite(p)", inputs=SMALL, parts={"p": f"markidis@unit=({VOLTA}{change}),split=toward_zero"})
     lemma = lemmas_of(claim, "p")[1]
     assert isinstance(lemma, ZerosGiveZero)
-    assert (settled(lemma, lambda query, name: (engine(query), None)).goal == lemma) is true
+    assert (settled(lemma, engine).goal == lemma) is true
 
 
 def test_a_zero_in_each_product_is_not_enough_for_another_pairing() -> None:

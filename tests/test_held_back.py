@@ -33,11 +33,11 @@ from queries.search.distinguish import Options
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
+from queries.solvers.asking import Engines
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError
 from smtmodel.unitfile import parse_unit
+from tests.said import believed
 from tests.test_check import UNITS, small
 
 UNIT = """unit: held back
@@ -255,18 +255,14 @@ def test_what_some_input_reaches_is_not_out_of_reach() -> None:
     found = Covering(model, False, [], samples=256).run(Options(timeout=30.0))
     reached = [case for case, count in found.counts.items() if count and isinstance(case, tuple)]
     beyond = next(iter(found.unreachable))
-
-    def ask(query: Query, name: str) -> tuple[Answer, None]:
-        return Options(timeout=10.0).ask(query, 10.0, name)[0], None
-
     for case in reached[:: len(reached) // 8][:8]:
         with pytest.raises(RuleError, match="sat"):
-            refuted(Unreachable(model, (beyond, case)), ask)
+            refuted(Unreachable(model, (beyond, case)), Engines(seconds=10.0))
 
 
 @pytest.mark.parametrize("name", ["truncated", "sticky", "floor", "chain"])
 def test_a_bound_is_not_made_smaller(name: str) -> None:
-    theorem = bound_of(small(*UNITS[name]).unit)
+    theorem = bound_of(small(*UNITS[name]).unit, believed)
     proved = error_of(theorem)
     for part in (Fraction(1, 2), 1 - Fraction(1, 1 << 30)):
         less = Form({atom: factor * part for atom, factor in proved.parts.items()})

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from cli.main import main
 from queries.certificates.tree import Tree
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, exhausted, settled
+from queries.proof.kernel import RuleError
+from queries.proof.lemmas import exhausted
 from queries.proof.opposite import EVEN, RoundsOpposite, Turns, lemmas_of, turned
 from queries.proof.written import Written
 from queries.properties.proving import proofs_of
@@ -23,7 +23,6 @@ from queries.properties.signs import BY_NODES, symmetry_of
 from queries.properties.statements import negations
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
-from queries.solvers.contract import Answer
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError
 from smtmodel.formats import FORMATS
@@ -33,6 +32,7 @@ from smtmodel.rounding import Target
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
 from tests.node_units import MODES, random_unit
+from tests.said import believed
 
 RECORDED = [json.loads(line) for line in Path("benchmarks/properties.jsonl").read_text().splitlines()]
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -48,10 +48,6 @@ steps:
 
 
 @cache
-def believed(goal: Lemma) -> Theorem:
-    return settled(goal, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
-
-
 def symmetric(unit: Unit) -> bool:
     try:
         return bool(symmetry_of(unit, believed))

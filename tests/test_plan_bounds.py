@@ -25,6 +25,7 @@ from queries.proof import steps, sums
 from queries.proof.enclosures import Facts
 from queries.proof.forms import NOUGHT, Form, number
 from queries.proof.kernel import RuleError, Theorem
+from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.shares import adds_products
 from queries.proof.steps import Places, PlanAt, Recorder, recorded
 from queries.proof.wording import COUNT, GROWTH, sum_text
@@ -41,6 +42,7 @@ from smtmodel.plans.span import Span
 from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
 from studies.catalogue import study_named
 from studies.run import Draw, Product
+from tests.said import believed
 
 EVERY = sorted(plans())
 FILE = """plan: small
@@ -87,7 +89,7 @@ def value_at(form: Form, times: Fraction) -> dict[tuple[str, ...], Fraction]:
 @pytest.mark.parametrize("step", STEPS)
 def test_no_product_is_beyond_its_bound(step: str) -> None:
     plan = plan_of(step)
-    form = error_of(bound_of_plan(plan, 48)).merged()
+    form = error_of(bound_of_plan(plan, 48, believed)).merged()
     near, tried = nearest_to(plan, form, 48)  # which raises a fault for one beyond it
     assert near is not None
     assert tried > 100
@@ -97,13 +99,13 @@ def test_no_product_is_beyond_its_bound(step: str) -> None:
 @pytest.mark.parametrize("step", [step for step in STEPS if "halve" not in step])
 def test_the_formula_is_about_every_multiple(step: str) -> None:
     plan = plan_of(step)
-    theorem = bound_of_plan(plan)
+    theorem = bound_of_plan(plan, None, believed)
     at = theorem.goal.unit  # type: ignore[attr-defined]
     for n in (1, 2, 5):
         times = sums.growth_of(at.growth, n - 1)
         general, own = (
             value_at(error_of(theorem), times),
-            value_at(error_of(bound_of_plan(plan, at.repeats.before + n * at.repeats.period)), Fraction(0)),
+            value_at(error_of(bound_of_plan(plan, at.repeats.before + n * at.repeats.period, believed)), Fraction(0)),
         )
         assert general.keys() >= own.keys()
         for kind, value in own.items():
@@ -136,9 +138,9 @@ def formula_at(theorem: Theorem, length: int) -> Form:
 @pytest.mark.parametrize("step", HALVES)
 def test_the_formula_of_halves_is_about_every_length(step: str) -> None:
     plan = plan_of(step)
-    theorem = bound_of_plan(plan)
+    theorem = bound_of_plan(plan, None, believed)
     for length in (*range(1, 20), 23, 24, 25, 32, 33, 47, 48, 49, 64, 65, 100, 191, 192, 193, 257, 1000):
-        general, own = formula_at(theorem, length), error_of(bound_of_plan(plan, length)).merged()
+        general, own = formula_at(theorem, length), error_of(bound_of_plan(plan, length, believed)).merged()
         most = {tuple(factor.name for factor in item): value for atom, value in general.parts.items() for item in atom}
         for kind, value in value_at(own, Fraction(0)).items():
             assert value <= most[kind] * (1 + Fraction(1, 1 << 40)), (length, kind)
@@ -167,26 +169,26 @@ def test_halves_have_no_more_levels_than_the_formula_says() -> None:
 def test_it_agrees_with_the_bound_of_the_whole_expression(step: str) -> None:
     """Whose rules know of every product where it is; sums of all of them lose a little."""
     plan = plan_of(step)
-    whole = error_of(bound_of(unit_of_plan(plan, 48))).merged()
+    whole = error_of(bound_of(unit_of_plan(plan, 48), believed)).merged()
     most = max(
         value for atom, value in whole.parts.items() if {factor.name for (item,) in [atom] for factor in item} >= {"a"}
     )
-    own = value_at(error_of(bound_of_plan(plan, 48)).merged(), Fraction(0))
+    own = value_at(error_of(bound_of_plan(plan, 48, believed)).merged(), Fraction(0))
     assert most * (1 - Fraction(1, 1 << 40)) <= own["a", "b"] <= most * Fraction(6, 5)  # each is rounded up
 
 
 @pytest.mark.parametrize("name", EVERY)
 def test_every_plan_that_ships_has_a_bound(name: str) -> None:
     plan = parse_plan_path(f"plan:{name}")
-    form = error_of(bound_of_plan(plan, 100 if name == "loop/lanes" else 96)).merged()
+    form = error_of(bound_of_plan(plan, 100 if name == "loop/lanes" else 96, believed)).merged()
     assert "sum |a_k" in sum_text(form)
-    assert "sum |a_k" in sum_text(error_of(bound_of_plan(plan)))
+    assert "sum |a_k" in sum_text(error_of(bound_of_plan(plan, None, believed)))
 
 
 def test_plans_of_many_parts_and_of_long_periods() -> None:
-    theorem = bound_of_plan(plan_of("sum(split(400, fma, r, grain=1), c)"), 400)  # sums within sums, 400 deep
+    theorem = bound_of_plan(plan_of("sum(split(400, fma, r, grain=1), c)"), 400, believed)  # sums within sums, 400 deep
     assert "sum |a_k" in sum_text(error_of(theorem).merged())
-    found = find_plan_bound(plan_of("sum(interleave(100000000, fma, r, tail=fma), c)"), Inputs(), [16])
+    found = find_plan_bound(plan_of("sum(interleave(100000000, fma, r, tail=fma), c)"), Inputs(), [16], believed)
     assert found.any is None
     assert "it repeats 100000000 products, which are too many" in found.reason
     assert [size.length for size in found.sizes] == [16]
@@ -209,12 +211,12 @@ def test_a_broken_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, owner: Any, n
     monkeypatch.setattr(owner, name, broken)
     plan = plan_of("sum(promote(1, fma, r), +0)")
     with pytest.raises((FaultError, RuleError)):
-        nearest_to(plan, error_of(bound_of_plan(plan, 48)).merged(), 48)
+        nearest_to(plan, error_of(bound_of_plan(plan, 48, believed)).merged(), 48)
 
 
 def test_rules_refuse_what_is_not_so() -> None:
     plan, other = plan_of("sum(split(2, fma, r), +0)"), plan_of("sum(fma, +0)")
-    composer = bound._Composer(plan, 16, lambda goal: None)
+    composer = bound._Composer(plan, 16, believed)
     composer.result()
     (theorem,) = composer.sums.values()
     products = plan.sums[0]
@@ -231,7 +233,7 @@ def test_rules_refuse_what_is_not_so() -> None:
     assert isinstance(step, steps.Added)
     one = composer._step(step.values[0], {sums.START: frozenset({plan.c})})
     with pytest.raises(RuleError, match="not about its values"):
-        sums.added(step, [one, one])
+        sums.added(step, [one, one], [believed(RoundingLoses(step.rounding.format, step.rounding.mode))])
 
 
 def test_every_product_is_in_a_sum_once() -> None:
@@ -248,19 +250,19 @@ def test_every_product_is_in_a_sum_once() -> None:
 
 
 def test_plans_without_a_formula_say_why() -> None:
-    found = find_plan_bound(plan_of("sum(split(2, halve(8, fma, r), r), c)"), Inputs(), (16,))
+    found = find_plan_bound(plan_of("sum(split(2, halve(8, fma, r), r), c)"), Inputs(), (16,), believed)
     assert found.any is None
     assert "Halves" in found.reason
     assert found.verdict == "holds"
     with pytest.raises(RuleError, match="at most 512"):
-        bound_of_plan(plan_of("sum(halve(1000, fma, r), c)"))
+        bound_of_plan(plan_of("sum(halve(1000, fma, r), c)"), None, believed)
     for step in ("sum(split(2, split([16], mma, r), r), c)", "sum(split([16], split(2, mma, r), r), c)"):
         with pytest.raises(RuleError, match="Uneven"):  # what is cut at a place would be repeated; so would two runs
-            bound_of_plan(plan_of(step))
+            bound_of_plan(plan_of(step), None, believed)
     two = plan_of("r(exact(sum(mma, +0), sum(promote(24, mma, r), +0)))")
     with pytest.raises(RuleError, match="different numbers"):
-        bound_of_plan(two)
-    assert error_of(bound_of_plan(two, 24)).parts
+        bound_of_plan(two, None, believed)
+    assert error_of(bound_of_plan(two, 24, believed)).parts
 
 
 def test_sums_of_a_unit_that_rectifies_have_no_bound(tmp_path: Path) -> None:
@@ -272,7 +274,7 @@ def test_sums_of_a_unit_that_rectifies_have_no_bound(tmp_path: Path) -> None:
     )
     unit = parse_reference(str(file)).unit
     with pytest.raises(RuleError, match="rectifies"):
-        bound_of_plan(Plan.chained(Model("rectified", unit)), 4)
+        bound_of_plan(Plan.chained(Model("rectified", unit)), 4, believed)
     with pytest.raises(RuleError):
         adds_products(unit)
 
@@ -308,8 +310,8 @@ def test_numbers_of_a_plan_are_exact() -> None:
 def test_a_data_sheet_of_a_plan() -> None:
     plan = parse_plan(FILE.format(step="sum(split(2, promote(32, chain(mma, tail=fma), r), r), c)", d="f32"),
                       "small.yaml", parse_reference)  # fmt: skip
-    assert [one.tried for one in find_plan_bound(plan, Inputs(), (64,), late=lambda: True).sizes] == [0]
-    found = find_plan_bound(plan, Inputs(), (64, 1024), searched=64)
+    assert [one.tried for one in find_plan_bound(plan, Inputs(), (64,), believed, late=lambda: True).sizes] == [0]
+    found = find_plan_bound(plan, Inputs(), (64, 1024), believed, searched=64)
     sheet = sheet_of_plan(plan, "small.yaml", document_of_plan(found, "small.yaml"))
     lines = [(line.name, line.value) for line in sheet.lines]
     assert ("Sum of the products", "every 32 products from +0, added as f32, nearest even") in lines
@@ -343,14 +345,14 @@ def test_the_page_of_bounds_is_that_of_its_records() -> None:
         row = records[name]
         plan = parse_plan_path(f"plan:{name}")
         for size in row["sizes"]:
-            text = sum_text(error_of(bound_of_plan(plan, size["length"])).merged())
+            text = sum_text(error_of(bound_of_plan(plan, size["length"], believed)).merged())
             assert size["bound"] == f"|d - exact| <= {text}"
             assert size["nearest"] is None or 0 < size["nearest"]["ratio"] <= 1
 
 
 def test_inputs_come_near_a_bound_with_scale_factors() -> None:
     unit = "blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e5m2.e5m2.ue8m0"
-    (size,) = find_plan_bound(parse_plan_reference(f"plan:{unit}"), Inputs(), (96,)).sizes
+    (size,) = find_plan_bound(parse_plan_reference(f"plan:{unit}"), Inputs(), (96,), believed).sizes
     assert size.near is not None
     assert size.near.ratio > Fraction(1, 2)
     with pytest.raises(FaultError):
@@ -389,7 +391,7 @@ def test_elements_of_more_exponents_than_the_format_to_which_they_are_rounded(mo
     if k > 1:
         a = np.where(rng.random((40, 1)) < 0.8, rng.choice(tiny, (40, k)), rng.choice(finite, (40, k)))
         a = a.astype(np.uint8) | rng.choice(np.array([0, 0x80], dtype=np.uint8), (40, k))
-    d, form, close = simulate(a, a.T, None, plan), error_of(bound_of_plan(plan, k)), Fraction(0)
+    d, form, close = simulate(a, a.T, None, plan), error_of(bound_of_plan(plan, k, believed)), Fraction(0)
     for row, column in np.ndindex(d.shape):
         error = abs(
             bound_samples._number(int(d[row, column]), plan.d) - bound_samples._sums(plan, a[row], a[column])[1]

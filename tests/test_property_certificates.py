@@ -43,9 +43,9 @@ from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
+from tests.said import believed
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
-from tests.test_opposite import believed
 from tests.test_rewriting import PLAIN
 
 UNIT = """unit: small
@@ -162,7 +162,7 @@ def test_an_input_that_decides_a_claim_is_evaluated_again(tmp_path: Path) -> Non
 def test_an_input_on_which_a_sum_wraps_is_evaluated_again(products: int, rows: int, tmp_path: Path) -> None:
     """It says nothing where the sum does not wrap, or a value is infinite, or the chain goes on."""
     wraps = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=1")
-    result = find_bound(wraps, Inputs(), None if rows == 1 else products)
+    result = find_bound(wraps, Inputs(), None if rows == 1 else products, believed)
     certify_wrap(result, tmp_path, FREE)
     assert [one.kind for one in check_folder(tmp_path)] == ["fine"] * 3
     found = read_document(tmp_path / "witness.json")

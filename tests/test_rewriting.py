@@ -26,7 +26,7 @@ from queries.proof.effects import (
     RoundingKeepsUnit,
     RoundsAlike,
 )
-from queries.proof.kernel import RULES, Made, RuleError, Theorem, rule
+from queries.proof.kernel import RULES, RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted, query_of
 from queries.proof.normalising import Normaliser, Wanted, normal_form, rules_of
 from queries.proof.ranges import Held, Range, Scope, ranges_of
@@ -60,6 +60,7 @@ from smtmodel.rounding import OVERFLOWS, Target
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
 from tests.node_units import MODES, random_unit, vectors
+from tests.said import assumed
 from tests.test_nodes import on_arrays
 
 PLAIN = Normaliser(Options("bitwuzla", None))
@@ -212,12 +213,15 @@ def test_a_rule_without_a_proof_is_not_applied(name: str) -> None:
     assert (proposed.other, proposed.counting, proposed.signs) == (step.other, step.counting, step.signs)
     other = PLAIN.settle(Normalises(Range(5, 2, -3, 2, -5)))
     if proposed.lemmas:
-        refused("rewritten", step.scope, step.node, name, lambda lemma: None)
-        refused("rewritten", step.scope, step.node, name, lambda lemma: other)
+        proved = PLAIN.settle.all_of(proposed.lemmas)
+        assert proved is not None
+        refused("rewritten", step.scope, step.node, name, proved[1:])
+        refused("rewritten", step.scope, step.node, name, [*proved, other])
+        refused("rewritten", step.scope, step.node, name, [other] * len(proved))
         late = Normaliser(Options("bitwuzla", 0.0))
         found = late._step(step.scope, step.node, Wanted(False, True))
         assert found is None or {one.rule for one in found.walk()} == {"rewritten", "exhausted"}
-    refused("rewritten", step.scope, Constant(), name, PLAIN.settle)
+    refused("rewritten", step.scope, Constant(), name, PLAIN.settle.all_of(proposed.lemmas))
 
 
 UNIT = parse_reference(f"{F16}@exponent_floor=none").unit
@@ -225,14 +229,8 @@ SCOPE = Scope.of(UNIT)
 
 
 def made(scope: Scope, node: Node, other: Node, counting: bool = True, signs: bool = True) -> Theorem:
-    """Any theorem at all, by a rule that proves nothing."""
-
-    def assumed_for_a_test() -> Made:
-        return Made(Alike(scope, node, other, counting, signs))
-
-    found = rule(assumed_for_a_test)()
-    del RULES["assumed_for_a_test"]
-    return found
+    """Any theorem at all."""
+    return assumed(Alike(scope, node, other, counting, signs))
 
 
 def test_rules_of_inference_refuse_what_does_not_follow() -> None:
@@ -264,25 +262,26 @@ def test_rules_of_inference_refuse_what_does_not_follow() -> None:
         assert RULES["congruent"](inner, node, operands).goal.counting is counting  # type: ignore[attr-defined]
     # loops
     body, other = loop.body, replace(loop.body, term=floor)
-    settle = PLAIN.settle
-    assert RULES["looped"](SCOPE, loop, made(inner, body, other), settle).goal.other == replace(loop, body=other)  # type: ignore[attr-defined]
-    refused("looped", SCOPE, loop, made(inner, other, body), settle)
-    refused("looped", SCOPE, loop, made(inner, body, other, counting=False), settle)
-    refused("looped", SCOPE, loop, made(SCOPE, body, other), settle)
-    refused("looped", SCOPE, loop, made(SCOPE.within(2, held), body, other), settle)
-    refused("looped", inner, loop, made(inner, body, other), settle)
+    assert RULES["looped"](SCOPE, loop, made(inner, body, other)).goal.other == replace(loop, body=other)  # type: ignore[attr-defined]
+    refused("looped", SCOPE, loop, made(inner, other, body))
+    refused("looped", SCOPE, loop, made(inner, body, other, counting=False))
+    refused("looped", SCOPE, loop, made(SCOPE, body, other))
+    refused("looped", SCOPE, loop, made(SCOPE.within(2, held), body, other))
+    refused("looped", inner, loop, made(inner, body, other))
     for wrong in (Held(frozenset((FORMATS["f16"],))), Held(held.formats, -20)):
-        refused("looped", SCOPE, loop, made(SCOPE.within(1, wrong), body, other), settle)
-    refused("looped", SCOPE, loop, made(inner, body, A), settle)
+        refused("looped", SCOPE, loop, made(SCOPE.within(1, wrong), body, other))
+    refused("looped", SCOPE, loop, made(inner, body, A))
     chain = parse_reference(f"{FP8}@family=emulated-fp8,output=f32").unit
     loop = next(node for node in walk(chain.result) if isinstance(node, Repeat))
     known = multiples(Scope.of(chain), loop)
     assert known is not None
     assert known[1]
     found = made(Scope.of(chain).within(1, known[0]), loop.body, loop.body)
-    assert len(RULES["looped"](Scope.of(chain), loop, found, settle).premises) == 1 + len(known[1])
-    refused("looped", Scope.of(chain), loop, found, lambda lemma: None)
-    refused("looped", Scope.of(chain), loop, found, lambda lemma: one)
+    lemmas = PLAIN.settle.all_of(known[1])
+    assert lemmas is not None
+    assert len(RULES["looped"](Scope.of(chain), loop, found, lemmas).premises) == 1 + len(known[1])
+    refused("looped", Scope.of(chain), loop, found)
+    refused("looped", Scope.of(chain), loop, found, [one] * len(lemmas))
     # results
     refused("results_alike", UNIT, made(inner, UNIT.result, UNIT.result))
     refused("results_alike", UNIT, made(SCOPE, body, UNIT.result))
@@ -326,9 +325,9 @@ def test_signs_of_zeros_end_only_where_nothing_reads_them() -> None:
         loop = Repeat(1, range(3), start, rounded(two, zero))
         assert congruent(SCOPE, loop, (first, None)).goal.signs is signs  # type: ignore[attr-defined]
         body = made(inner, loop.body, loop.body, signs=False)
-        assert not looped(SCOPE, loop, body, PLAIN.settle).goal.signs  # type: ignore[attr-defined]
+        assert not looped(SCOPE, loop, body).goal.signs  # type: ignore[attr-defined]
         refused("congruent", SCOPE, replace(loop, body=rounded(grid, zero)), (first, None))
-        refused("looped", SCOPE, loop, made(inner, loop.body, rounded(grid, zero), signs=False), PLAIN.settle)
+        refused("looped", SCOPE, loop, made(inner, loop.body, rounded(grid, zero), signs=False))
 
 
 def test_the_last_sum_of_a_loop_has_others_before_it_that_no_node_but_sums_reads() -> None:
@@ -393,7 +392,7 @@ EDGES: list[tuple[Lemma, Lemma]] = [
 def test_lemmas_hold_up_to_their_limit(holds: Lemma, fails: Lemma) -> None:
     assert PLAIN.settle(holds) is not None, holds.statement()
     assert PLAIN.settle(fails) is None, fails.statement()
-    assert PLAIN.settle._ask(query_of(fails), fails.statement())[0].status == "sat"
+    assert PLAIN.settle.options.engines(None, fails.statement()).answers(query_of(fails))[0].status == "sat"
 
 
 SMALL = Range(4, 2, -3, 2, -5)

@@ -18,7 +18,7 @@ from hypotheses.schema import Inputs
 from queries.certificates.tree import Tree
 from queries.proof.gains import Factor, gains_of, numbers_of, products_of
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, exhausted, settled
+from queries.proof.lemmas import exhausted
 from queries.proof.rises import Rises, needed, rises
 from queries.proof.rounding_rises import RoundingRises, RoundingScales
 from queries.proof.same import SidesAgree
@@ -28,7 +28,6 @@ from queries.properties.statements import Monotonic
 from queries.properties.together import does_not_fall
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
-from queries.solvers.contract import Answer
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, Format, format_named
 from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Gate, Index, Node, Product, Repeat, Round, Running, Scale
@@ -38,6 +37,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.rounding import ROUNDINGS, Mode, Overflow, Target
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
+from tests.said import believed
 
 SMALL = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
 FUSED = f"{SMALL}@length=3,block=3,fraction_bits=8"
@@ -52,10 +52,6 @@ def of_unit(change: Callable[[Unit], Unit], raised: int | None = 0, reference: s
     model = parse_reference(reference)
     model = Model("changed", change(model.unit))
     return Monotonic(model, model, raised=raised)
-
-
-def believed(lemma: Lemma) -> Theorem:
-    return settled(lemma, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
 
 
 def asked(problem: Monotonic) -> tuple[Unit, int | None, bool]:

@@ -20,7 +20,7 @@ from queries.claims.samples import claim_rows
 from queries.claims.shares import by_shares
 from queries.claims.verify import verify
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, exhausted, settled
+from queries.proof.lemmas import exhausted
 from queries.proof.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
 from queries.proof.shares import (
     Near,
@@ -44,21 +44,17 @@ from queries.proof.written import Written
 from queries.properties.bound import bound_of, error_of
 from queries.search.distinguish import Options
 from queries.search.scene import evaluate_claim
-from queries.solvers.contract import Answer
 from smtmodel.algorithms.exact import Window
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.nodes import FusedSum, Round
 from smtmodel.reference import parse_reference
+from tests.said import believed
 from tests.test_claim_stages import TF32, VOLTA, claim_of
 
 SMALL = {"format": "f16", "a": [-2, 2], "b": [-1, 3], "c": [-3, 3]}
 F16 = FORMATS["f16"]
 WHOLE = Words(F16, F16, F16, "nearest_even", 1)
-
-
-def believed(lemma: Lemma) -> Theorem:
-    return settled(lemma, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
 
 
 def error(share: str, part: str = VOLTA, **changes: Any) -> Claim:
@@ -153,7 +149,7 @@ MODEL = parse_reference(VOLTA)
 SPACE = Space(F16, FORMATS["f32"], Window((-2, 2), (-1, 3), (-3, 3)), 2, False)
 FACTOR = Word(WHOLE, 0)
 ONCE = Instruction(MODEL, FACTOR, FACTOR, 0, 2, Addend())
-BOUND = bound_of(MODEL.unit, lambda lemma: None)
+BOUND = bound_of(MODEL.unit, believed)
 SMALLS = [believed(WordIsSmall(WHOLE, window, Fraction(1), 0)) for window in (SPACE.window.a, SPACE.window.b)]
 LEAVES = [believed(WordsLeave(WHOLE, window, Fraction(0))) for window in (SPACE.window.a, SPACE.window.b)]
 
@@ -170,7 +166,7 @@ def _wide(top: int) -> Space:
 
 
 def bound_at(reference: str) -> Theorem:
-    return bound_of(parse_reference(reference).unit, lambda lemma: None)
+    return bound_of(parse_reference(reference).unit, believed)
 
 
 OTHER = parse_reference("ampere/mma/m16n8k16.f32.f16.f16.f32")
@@ -194,7 +190,7 @@ BREACHES: dict[str, tuple[str, Callable[[], Theorem]]] = {
     "no lemma": ("nothing is known", lambda: once(words=SMALLS[:1])),
     "other numbers": ("other numbers", lambda: once(space=replace(SPACE, factors=E8))),
     "overflow": ("may overflow", lambda: once(space=_wide(127))),
-    "sticky": ("sticky", lambda: once(replace(ONCE, model=STICKY), bound=bound_of(STUCK, lambda lemma: None))),
+    "sticky": ("sticky", lambda: once(replace(ONCE, model=STICKY), bound=bound_of(STUCK, believed))),
     "limit": ("exact unnormalised", lambda: once(replace(ONCE, model=LIMITED), bound=bound_at(LIMITED.reference))),
     "added": ("not about its numbers", lambda: _added(second=once())),
     "both based": ("both have a base", lambda: _added(Added(F32, Addend(), ONCE), second=once())),

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import AlignmentLoses, Lemma, exhausted, query_of, settled
+from queries.proof.lemmas import AlignmentLoses, exhausted, query_of
 from queries.proof.rounding_losses import RoundingLoses, TruncationKeeps
 from queries.proof.table9 import BoundInUnits, SumInUnits, loosened, summed, truncated
 from queries.properties.bound import _Composer, bound_in_units
 from queries.search.distinguish import Options
-from queries.solvers.contract import Answer
 from smtmodel.batch import evaluate_lanes, to_integers
 from smtmodel.display import exact_value, ulp_of
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
+from tests.said import believed
 from tests.test_bounds import numbers_of
 
 TEXT = """unit: table9
@@ -47,10 +47,6 @@ def unit_of(d: str, fraction: int = 1, rounding: str = "toward_zero", inputs: st
 
 
 @cache
-def believed(goal: Lemma) -> Theorem:
-    return settled(goal, lambda query, name: (Answer("unsat", "nobody", "0", 0.0), None))
-
-
 def known(unit: Unit) -> BoundInUnits:
     """What the rules give at best."""
     for units in range(-1, 9):
@@ -149,7 +145,7 @@ def test_what_premises_must_be() -> None:
     unit, other = unit_of(SUM.format("F=2")), unit_of(SUM.format("F=1"))
 
     def parts(one: Unit) -> tuple[list[Theorem], list[Theorem]]:
-        composer = _Composer(one)
+        composer = _Composer(one, believed)
         terms = [composer.of(item, ()) for item in one.result.term.items]  # type: ignore[attr-defined]
         goals = [
             AlignmentLoses(4, 2, one.result.term.fraction_bits, "toward_zero"),  # type: ignore[attr-defined]

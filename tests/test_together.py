@@ -21,11 +21,11 @@ from queries.properties.statements import Monotonic, Negated, Reordered, negatio
 from queries.properties.together import HasProperty, each_part, every_order, negates, raised_elsewhere
 from queries.search.distinguish import Options
 from queries.search.problem import Problem
-from queries.solvers.contract import Answer
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.nodes import Each, Element, ExactSum, Index, Node, Product, Round
 from smtmodel.reference import parse_reference
+from tests.said import says
 
 VOLTA = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
 CHAIN = parse_reference("ieee/fma/f16@length=3")
@@ -34,8 +34,8 @@ FREE, FINITE = Inputs(), Inputs(finite=True)
 
 def believed(problem: Problem) -> Theorem:
     """That its sides agree, whether they do or not: what a rule makes of it is asked here."""
-    compared, word = Compared(problem), Answer("unsat", "nobody", "0", 0.0)
-    return agreed(compared, follows(compared, compared.never, [], [], lambda query: word))
+    compared = Compared(problem)
+    return agreed(compared, follows(compared, compared.never, [], [], says("unsat")))
 
 
 def refused(text: str, make: object, *given: object) -> None:

@@ -14,9 +14,10 @@ from hypotheses.claim import AnyClaim, Claim, Largest
 from hypotheses.claim_file import located
 from queries.claims.outcome import BATCH, SHRINK, SearchStep
 from queries.claims.samples import Table, claim_rows, mutated
-from queries.search.distinguish import Options, SolverFaultError
+from queries.search.distinguish import Options
 from queries.search.scene import columns_of, conditions, row_of, scene_of, symbolic_scene
 from queries.search.witness import Row, shrink_rows
+from queries.solvers.asking import SolverFaultError
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, all_of, truth
 from smtmodel.algorithms import fixed

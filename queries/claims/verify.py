@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
+from pysmt.fnode import FNode
 
 from hypotheses.claim import Claim
 from hypotheses.claim_file import located
@@ -36,9 +37,10 @@ from queries.proof.undecided import (
     lemmas_of,
     undecided,
 )
-from queries.search.distinguish import Options, SolverFaultError
+from queries.search.distinguish import Options
 from queries.search.scene import build_query, evaluate_claim, row_of
 from queries.search.witness import Row, shrink_rows
+from queries.solvers.asking import SolverFaultError
 from queries.solvers.contract import Answer
 from queries.solvers.engines import engines_of
 from queries.solvers.smtlib import Query
@@ -200,10 +202,8 @@ class _Verifier:
         solver = engines_of(self.options.solver)[0]  # the others slow it down
 
         def prove(what: str, facts: Sequence[Theorem], claim: Bit, cuts: Sequence[Bits], share: float) -> Theorem:
-            def ask(name: str, query: Query, count: int) -> Answer:
-                return self._ask(name, query, self.remaining(share), decides=False, solver=solver)
-
-            return ledger.prove(what, claim.node, facts, [cut.node for cut in cuts], ask)
+            cut_out = [cut.node for cut in cuts]
+            return self._proved(ledger, what, claim.node, facts, cut_out, self.remaining(share), solver)
 
         return Stages(question, ledger.admitted, prove)
 
@@ -213,23 +213,32 @@ class _Verifier:
         for way in self._stages(question, ledger).ways:
             with suppress(UnprovedError):
                 return way()
+        what = "the whole question"
+        try:
+            return self._proved(ledger, what, question.none.node, [ledger.admitted], [],
+                                self.remaining(1 - SAMPLE_SHARE), symbols=question.symbols)  # fmt: skip
+        except UnprovedError:
+            self._take(self.outcome.asked[-1].answers[0])
+            raise
 
-        def ask(name: str, query: Query, count: int) -> Answer:
-            return self._ask(name, query, self.remaining(1 - SAMPLE_SHARE))
-
-        return ledger.prove("the whole question", question.none.node, [ledger.admitted], [], ask, question.symbols)
+    def _proved(
+        self, ledger: Ledger, what: str, claim: FNode, facts: Sequence[Theorem], cuts: Sequence[FNode],
+        limit: float | None, solver: str | None = None, symbols: Sequence[FNode] = (),
+    ) -> Theorem:  # fmt: skip
+        """A claim proved from facts by engines, whose answers are kept. Raises UnprovedError."""
+        engines = self.options.engines(limit, what, solver)
+        try:
+            return ledger.prove(what, claim, facts, cuts, engines, symbols)
+        finally:
+            self.outcome.asked += [SearchStep(what, said.answers) for said in engines.said]
 
     def _numbers(self, question: Question, ledger: Ledger) -> Theorem:
         """That every value is a number on an admitted input. Raises InputError where one is not."""
         with suppress(UnprovedError):
             return self._stages(question, ledger).sizes.numbers()
-
-        def ask(name: str, query: Query, count: int) -> Answer:
-            return self._ask(name, query, self.remaining(), decides=False)
-
         try:
-            what = "every value is a number"
-            return ledger.prove(what, question.fits.node, [ledger.admitted], [], ask, question.symbols)
+            return self._proved(ledger, "every value is a number", question.fits.node, [ledger.admitted], [],
+                                self.remaining(), symbols=question.symbols)  # fmt: skip
         except UnprovedError:
             answer = self.outcome.asked[-1].answers[0]
             if answer.status == "sat":
@@ -252,14 +261,15 @@ class _Verifier:
     def _settled(self, lemma: FirstWordIsWhole | ZerosGiveZero) -> Theorem:
         """Raises RuleError."""
         if lemma not in self.settled:
-            self.settled[lemma] = settled(lemma, self._word)
+            name = lemma.statement()
+            engines = self.options.engines(BRIEF, name)
+            try:
+                self.settled[lemma] = settled(lemma, engines)
+            finally:
+                self.outcome.asked += [SearchStep(name, said.answers) for said in engines.said]
+            (said,) = engines.said
+            self.words.append(Lemma(name, 0, said.query, said.answer))
         return self.settled[lemma]
-
-    def _word(self, query: Query, name: str) -> tuple[Answer, None]:
-        answer = self._ask(name, query, BRIEF, decides=False)
-        if answer.status == "unsat":
-            self.words.append(Lemma(name, 0, query, answer))
-        return answer, None
 
     def _place(self) -> tuple[str, int, str]:
         file = self.claim.file
@@ -289,13 +299,18 @@ class _Verifier:
     ) -> Answer:
         answers = self.options.ask(query, limit, what, solver)
         self.outcome.asked.append(SearchStep(what, tuple(answers)))
-        answer = answers[0]
-        if answer.status == "sat" and decides:
-            row = row_of(self.claim, answer)
-            if not self._decides(row):
-                raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
-            self._decide(row)
-        return answer
+        if decides:
+            self._take(answers[0])
+        return answers[0]
+
+    def _take(self, answer: Answer) -> None:
+        """An engine's input that decides the claim. Raises SolverFaultError for one that does not."""
+        if answer.status != "sat":
+            return
+        row = row_of(self.claim, answer)
+        if not self._decides(row):
+            raise SolverFaultError(f"{answer.engine} {answer.version} gave an input that decides nothing: {row}")
+        self._decide(row)
 
 
 def _narrowed(window: Window) -> Window:

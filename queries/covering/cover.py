@@ -24,9 +24,10 @@ from queries.proof.confirm import CONFIRMERS
 from queries.proof.kernel import RuleError, Theorem
 from queries.properties.forms import by_rewriting
 from queries.search.admitted import admitted_rows
-from queries.search.distinguish import Options, SolverFaultError, free_sets
+from queries.search.distinguish import Options, free_sets
 from queries.search.problem import Problem, evaluate_on, symbolic_operands
 from queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
+from queries.solvers.asking import Engines, Heard, SolverFaultError
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, any_of
@@ -132,6 +133,7 @@ class Covering:
         self.found = Cover(model, self.layout)
         self.seen: set[tuple[int, ...]] = set()
         self.deadline: float | None = None
+        self.heard = Heard()
 
     def _comparable(self, change: Change) -> bool:
         try:
@@ -349,7 +351,7 @@ class Covering:
             limit = min(seconds, self._remaining())
             if limit <= 0:
                 return None
-            [answer, *_] = self._ask(question(left), limit)
+            [answer, *_] = self._engines(limit).answers(question(left))
             if answer.status != "sat":
                 return answer
             row = tuple(answer.values.get(name, 0) for name in self.layout.names)
@@ -374,29 +376,17 @@ class Covering:
 
     def _conclude(self, cases: tuple[Case, ...], answer: Answer) -> None:
         """The theorem that an engine's answer gives, with that of a second engine if it comes in time."""
-
-        def ask(query: Query, name: str) -> tuple[Answer, Answer | None]:
-            for other in CONFIRMERS:
-                limit = min(self._remaining(), SECOND_SHARE * answer.seconds + SECOND_LEAST)
-                if other == answer.engine or limit <= 0:
-                    continue
-                second = self._ask(query, limit, other)[0]
-                if second.status == "sat":
-                    raise SolverFaultError(f"{answer} and {second} contradict each other")
-                if second.status == "unsat":
-                    return answer, second
-            return answer, None
-
+        limit = min(self._remaining(), SECOND_SHARE * answer.seconds + SECOND_LEAST)
+        others = [self._engines(limit, other) for other in CONFIRMERS if limit > 0]
         try:
-            theorem = refuted(Unreachable(self.model, cases), ask)
+            theorem = refuted(Unreachable(self.model, cases), self._engines(answer.seconds), others)
         except RuleError:
             return
         for case in cases:
             self.found.unreachable[case] = theorem
 
-    def _ask(self, query: Query, seconds: float, solver: str | None = None) -> list[Answer]:
-        name = f"{self._state()}, {len(query.text) // 1000} kB of SMT-LIB"
-        return self.options.ask(query, seconds if seconds != float("inf") else None, name, solver)
+    def _engines(self, seconds: float, solver: str | None = None) -> Engines:
+        return self.options.engines(seconds if seconds != float("inf") else None, self._state(), solver, self.heard)
 
     def _show_changes(self) -> None:
         """Inputs that show what no sample did: of few products, then of all, each change by itself."""

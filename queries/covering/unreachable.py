@@ -9,8 +9,9 @@ from functools import lru_cache
 
 from queries.covering.conditions import Condition, Flags, conditions_of
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
-from queries.proof.lemmas import AskConfirmed, word_of
+from queries.proof.lemmas import word_of
 from queries.search.problem import Problem, evaluate_on, symbolic_operands
+from queries.solvers.asking import Engines
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bits, all_of, any_of
 from smtmodel.carriers.terms import TermCarrier
@@ -62,10 +63,11 @@ def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
 
 
 @rule
-def refuted(goal: Unreachable, ask: AskConfirmed) -> Made:
-    """No input reaches any of the cases if an engine finds that the question whether one does has no model. The query
-    is made here, of the unit's own evaluation over every input, with nothing abstracted."""
-    return Made(goal, (), word_of(datapath(goal.model).query(goal.cases), goal.statement(), ask))
+def refuted(goal: Unreachable, engines: Engines, others: Sequence[Engines] = ()) -> Made:
+    """No input reaches any of the cases if an engine finds that the question whether one does has no model; one of the
+    others may confirm it. The query is made here, of the unit's own evaluation over every input, with nothing
+    abstracted."""
+    return Made(goal, (), word_of(datapath(goal.model).query(goal.cases), goal.statement(), engines, others))
 
 
 @rule

@@ -26,12 +26,11 @@ from queries.proof.kernel import Theorem
 from queries.proof.ledger import Ledger, UnprovedError
 from queries.proof.records import Proof
 from queries.proof.same import Compared, agreed
-from queries.search.distinguish import Options, SolverFaultError, distinguish
+from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay, shrink
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
+from queries.solvers.asking import SolverFaultError
 from smtmodel.errors import OutOfTimeError
 from smtmodel.wording import counted
 
@@ -185,14 +184,12 @@ class _Prover:
     ) -> Theorem:  # fmt: skip
         """A claim, from facts, the definitions of the maxima that it mentions, and what is admitted. Raises
         UnprovedError."""
-
-        def ask(what: str, query: Query, count: int) -> Answer:
-            answers = self.options.ask(query, limit, f"lemma {what}: {counted(count, 'cut-point')}")
-            self.proof.tried += answers
-            return answers[0]
-
         known = [*self._definitions(claim, cuts), *facts, self.ledger.admitted]
-        found = self.ledger.prove(name, claim, known, cuts, ask)
+        engines = self.options.engines(limit, f"lemma {name}: {counted(len(set(cuts)), 'cut-point')}")
+        try:
+            found = self.ledger.prove(name, claim, known, cuts, engines)
+        finally:
+            self.proof.tried += [answer for said in engines.said for answer in said.answers]
         self.proof.lemmas.append(replace(self.ledger.lemma_of(found), name=name, pair=pair))
         return found
 
@@ -241,22 +238,19 @@ class _Prover:
             return
         compared = Compared(self.problem, "select", self.options.deadline)
         ledger = Ledger(compared)
-
-        def ask(what: str, query: Query, count: int) -> Answer:
-            answers = self.options.ask(query, limit, what)
-            self.proof.tried += answers
-            return answers[0]
-
+        engines = self.options.engines(limit, WHOLE)
         try:
-            fact = ledger.prove(WHOLE, compared.never, [ledger.admitted], [], ask, compared.symbols)
+            fact = ledger.prove(WHOLE, compared.never, [ledger.admitted], [], engines, compared.symbols)
         except UnprovedError:
-            answer = self.proof.tried[-1]
+            answer = engines.said[-1].answer
             if answer.status != "sat":
                 return
         else:
             self.proof.lemmas += ledger.lemmas(fact)
             self._agreed(compared, fact)
             return
+        finally:
+            self.proof.tried += [answer for said in engines.said for answer in said.answers]
         row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
         if not replay(self.problem, [row]).differs[0]:
             raise SolverFaultError(f"{answer} gave an input on which the two do not differ: {row}")

@@ -22,7 +22,7 @@ from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.stages import Stage
 
 
-def bound_of_plan(plan: Plan, length: int | None = None, settle: Settle = lambda goal: None) -> Theorem:
+def bound_of_plan(plan: Plan, length: int | None, settle: Settle) -> Theorem:
     """A theorem that bounds |d - exact| for K = `length`, or, if `length` is None, for every multiple of the plan's
     period. `settle` proves a lemma or returns None. Raises RuleError if no rule gives a bound, and ParameterError if
     the plan does not take `length` products."""
@@ -73,7 +73,7 @@ class _Composer:
             case Relu():
                 return enclosures.unchanged(node, (), premises)
             case Cut():
-                return enclosures.cut(node, (), premises)
+                return enclosures.cut(node, (), premises, self._lemmas(enclosures.cut_loses(node.bits, node.mode)))
             case Round():
                 lemmas = self._lemmas(RoundingLoses(node.rounding.format, node.rounding.mode))
                 return enclosures.rounded(node, (), premises, lemmas)

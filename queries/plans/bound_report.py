@@ -89,7 +89,7 @@ class PlanBound:
 
 
 def find_plan_bound(
-    plan: Plan, inputs: Inputs, lengths: Sequence[int], settle: Settle = lambda goal: None,
+    plan: Plan, inputs: Inputs, lengths: Sequence[int], settle: Settle,
     progress: Callable[[str], None] = lambda text: None, searched: int = LARGEST,
     late: Callable[[], bool] = lambda: False,
 ) -> PlanBound:  # fmt: skip
@@ -114,7 +114,7 @@ def find_plan_bound(
             progress(f"the bound for K = {length}")
             theorem = _shown(bound_of_plan(plan, length, settle))
             form = error_of(theorem)
-            near, tried = _near(plan, form, length, late) if length <= searched else (None, 0)
+            near, tried = _near(plan, form, length, settle, late) if length <= searched else (None, 0)
             number = largest_bound(plan, form, length, found.window.max)
             found.sizes.append(AtLength(length, theorem, number, near, tried))
     except RuleError as error:
@@ -135,10 +135,10 @@ def _raised(plan: Plan) -> str:
     return raised(fewer)
 
 
-def _near(plan: Plan, form: Form, length: int, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:
+def _near(plan: Plan, form: Form, length: int, settle: Settle, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:
     if late():
         return None, 0
-    scout = error_of(_shown(bound_of_plan(plan, SCOUTED))) if length > SCOUTED else None
+    scout = error_of(_shown(bound_of_plan(plan, SCOUTED, settle))) if length > SCOUTED else None
     return nearest_to(plan, form, length, scout, late)
 
 

@@ -6,7 +6,8 @@ import time
 from dataclasses import replace
 
 from queries.proof.records import Lemma
-from queries.search.distinguish import Options, SolverFaultError
+from queries.search.distinguish import Options
+from queries.solvers.asking import SolverFaultError
 from queries.solvers.contract import Answer
 
 CONFIRMERS = ("z3", "bitwuzla", "cvc5")  # the engines asked, the fastest first

@@ -14,7 +14,7 @@ from math import ceil, floor
 from typing import ClassVar
 
 from queries.proof.forms import ERROR, EXACT, NOUGHT, SIZE, Form, larger, largest, magnitude, number, power, total
-from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
+from queries.proof.kernel import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
 from queries.proof.lemmas import AlignmentLoses, Lemma
 from queries.proof.rounding_losses import RoundingLoses
 from queries.proof.steps import PlanAt
@@ -198,7 +198,7 @@ def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
     """A segment of an exact input is read exactly, v = x. It counts with the input's exponent, |v| is at most the
     input, and it has no digit that the input has not; but it is no number of the format, as it is not normalised."""
     goals = _joined("segment", node, places, _operands(node, places), premises)
-    if not isinstance(node, Segment) or goals[0].facts.error.parts:
+    if goals[0].facts.error.parts:
         raise RuleError("segment: of a number that is not exact")
     return _made(node, places, replace(goals[0].facts, formats=None), goals, premises)
 
@@ -206,16 +206,12 @@ def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
 @rule
 def constant(unit: Unit | PlanAt, node: Constant) -> Made:
     """A zero is exact, and has no exponent of its own in an alignment."""
-    if not isinstance(node, Constant):
-        raise RuleError("constant: not a constant")
     return Made(Enclosed(unit, node, (), numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
 
 
 @rule
 def literal(unit: Unit | PlanAt, node: Literal) -> Made:
     """A fixed number is exact, and finite."""
-    if not isinstance(node, Literal):
-        raise RuleError("literal: not a number")
     value = exact_value(node.pattern, node.format)
     if isinstance(value, str) and value != "-0":
         raise RuleError(f"literal: {value} is not a number")
@@ -288,8 +284,6 @@ def unchanged(node: Gate | Cancelling | Relu, places: Places, premises: Sequence
     where a factor is zero so is a finite product. A sum that counts as zero where it cancels is the sum, and has its
     exponent wherever it still counts. A rectifier, in v and in x alike, makes no difference v - x larger and changes no
     sign of one, and what is above zero stays as it is."""
-    if not isinstance(node, (Gate, Cancelling, Relu)):
-        raise RuleError("unchanged: its value may be another one")
     goals = _joined("unchanged", node, places, _operands(node, places), premises)
     return _made(node, places, goals[0].facts, goals, premises)
 
@@ -393,16 +387,20 @@ def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> l
     return list(dict.fromkeys(lemma for lemma in found if lemma is not None))
 
 
-def with_lemmas(made: Made, lemmas: Sequence[Theorem], known: Sequence[Lemma]) -> Made:
-    """What a rule made, with lemmas about the datapath as further premises; each must be one of `known`. Raises
-    RuleError."""
-    if any(not isinstance(lemma, Theorem) or lemma.goal not in known for lemma in lemmas):
+def with_lemmas(made: Made, lemmas: Sequence[Theorem], needed: Sequence[Lemma]) -> Made:
+    """What a rule made, with the lemmas about the datapath that it needs as further premises. Raises RuleError if one
+    of them is about another datapath, and OpenLemmaError if one is not proved."""
+    proved = [lemma.goal for lemma in lemmas if is_theorem(lemma)]
+    if any(goal not in needed for goal in proved):
         raise RuleError("a lemma is about another datapath")
+    for goal in needed:
+        if goal not in proved:
+            raise OpenLemmaError(f"a lemma about the datapath stays open: {goal.statement()}")
     return replace(made, premises=(*made.premises, *lemmas))
 
 
 @rule
-def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
+def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """A fused sum, aligned at 2^m. A term of which F bits are kept loses at most 2^(m - F), half of that to nearest;
     rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F). A term
     whose exponent is m is one if it has at most F digits below its exponent; so if all terms have at most F digits, one
@@ -510,7 +508,7 @@ def cut_loses(bits: int, mode: Mode) -> RoundingLoses:
 
 
 @rule
-def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
+def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """A sum y rounded to n bits at its own exponent e, 2^e <= |y|: it loses at most 2^(e - n + 1), half to nearest.
     With a least exponent the unit is at least u = 2^(least - n + 1), and a multiple of u loses nothing where u is the
     unit. Without one, the exponent with which a zero sum counts in an alignment is not known."""
@@ -529,7 +527,7 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
 
 
 @rule
-def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
+def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """A term y, rounded without overflow to a format with f fraction bits, loses at most one unit of the last place,
     half of one to nearest. If |y| >= 2^emin, the unit is 2^(e - f) <= 2^-f |y|, and a y of at most f + 1 significant
     bits loses nothing. Else the unit is 2^(emin - f), and a multiple of it loses nothing; where subnormal results are

@@ -14,7 +14,7 @@ from pysmt.fnode import FNode
 
 from queries.proof.cutting import Abstraction, conjuncts, linked, renamed, symbols_of
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
-from queries.solvers.contract import Answer
+from queries.solvers.asking import Engines
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 
@@ -67,7 +67,7 @@ def follows(
     claim: FNode,
     facts: Sequence[Theorem],
     cuts: Iterable[FNode],
-    answer: Callable[[Query], Answer],
+    engines: Engines,
     inputs: Sequence[FNode] = (),
 ) -> Made:
     """F1, ..., Fn are facts and C is the claim; in F'i and C' a fresh symbol replaces each term that is cut out. If no
@@ -80,10 +80,10 @@ def follows(
     if not basis.holds(claim):
         raise RuleError("follows: the claim is a term of another carrier")
     query, _ = question(basis, claim, [goal.term for goal in goals], cuts, inputs)
-    found = answer(query)
-    if found.status != "unsat":
-        raise RuleError(f"follows: {found.status}")
-    return Made(Fact(basis, claim), tuple(facts), str(found))
+    answer = engines.answers(query)[0]
+    if answer.status != "unsat":
+        raise RuleError(f"follows: {answer.status}")
+    return Made(Fact(basis, claim), tuple(facts), str(answer))
 
 
 def question(

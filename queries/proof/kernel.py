@@ -2,7 +2,8 @@
 
 A rule is a function of this package marked with `rule`: it takes theorems and what it is about, checks its side
 conditions, and returns the goal. A side condition that fails raises `RuleError`, and no theorem is made. The code that
-searches for proofs (a tactic) is not trusted: it can only call rules.
+searches for proofs (a tactic) is not trusted: it can only call rules. The rules are those of `closed` and no others;
+each argument has the type that its parameter states (`arguments`), and none is a function of the tactic's.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import functools
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from typing import Any, ParamSpec, Protocol
+from weakref import WeakKeyDictionary
+
+from queries.proof import closed
+from queries.proof.arguments import Signature
+from queries.proof.errors import OpenLemmaError as OpenLemmaError
+from queries.proof.errors import RuleError as RuleError
 
 Params = ParamSpec("Params")
-
-
-class RuleError(Exception):
-    """A side condition of a rule that does not hold; the message says which, and where."""
 
 
 class Goal(Protocol):
@@ -27,6 +30,12 @@ class Goal(Protocol):
 
 
 _SEAL = object()
+_MADE: WeakKeyDictionary[Theorem, Goal] = WeakKeyDictionary()  # the theorems that rules made, each with its goal
+
+
+def is_theorem(value: object) -> bool:
+    """Whether a rule made it, as it is."""
+    return type(value) is Theorem and _MADE.get(value) is value.goal
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -44,6 +53,7 @@ class Theorem:
             raise RuleError("a theorem is made by a rule")
         for name, value in (("goal", goal), ("rule", rule), ("premises", premises), ("word", word)):
             object.__setattr__(self, name, value)
+        _MADE[self] = goal
 
     def walk(self, leaves: Container[Theorem] = ()) -> Iterator[Theorem]:
         """This theorem and all that it rests on, each once, premises first; not what `leaves` rest on."""
@@ -68,20 +78,28 @@ class Made:
     word: str = ""
 
 
-RULES: dict[str, Callable[..., Theorem]] = {}  # every rule, by name
+RULES: dict[str, Callable[..., Theorem]] = {}  # every rule that was loaded, by name
 
 
 def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
-    """A rule of inference. Its docstring is its statement; a premise that is not a theorem raises RuleError. So does a
-    second rule of the same name, as proof trees refer to rules by name."""
+    """A rule of inference, one of `closed.RULES`. Its docstring is its statement; an argument of another type than its
+    parameter has, or a premise that is not a theorem, raises RuleError. So does a second rule of the same name, as
+    proof trees refer to rules by name."""
     name = function.__name__
+    if not closed.is_of(closed.RULES, function):
+        raise RuleError(f"{function.__module__}.{function.__qualname__} is none of the kernel's rules")
     if name in RULES:
         raise RuleError(f"two rules are named {name}: rename {function.__module__}.{function.__qualname__}")
+    signature = Signature(function)
 
     @functools.wraps(function)
     def infer(*args: Params.args, **named: Params.kwargs) -> Theorem:
-        made = function(*args, **named)
-        if not all(isinstance(premise, Theorem) for premise in made.premises):
+        try:
+            given = signature.bind(*args, **named)
+        except TypeError as error:
+            raise RuleError(f"{name}: {error}") from None
+        made = function(*given.args, **given.kwargs)
+        if not all(map(is_theorem, made.premises)):
             raise RuleError(f"{name}: a premise is not a theorem")
         return Theorem(made.goal, name, made.premises, made.word, _SEAL)
 
@@ -91,6 +109,6 @@ def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
 
 def goal_of(theorem: Theorem, kind: type[Any], rule_name: str) -> Any:
     """The goal of a premise, which must be of this kind. Raises RuleError."""
-    if not isinstance(theorem, Theorem) or not isinstance(theorem.goal, kind):
+    if not is_theorem(theorem) or type(theorem.goal) is not kind:
         raise RuleError(f"{rule_name}: a premise of another kind is needed: {kind.__name__}")
     return theorem.goal

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from pysmt.fnode import FNode
@@ -10,10 +10,10 @@ from pysmt.fnode import FNode
 from queries.proof.facts import Basis, Fact, follows, given, question
 from queries.proof.kernel import RuleError, Theorem, goal_of
 from queries.proof.records import Chain, Derived, Lemma
+from queries.solvers.asking import Engines, Heard
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 
-AskCounted = Callable[[str, Query, int], Answer]  # (name, query, number of terms cut out): an engine's answer
 ADMITTED = "the admitted inputs"
 
 
@@ -40,7 +40,7 @@ class Ledger:
     def __init__(self, basis: Basis) -> None:
         self.basis = basis
         self.admitted = given(basis)
-        self._answers: dict[str, Answer] = {}
+        self.heard = Heard()
         self._notes: dict[Theorem, _Note] = {}
 
     def prove(
@@ -49,26 +49,18 @@ class Ledger:
         claim: FNode,
         facts: Sequence[Theorem],
         cuts: Iterable[FNode],
-        ask: AskCounted,
+        engines: Engines,
         inputs: Sequence[FNode] = (),
     ) -> Theorem:
         """Proves a claim from facts, with the terms `cuts` replaced by free symbols. Raises UnprovedError."""
-        chosen, asked = tuple(dict.fromkeys(cuts)), list[Query]()
-
-        def answer(query: Query) -> Answer:
-            asked.append(query)
-            known = self._answers.get(query.text)
-            if known is None or known.status == "unknown":
-                known = self._answers[query.text] = ask(name, query, len(chosen))
-            return known
-
+        chosen = tuple(dict.fromkeys(cuts))
         try:
-            found = follows(self.basis, claim, facts, chosen, answer, inputs)
+            theorem = follows(self.basis, claim, facts, chosen, replace(engines, heard=self.heard), inputs)
         except RuleError:
             raise UnprovedError(name) from None
-        (query,) = asked
-        self._notes[found] = _Note(name, query, self._answers[query.text], chosen, tuple(inputs))
-        return found
+        said = engines.said[-1]
+        self._notes[theorem] = _Note(name, said.query, said.answer, chosen, tuple(inputs))
+        return theorem
 
     def lemmas(self, *theorems: Theorem) -> list[Lemma]:
         """The lemmas that theorems rest on, each once."""

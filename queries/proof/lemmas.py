@@ -6,14 +6,14 @@ that code on symbols.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from queries.proof.kernel import Goal, Made, RuleError, Theorem, rule
-from queries.solvers.contract import Answer
+from queries.solvers.asking import Engines, confirmation
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, choose, constant, truth
 from smtmodel.alignment import align
@@ -24,7 +24,6 @@ from smtmodel.rounding import NEAREST, Mode
 
 DISTANCE = 13  # bits of the distance between two exponents: enough for any two terms
 EVERY = 20  # bits of all inputs together, up to which all of them are evaluated
-AskConfirmed = Callable[[Query, str], tuple[Answer, Answer | None]]  # an engine's answer and another one's
 
 
 class Lemma(Goal, Protocol):
@@ -108,17 +107,19 @@ def query_of(goal: Lemma) -> Query:
 
 
 @rule
-def settled(goal: Lemma, ask: AskConfirmed) -> Made:
-    """A goal about all inputs of some bits holds if an engine finds that its negation has no model. The query is made
-    from the goal, with nothing abstracted."""
-    return Made(goal, (), word_of(query_of(goal), goal.statement(), ask))
+def settled(goal: Lemma, engines: Engines, others: Sequence[Engines] = ()) -> Made:
+    """A goal about all inputs of some bits holds if an engine finds that its negation has no model; one of the others
+    may confirm it. The query is made from the goal, with nothing abstracted."""
+    return Made(goal, (), word_of(query_of(goal), goal.statement(), engines, others))
 
 
-def word_of(query: Query, statement: str, ask: AskConfirmed) -> str:
-    """The engines' answers, as text, that a query has no model. Raises RuleError if it may have one."""
-    answer, second = ask(query, statement)
+def word_of(query: Query, statement: str, engines: Engines, others: Sequence[Engines]) -> str:
+    """The engines' answers, as text, that a query has no model. Raises RuleError if it may have one, and
+    SolverFaultError where engines contradict each other."""
+    answer = engines.answers(query)[0]
     if answer.status != "unsat":
         raise RuleError(f"{statement}: {answer.status}")
+    second = confirmation(query, answer, others)
     return f"{answer}, not confirmed" if second is None else f"{answer}{CONFIRMED}{second}"
 
 

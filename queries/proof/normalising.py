@@ -107,12 +107,14 @@ class Normaliser:
         current = node if found is None else _other(found)
         assert isinstance(current, Repeat)
         known = multiples(scope, current)
-        held = known[0] if known and all(map(self.settle, known[1])) else kind_of(scope, current)
+        lemmas = None if known is None else self.settle.all_of(known[1])
+        held = kind_of(scope, current) if known is None or lemmas is None else known[0]
+        needed = () if lemmas is None or held == kind_of(scope, current) else lemmas
         inner = None if held is None else scope.within(node.level, held)
         body = None if inner is None else self._alike(inner, current.body, Wanted(True, signs))
         if body is not None:
             with suppress(RuleError):
-                found = _joined(found, looped(scope, current, body, self.settle))
+                found = _joined(found, looped(scope, current, body, needed))
         return found
 
     def _rewritten(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
@@ -131,8 +133,10 @@ class Normaliser:
     def _step(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
         for name, rewrite in REWRITES.items():
             proposed = rewrite(scope, node)
-            if proposed is not None and wanted.allows(proposed) and all(map(self.settle, proposed.lemmas)):
-                return rewritten(scope, node, name, self.settle)
+            if proposed is None or not wanted.allows(proposed):
+                continue
+            if (lemmas := self.settle.all_of(proposed.lemmas)) is not None:
+                return rewritten(scope, node, name, lemmas)
         return None
 
 

@@ -157,11 +157,11 @@ def part_lemmas(node: Node) -> list[RoundingLoses]:
 
 
 @rule
-def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem] = ()) -> Made:
+def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> Made:
     """A rounding of an expression without loss of inputs and of such roundings, all kept: v = x, by what is kept. Its
     operand is a polynomial of inputs and of what those roundings add, each at most what `rounded` says of it: |v| is at
     most the sum of the magnitudes of all products of the polynomial, and of what this rounding adds."""
-    if not isinstance(node, Round) or not isinstance(unit, Unit) or places != bound_places(node, dict(places)):
+    if places != bound_places(node, dict(places)):
         raise RuleError("part: it is not a rounding of a unit, or has other loop variables")
     if not all(isinstance(one, EXACTLY) for one in walk(node)):
         raise RuleError("part: a rounding of what is not exact")

@@ -16,7 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import zip_longest
 
+from queries.proof.closed import REWRITES as REWRITING
+from queries.proof.closed import is_of
 from queries.proof.effects import (
     AlignmentKeepsUnit,
     BoundKeeps,
@@ -53,7 +56,6 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode, Overflow, Target
 from smtmodel.unit import Unit
 
-Settle = Callable[[Lemma], Theorem | None]
 SHORT = 3  # loops of at most this number of steps are often written out
 
 
@@ -89,7 +91,11 @@ REWRITES: dict[str, Rewrite] = {}  # by what is said of them
 
 
 def rewrite(name: str) -> Callable[[Rewrite], Rewrite]:
+    """A rule of rewriting, one of `closed.REWRITES`. Raises RuleError for any other function or name."""
+
     def kept(function: Rewrite) -> Rewrite:
+        if name in REWRITES or function in REWRITES.values() or not is_of(REWRITING, function):
+            raise RuleError(f"{function.__module__}.{function.__qualname__} is none of the kernel's rules of rewriting")
         REWRITES[name] = function
         return function
 
@@ -521,17 +527,21 @@ def _stays_nonzero(how: Rounding) -> Lemma:
 
 
 @rule
-def rewritten(scope: Scope, node: Node, name: str, settle: Settle) -> Made:
-    """A node computes alike with its replacement by a rewriting rule whose lemmas are proved."""
-    found = REWRITES[name](scope, node)
-    if found is None:
+def rewritten(scope: Scope, node: Node, name: str, lemmas: Sequence[Theorem]) -> Made:
+    """A node computes alike with its replacement by a rewriting rule whose lemmas are proved, in their order."""
+    applied = REWRITES[name](scope, node) if name in REWRITES else None
+    if applied is None:
         raise RuleError(f"rewritten: {name} says nothing of this {node.kind}")
-    premises = [settle(lemma) for lemma in found.lemmas]
-    for lemma, premise in zip(found.lemmas, premises, strict=True):
-        if premise is None or goal_of(premise, type(lemma), "rewritten") != lemma:
-            raise RuleError(f"rewritten: not proved: {lemma.statement()}")
-    goal = Alike(scope, node, found.other, found.counting, found.signs)
-    return Made(goal, tuple(premise for premise in premises if premise is not None), name)
+    _are_proved(lemmas, applied.lemmas, "rewritten")
+    goal = Alike(scope, node, applied.other, applied.counting, applied.signs)
+    return Made(goal, tuple(lemmas), name)
+
+
+def _are_proved(theorems: Sequence[Theorem], lemmas: Sequence[Lemma], name: str) -> None:
+    """Raises RuleError unless the theorems state the lemmas, in their order."""
+    for lemma, theorem in zip_longest(lemmas, theorems):
+        if lemma is None or theorem is None or goal_of(theorem, type(lemma), name) != lemma:
+            raise RuleError(f"{name}: not proved: {'no such lemma' if lemma is None else lemma.statement()}")
 
 
 @rule
@@ -587,9 +597,10 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
 
 
 @rule
-def looped(scope: Scope, node: Repeat, body: Theorem, settle: Settle) -> Made:
+def looped(scope: Scope, node: Repeat, body: Theorem, lemmas: Sequence[Theorem] = ()) -> Made:
     """Induction over a loop: two loops with the same start compute and count alike if their bodies do for any result so
-    far of the kind known (`Held`). The start and every result of the body are of that kind."""
+    far of the kind known (`Held`). The start and every result of the body are of that kind, by the lemmas of
+    `multiples` where their formats alone do not tell."""
     goal: Alike = goal_of(body, Alike, "looped")
     if goal.node != node.body or not goal.counting or not goal.scope.held:
         raise RuleError("looped: the premise is not about the body, or it counts otherwise")
@@ -598,19 +609,14 @@ def looped(scope: Scope, node: Repeat, body: Theorem, settle: Settle) -> Made:
         raise RuleError("looped: the premise is in another scope")
     if not _one_format(goal.scope, goal.node, goal.other):
         raise RuleError("looped: the results are of another format")
-    premises: list[Theorem | None] = [body]
-    if held != kind_of(scope, node):
-        known = multiples(scope, node)
-        if known is None or known[0] != held:
-            raise RuleError("looped: the results are not of the kind assumed")
-        premises += [settle(lemma) for lemma in known[1]]
-        for lemma, premise in zip(known[1], premises[1:], strict=True):
-            if premise is None or goal_of(premise, type(lemma), "looped") != lemma:
-                raise RuleError(f"looped: not proved: {lemma.statement()}")
+    known = (held, ()) if held == kind_of(scope, node) else multiples(scope, node)
+    if known is None or known[0] != held:
+        raise RuleError("looped: the results are not of the kind assumed")
+    _are_proved(lemmas, known[1], "looped")
     if not goal.signs and not is_blind(goal.other):
         raise RuleError("looped: the body sees the sign of a zero")
     other = replace(node, body=goal.other)
-    return Made(Alike(scope, node, other, True, goal.signs), tuple(one for one in premises if one is not None))
+    return Made(Alike(scope, node, other, True, goal.signs), (body, *lemmas))
 
 
 def _one_format(scope: Scope, node: Node, other: Node) -> bool:

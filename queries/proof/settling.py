@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 
-from queries.proof.confirm import confirm
+from queries.proof.confirm import CONFIRMERS, LEAST, SHARE
 from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import Lemma, exhausted, settled
 from queries.proof.records import Lemma as ProofLemma
 from queries.search.distinguish import Options
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
+from queries.solvers.asking import Engines
 from smtmodel.errors import FaultError
 
-CONFIRM_SECONDS = 20.0  # taken as the time of a lemma's proof when another engine is asked
+TAKEN = 20.0  # seconds that count as those of a lemma's proof where another engine is asked
 
 
 class Settled:
@@ -33,27 +34,51 @@ class Settled:
         """Whether the time of the options is over."""
         return self.deadline is not None and self.options.clock() > self.deadline
 
+    @property
+    def open(self) -> list[Lemma]:
+        """The lemmas that were asked for and are not proved."""
+        return [goal for goal, theorem in self.known.items() if theorem is None]
+
     def __call__(self, goal: Lemma) -> Theorem | None:
         if goal not in self.known:
             self.known[goal] = self._settled(goal)
         return self.known[goal]
 
+    def all_of(self, goals: Sequence[Lemma]) -> list[Theorem] | None:
+        """The theorems of several lemmas; None if one of them is not proved."""
+        found = []
+        for goal in goals:
+            if (theorem := self(goal)) is None:
+                return None
+            found.append(theorem)
+        return found
+
     def _settled(self, goal: Lemma) -> Theorem | None:
         with suppress(RuleError):
             return exhausted(goal)
-        with suppress(RuleError):
-            return settled(goal, self._ask)
-        return None
-
-    def _ask(self, query: Query, name: str) -> tuple[Answer, Answer | None]:
         left = self.seconds if self.deadline is None else self.deadline - self.options.clock()
-        answer = self.options.ask(query, max(0.0, min(self.seconds, left)), name)[0]
-        if answer.status == "sat" and self.needed:
-            raise FaultError(f"{answer} contradicts a rule of error bounds: {name}")
-        if answer.status != "unsat":
-            return answer, None
-        found = ProofLemma(name, 0, query, answer)
-        if self.confirmed:
-            (found,) = confirm([found], self.options, CONFIRM_SECONDS)
-        self.asked.append(found)
-        return answer, found.confirmed
+        engines = self.options.engines(max(0.0, min(self.seconds, left)), goal.statement())
+        others = self._others(goal, engines)
+        try:
+            theorem = settled(goal, engines, others)
+        except RuleError:
+            answer = engines.said[0].answer
+            if answer.status == "sat" and self.needed:
+                raise FaultError(f"{answer} contradicts a rule of error bounds: {goal.statement()}") from None
+            return None
+        (said,) = engines.said
+        second = next((one.answer for other in others for one in other.said if one.answer.status == "unsat"), None)
+        self.asked.append(ProofLemma(goal.statement(), 0, said.query, said.answer, confirmed=second))
+        return theorem
+
+    def _others(self, goal: Lemma, engines: Engines) -> list[Engines]:
+        """The engines that may confirm: the last of them has most of the time."""
+        if not self.confirmed:
+            return []
+        allowed = max(LEAST, SHARE * TAKEN)
+        if self.options.timeout is not None:
+            allowed = min(allowed, self.options.timeout - TAKEN)
+        *early, last = CONFIRMERS
+        limits = dict.fromkeys(early, allowed / 4) | {last: allowed}
+        return [replace(engines, solver=engine, seconds=max(0.0, limits[engine]), said=[],
+                        name=f"{engines.name}: cross-checked by {engine}") for engine in CONFIRMERS]  # fmt: skip

@@ -127,8 +127,6 @@ def _sums_of(form: Form) -> Form:
 def begun(plan: Plan, step: Begin, formats: frozenset[Format]) -> Made:
     """What a sum starts from, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
     any E and A."""
-    if not isinstance(step, Begin):
-        raise RuleError("begun: not what a sum starts from")
     return Made(_assumed(plan, step, START, formats))
 
 
@@ -136,8 +134,6 @@ def begun(plan: Plan, step: Begin, formats: frozenset[Format]) -> Made:
 def held(plan: Plan, step: SoFar, formats: frozenset[Format]) -> Made:
     """The sum so far of a loop, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
     any E and A."""
-    if not isinstance(step, SoFar):
-        raise RuleError("held: not a sum so far")
     return Made(_assumed(plan, step, step.level, formats))
 
 
@@ -149,20 +145,18 @@ def _assumed(plan: Plan, step: Step, level: int, formats: frozenset[Format]) -> 
 @rule
 def nothing(plan: Plan, step: Zero) -> Made:
     """A sum of no products, from +0: v = x = 0."""
-    if not isinstance(step, Zero):
-        raise RuleError("nothing: not a zero")
     return Made(Summed(plan, step, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
 
 
 @rule
-def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem] = ()) -> Made:
+def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem]) -> Made:
     """One use of a unit. Each instruction of a chain takes any E and A of its addend to growth * E + part * A + own,
     and to A + size, whatever its products, zeros too; the start is a number of the unit's c. The largest coefficient of
     a product in own applies to the sum over all products. Where elements are rounded first, |a' - a| <= e_a = u |a| +
     t, so that |a' b' - a b| <= |a| e_b + |b| e_a + e_a e_b, which adds to the error; own is about a' and b'."""
     does: Chained = goal_of(chain, Chained, "tile")
     goal: Summed = goal_of(start, Summed, "tile")
-    if not isinstance(step, Tile) or does.unit != step.model.unit or goal.step is not step.start:
+    if does.unit != step.model.unit or goal.step is not step.start:
         raise RuleError("tile: the premises are not about its unit and its start")
     if goal.facts.formats is None or not all(step.model.c.holds(fmt) for fmt in goal.facts.formats):
         raise RuleError(f"tile: the start is not a number of the unit's {step.model.c.name}")
@@ -203,11 +197,11 @@ def _conversions(plan: Plan, step: Tile) -> dict[str, Form]:
 
 
 @rule
-def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
+def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """The exact sum of values about different products, rounded: errors and sizes add up, and the rounding has the
     error that it has in a unit (`rounded`)."""
     goals: list[Summed] = [goal_of(premise, Summed, "added") for premise in premises]
-    if not isinstance(step, Added) or tuple(goal.step for goal in goals) != step.values:
+    if tuple(goal.step for goal in goals) != step.values:
         raise RuleError("added: the premises are not about its values")
     every = [goal.facts for goal in goals]
     error, size = (_apart([getattr(facts, name) for facts in every]) for name in ("error", "size"))
@@ -239,7 +233,7 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
     1 + r G."""
     first: Summed = goal_of(start, Summed, "iterated")
     goal: Summed = goal_of(body, Summed, "iterated")
-    if not isinstance(step, Loop) or (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
+    if (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
         raise RuleError("iterated: the premises are not about its start and its body")
     formats = [formats for level, formats in goal.assuming if level == step.level]
     if len(formats) != 1 or any(facts.formats is None or not facts.formats <= formats[0]
@@ -270,7 +264,7 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
 
 
 @rule
-def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem] = ()) -> Made:
+def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """Induction over the levels of pairwise summation. A leaf of n products has an error of at most e E0 + p A0 + own +
     fixed. Two sums whose errors and sizes together are E and A are added to one with an error of at most r E + part A +
     more, r >= 1, and the size A. With t levels, and G = 1 + ... + r^(t - 1), r^t = 1 + (r - 1) G, a sum of K products
@@ -278,7 +272,7 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem] = 
     / n of a leaf in place of fixed: with one level more, E is that of both halves together, which have fewer levels, no
     product in common and the start once; and K products are in at most K leaves, added K - 1 times."""
     goals: list[Summed] = [goal_of(leaf, Summed, "halved") for leaf in leaves]
-    if not isinstance(step, Halved) or tuple(goal.step for goal in goals) != step.leaves:
+    if tuple(goal.step for goal in goals) != step.leaves:
         raise RuleError("halved: the premises are not about its leaves")
     if any(goal.growth is not None or goal.assuming - goals[0].assuming for goal in goals):
         raise RuleError("halved: leaves assume different things of the start, or are of any number of products")

@@ -41,9 +41,9 @@ from smtmodel.unit import Unit
 Settle = Callable[[Lemma], Theorem | None]
 
 
-def bound_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
+def bound_of(unit: Unit, settle: Settle) -> Theorem:
     """A theorem that bounds |d - exact|; `settle` proves the lemmas that it rests on. Raises RuleError if no rule gives
-    a bound."""
+    a bound, or if a lemma is not proved."""
     parts = parts_of(unit)
     with suppress(RuleError):
         if parts:
@@ -62,12 +62,12 @@ def parts_of(unit: Unit) -> frozenset[Node]:
     return frozenset(found) if any(found & set(walk(node.term)) for node in found) else frozenset()
 
 
-def chain_of(unit: Unit, settle: Settle = lambda goal: None) -> Theorem:
+def chain_of(unit: Unit, settle: Settle) -> Theorem:
     """A theorem about how one instruction of a chain changes the error. Raises RuleError if no rule gives one."""
     return chained(_Composer(unit, settle, chain=True).of(unit.result, ()))
 
 
-def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle = lambda goal: None) -> Theorem:
+def bound_in_units(unit: Unit, units: int, apart: bool, settle: Settle) -> Theorem:
     """A theorem that bounds |d - exact| in units of the alignment and of the last place. Raises RuleError if no rule
     gives one; the message begins with the parameter of the unit that no rule covers, if there is one."""
     composer, total = _Composer(unit, settle), sum_of(unit)
@@ -95,7 +95,7 @@ def error_of(theorem: Theorem) -> Form:
 
 
 class _Composer:
-    def __init__(self, unit: Unit, settle: Settle = lambda goal: None, chain: bool = False,
+    def __init__(self, unit: Unit, settle: Settle, chain: bool = False,
                  parts: frozenset[Node] = frozenset()) -> None:  # fmt: skip
         self.unit, self.settle, self.chain, self.parts = unit, settle, chain, parts
         self.known: dict[tuple[Node, Places], Theorem] = {}

@@ -67,9 +67,7 @@ class BoundResult:
         return "holds"
 
 
-def find_bound(
-    model: Model, inputs: Inputs, length: int | None = None, settle: Settle = lambda goal: None
-) -> BoundResult:
+def find_bound(model: Model, inputs: Inputs, length: int | None, settle: Settle) -> BoundResult:
     """The bound of a model, or, for a `length`, of a chain of its instructions with that many products; it is compared
     with samples. Raises ParameterError for a length or a restriction that no bound can have, and FaultError if an
     evaluation contradicts the bound."""
@@ -93,7 +91,10 @@ def find_bound(
     assert result.theorem is not None
     bound = error_of(result.theorem)
     result.number = largest_error(model, bound, count, result.window.max)
-    found = nearest(model, bound) if length is None else nearest_of_chain(model, bound, count)
+    if length is None:
+        found = nearest(model, bound)
+    else:
+        found = nearest_of_chain(model, bound, count, error_of(bound_of(model.unit, settle)))
     result.near, result.tried = found.best, found.tried
     result.seconds = time.monotonic() - start
     return result

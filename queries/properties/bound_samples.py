@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.proof.forms import EXACT, Factor, Form, added, power
-from queries.properties.bound import bound_of, error_of
 from queries.search.contradiction import row_text
 from queries.search.problem import is_beyond
 from queries.search.samples import Table, pattern_of, sample_rows
@@ -226,12 +225,12 @@ def nearest(model: Model, error: Form) -> Search:
     return Search(best, tried)
 
 
-def nearest_of_chain(model: Model, error: Form, count: int) -> Search:
+def nearest_of_chain(model: Model, error: Form, count: int, of_one: Form) -> Search:
     """Search chains of `count` instructions on samples and on constructed inputs, each result being the next one's
-    addend. Raises FaultError if an error exceeds its bound."""
+    addend; `of_one` is the bound of one instruction. Raises FaultError if an error exceeds its bound."""
     layout, rng, k = layout_of(model), np.random.default_rng(SEED), model.length
     chains = max(2, min(CHAINS, WORK // (count * k)))
-    single = measured(model, error_of(bound_of(model.unit)), dominated(layout, [(k,)]))
+    single = measured(model, of_one, dominated(layout, [(k,)]))
     single = [near for near in single if near.exact]
     single = sorted(single, key=lambda near: near.error / abs(near.exact), reverse=True)[:chains]
     shaped = np.array([near.row for near in single], dtype=np.uint64).reshape(len(single), len(layout.names))

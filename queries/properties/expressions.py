@@ -29,7 +29,7 @@ def one_sum(problem: Reordered) -> Made:
     """Let E be an expression without loops, and E' the expression with a[order[k]] and b[order[k]] in place of a[k] and
     b[k]: the value of E' is that of E on the moved products. If E and E' have the same normal form, in which the terms
     of a sum have no order, they are equal on every input."""
-    if type(problem) is not Reordered or problem.left != problem.right:
+    if problem.left != problem.right:
         raise RuleError("one_sum: the sides are not one model in two orders")
     if sorted(problem.order) != list(range(problem.left.length)):
         raise RuleError("one_sum: it is not an order of the products")

@@ -75,6 +75,8 @@ def _elsewhere(problem: Problem, proofs: Sequence[Proof]) -> Theorem | None:
     and the orders that are known to have no effect; None if it does not follow."""
     known = [proof.theorem for proof in proofs if proof.theorem is not None]
     orders = [one for one in known if isinstance(one.goal, SidesAgree) and isinstance(one.goal.problem, Reordered)]
+    if not isinstance(problem, Monotonic):
+        return None
     for one in known:
         with suppress(RuleError):
             return raised_elsewhere(problem, one, orders)

@@ -68,13 +68,13 @@ def each_part(wanted: str, model: Model, inputs: Inputs, compare: Compare, parts
 
 
 @rule
-def raised_elsewhere(problem: Problem, known: Theorem, parts: Sequence[Theorem]) -> Made:
+def raised_elsewhere(problem: Monotonic, known: Theorem, parts: Sequence[Theorem]) -> Made:
     """Let f not fall when product j rises, and let f(x) = f(x.g), bit by bit with all NaNs equal, for some orders g,
     and so for all orders that they generate. Let h be one of these that brings the product of place k to place j. If x'
     is x with product k raised, x'.h is x.h with product j raised, and f(x) = f(x.h) <= f(x'.h) = f(x'), or one of them
     is a NaN. The admitted inputs are restricted alike in each product."""
     proved: Problem = goal_of(known, SidesAgree, "raised_elsewhere").problem
-    if type(problem) is not Monotonic or type(proved) is not Monotonic or problem.left != problem.right:
+    if type(proved) is not Monotonic or problem.left != problem.right:
         raise RuleError("raised_elsewhere: it is about the rise of a product of one model")
     if problem.raised is None or proved.raised is None:
         raise RuleError("raised_elsewhere: the addend is not a product")
@@ -98,7 +98,7 @@ def negates(problem: Negated, known: Theorem) -> Made:
     """If a unit's result is negated when every a and c is negated (`Turns`), then f(a, b, c) = -f(-a, b, -c) as a
     value: both are NaN, both are zero, or they are equal numbers."""
     goal: Turns = goal_of(known, Turns, "negates")
-    if type(problem) is not Negated or problem.left != problem.right or problem.compare != "value":
+    if problem.left != problem.right or problem.compare != "value":
         raise RuleError("negates: it is about the values of one model")
     unit = problem.left.unit
     if (goal.unit, goal.node) != (unit, unit.result) or not goal.turns or goal.assuming:
@@ -111,7 +111,7 @@ def does_not_fall(problem: Monotonic, known: Theorem) -> Made:
     """If a unit's result does not fall when an operand rises, the two sides of the problem do not differ, whichever
     inputs are admitted; if this is known of normal numbers alone, the problem must admit no others."""
     goal: Rises = goal_of(known, Rises, "does_not_fall")
-    if type(problem) is not Monotonic or problem.left != problem.right:
+    if problem.left != problem.right:
         raise RuleError("does_not_fall: it is about a product or the addend of one model")
     if (goal.unit, goal.raised) != (problem.left.unit, problem.raised):
         raise RuleError("does_not_fall: it is known of another unit, or of another operand")

@@ -8,9 +8,7 @@ every input that counts.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
@@ -23,18 +21,17 @@ from queries.search.exercises import EXERCISES, exercises
 from queries.search.problem import Problem, symbolic_operands
 from queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from queries.search.witness import Replay, Row, Witness, confirmed, costs_of, replay, shrink
+from queries.solvers.asking import Engines, Heard, SolverFaultError
 from queries.solvers.contract import DEFAULT_MEMORY, Answer
 from queries.solvers.engines import AUTO
 from queries.solvers.pool import Pool
-from queries.solvers.portfolio import solve
 from queries.solvers.smtlib import Query
 from queries.solvers.store import Store
 from smtmodel.algebra import Bit, all_of
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Evaluation
-from smtmodel.errors import FaultError, OutOfTimeError
-from smtmodel.progress import Wait
+from smtmodel.errors import OutOfTimeError
 
 Verdict = Literal["different", "equal", "unknown"]
 SAMPLES = 4096  # shaped inputs of each kind, before any query
@@ -44,10 +41,6 @@ SMALL_SHARE = 0.1  # of the time, at most, for one restricted query
 SINGLE_SHARE = 0.25  # of that, for one with a single product free: the hardest to refute, and part of the next ones
 SEARCH_SHARE = 0.4  # the same where only restricted queries are asked
 BRIEF = 2.5  # seconds for a restricted query at first: another may be answered sooner
-
-
-class SolverFaultError(FaultError):
-    """A solver's model that does not replay: never passed on as a witness."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +67,14 @@ class Options:
 
     def ask(self, query: Query, seconds: float | None, name: str, solver: str | None = None) -> list[Answer]:
         """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError at the deadline."""
-        if self.deadline is not None:
-            left = self.deadline - time.monotonic()
-            if left <= 0:
-                raise OutOfTimeError(f"the time ran out before this was asked: {name}")
-            seconds = left if seconds is None else min(seconds, left)
-        self.progress(Wait(name, seconds))
-        repeated = self.store is not None and not self.fresh  # another thread's answer can be used
-        with self.pool.alone_with(query.text) if repeated else nullcontext():
-            return solve(query, solver or self.solver, seconds, self.memory, self.store, self.fresh, name, self.pool)
+        return self.engines(seconds, name, solver).answers(query)
+
+    def engines(
+        self, seconds: float | None, name: str, solver: str | None = None, heard: Heard | None = None
+    ) -> Engines:
+        """The engines for one question, as rules of inference ask them: `seconds` for it, `name` for people."""
+        return Engines(solver or self.solver, seconds, name, self.memory, self.store, self.fresh, self.pool,
+                       self.deadline, self.progress, heard or Heard())  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,124 @@
+"""The engines as rules of inference ask them: a query goes in, answers come out.
+
+Every "unsat" on which a theorem rests is asked for here, by the rule itself: what searches for proofs chooses engines
+and limits, and is given no place between a query and its answer.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+
+from queries.solvers.contract import DEFAULT_MEMORY, Answer
+from queries.solvers.engines import AUTO
+from queries.solvers.pool import Pool
+from queries.solvers.portfolio import solve
+from queries.solvers.smtlib import Query
+from queries.solvers.store import Store
+from smtmodel.errors import FaultError, OutOfTimeError
+from smtmodel.progress import Wait
+
+POOLS = ("queries.solvers.pool", "queries.solvers.cluster")  # modules whose classes of pools are asked
+
+
+class SolverFaultError(FaultError):
+    """A solver whose model does not replay, or that contradicts another: never passed on as an answer."""
+
+
+class Heard:
+    """The decided answers to queries, by their text and by engine: a query is not asked twice."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, dict[str, Answer]] = {}
+
+    def find(self, text: str, solver: str) -> Answer | None:
+        """The answer of an engine, or of any of them where `solver` is AUTO."""
+        known = self._answers.get(text, {})
+        return next(iter(known.values()), None) if solver == AUTO else known.get(solver)
+
+    def keep(self, text: str, answer: Answer) -> None:
+        """Keep an answer that decides."""
+        if answer.status != "unknown":
+            self._answers.setdefault(text, {})[answer.engine] = answer
+
+
+@dataclass(frozen=True)
+class Said:
+    """A query, and the answers of the engines asked, the decisive one first."""
+
+    query: Query
+    answers: tuple[Answer, ...]
+
+    @property
+    def answer(self) -> Answer:
+        return self.answers[0]
+
+
+@dataclass(frozen=True)
+class Engines:
+    """Which engines are asked, where, and for how long.
+
+    `solver`: a choice as of `--solver`; `seconds` for a query, None: no limit; `memory` in MiB; `store`: where answers
+    are kept, which `fresh` asks for anew; `until`, of time.monotonic: nothing is asked after it. `name` is what people
+    read while they wait; `heard`: what was answered to others that share it. `said`: what was asked, in order.
+    """
+
+    solver: str = AUTO
+    seconds: float | None = None
+    name: str = ""
+    memory: int = DEFAULT_MEMORY
+    store: Store | None = None
+    fresh: bool = False
+    pool: Pool = field(default_factory=Pool)
+    until: float | None = None
+    progress: Callable[[str], None] = lambda text: None
+    heard: Heard = field(default_factory=Heard)
+    said: list[Said] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for a part that may answer by itself."""
+        if type(self.heard) is not Heard or type(self.store) not in (Store, type(None)) or not _is_pool(self.pool):
+            raise TypeError("engines: of another class than those that ask solvers")
+
+    def answers(self, query: Query) -> list[Answer]:
+        """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError after `until`."""
+        known = self.heard.find(query.text, self.solver)
+        found = self._ask(query) if known is None else [known]
+        self.heard.keep(query.text, found[0])
+        self.said.append(Said(query, tuple(found)))
+        return found
+
+    def _ask(self, query: Query) -> list[Answer]:
+        seconds = self.seconds
+        if self.until is not None:
+            left = self.until - time.monotonic()
+            if left <= 0:
+                raise OutOfTimeError(f"the time ran out before this was asked: {self.name}")
+            seconds = left if seconds is None else min(seconds, left)
+        self.progress(Wait(self.name, seconds))
+        repeated = self.store is not None and not self.fresh  # another thread's answer can be used
+        with self.pool.alone_with(query.text) if repeated else nullcontext():
+            return solve(query, self.solver, seconds, self.memory, self.store, self.fresh, self.name, self.pool)
+
+
+def confirmation(query: Query, answer: Answer, others: Sequence[Engines]) -> Answer | None:
+    """The first "unsat" of an engine other than the one that answered. Raises SolverFaultError for a "sat"."""
+    for engines in others:
+        if engines.solver == answer.engine:
+            continue
+        second = engines.answers(query)[0]
+        if second.status == "sat":
+            raise SolverFaultError(f"{answer} and {second} contradict each other")
+        if second.status == "unsat" and second.engine != answer.engine:
+            return second
+    return None
+
+
+def _is_pool(pool: Pool) -> bool:
+    """Whether it is a pool of this package: of this machine, or of a cluster."""
+    kind = type(pool)
+    module = sys.modules.get(kind.__module__)
+    return kind.__module__ in POOLS and getattr(module, kind.__name__, None) is kind
