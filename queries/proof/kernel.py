@@ -9,8 +9,9 @@ each argument has the type that its parameter states (`arguments`), and none is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ParamSpec, Protocol
 from weakref import WeakKeyDictionary
 
@@ -41,18 +42,31 @@ def is_theorem(value: object) -> bool:
 @dataclass(frozen=True, eq=False, init=False)
 class Theorem:
     """A goal that was proved: by the rule of that name from these premises. `word`: what else the rule rests on, such
-    as an engine's answer and that of the engine that confirmed it."""
+    as an engine's answer and that of the engine that confirmed it. `arguments`: what the rule was called with, by
+    parameter, so that it can be called again (`log`)."""
 
     goal: Goal
     rule: str
     premises: tuple[Theorem, ...]
     word: str
+    arguments: Mapping[str, object]
 
-    def __init__(self, goal: Goal, rule: str, premises: tuple[Theorem, ...], word: str, seal: object) -> None:
+    def __init__(
+        self,
+        goal: Goal,
+        rule: str,
+        premises: tuple[Theorem, ...],
+        word: str,
+        seal: object,
+        arguments: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
         if seal is not _SEAL:
             raise RuleError("a theorem is made by a rule")
-        for name, value in (("goal", goal), ("rule", rule), ("premises", premises), ("word", word)):
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "goal", goal)
+        object.__setattr__(self, "rule", rule)
+        object.__setattr__(self, "premises", premises)
+        object.__setattr__(self, "word", word)
+        object.__setattr__(self, "arguments", arguments)
         _MADE[self] = goal
 
     def walk(self, leaves: Container[Theorem] = ()) -> Iterator[Theorem]:
@@ -101,7 +115,7 @@ def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
         made = function(*given.args, **given.kwargs)
         if not all(map(is_theorem, made.premises)):
             raise RuleError(f"{name}: a premise is not a theorem")
-        return Theorem(made.goal, name, made.premises, made.word, _SEAL)
+        return Theorem(made.goal, name, made.premises, made.word, _SEAL, MappingProxyType(given.arguments))
 
     RULES[name] = infer
     return infer
