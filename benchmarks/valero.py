@@ -20,6 +20,7 @@ from smtmodel.formats import FORMATS
 from smtmodel.numbers import from_numbers, to_numbers
 from smtmodel.tiles import kind_of
 from studies.exact import exact_product
+from studies.run import rounded
 
 Floats = NDArray[np.float64]
 PAGE = Path(__file__).parent / "valero.md"
@@ -77,11 +78,9 @@ class Words:
     b: tuple[Floats, Floats]
 
     def multiplied(self, unit: str, count: int) -> Floats:
-        """The sum of `count` of the four products, added as the authors add the results of their calls."""
+        """The sum of three or four products, added as the authors add the results of their calls."""
         (a1, a2), (b1, b2) = self.a, self.b
         first = product(unit, a1, b1)
-        if count == 1:
-            return first
         rest = product(unit, a1, b2) + product(unit, a2, b1)
         return first + (rest + product(unit, a2, b2) if count == 4 else rest)
 
@@ -93,12 +92,6 @@ def product(reference: str, a: Floats, b: Floats) -> Floats:
     zeros = from_numbers(np.zeros((a.shape[0], b.shape[1])), fmt)
     found = matrix_product(algorithm, from_numbers(a, source), from_numbers(b, source), zeros).astype(kind_of(fmt))
     return np.asarray(to_numbers(found, fmt))
-
-
-def rounded(numbers: Floats, name: str) -> Floats:
-    """The nearest numbers of a format."""
-    fmt = FORMATS[name]
-    return np.asarray(to_numbers(from_numbers(numbers, fmt, "nearest_even"), fmt), dtype=np.float64)
 
 
 def tf64_words(x: Floats) -> tuple[Floats, Floats]:

@@ -22,8 +22,8 @@ def number(value: float) -> str:
 
 
 def svg_of(drawing: Drawing, *, styled: bool = True, millimetres: float | None = None) -> str:
-    """The drawing as an SVG document. `styled`: whether it contains the style sheet; `millimetres`: its
-    width (None: one unit for each pixel)."""
+    """The drawing as an SVG document. `styled`: whether it contains the style sheet; `millimetres`: its width (None:
+    one unit for each pixel)."""
     width, height = drawing.size
     prefix = drawing.prefix
     unit = "mm" if millimetres else ""
