@@ -73,16 +73,12 @@ class _Painter:
                 )  # fmt: skip
 
     def _text(self, shape: Text) -> None:
-        from matplotlib.patheffects import withStroke
-
         look = look_of("text", shape.css)
-        found = self.axes.text(
+        self.axes.text(
             self.x + shape.x, self.y + shape.y, shape.text.replace("$", r"\$"), color=look.fill, family=FONT,
             fontsize=shape.size * self.points, weight="bold" if look.bold else "normal", ha=ALIGNED[shape.anchor],
             va="baseline", zorder=self.order,
         )  # fmt: skip
-        if look.halo and look.stroke:
-            found.set_path_effects([withStroke(linewidth=look.width * self.points, foreground=look.stroke)])
 
     def _box(self, shape: Box) -> None:
         from matplotlib.patches import FancyBboxPatch, Rectangle

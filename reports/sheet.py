@@ -180,6 +180,8 @@ class Sheet:
         """Add a bit in its cell. `kind`: "" (a bit kept), "carry", or "cut" (truncated)."""
         css = f"mp-{kind}{bit}" if kind else "mp-one" if bit == "1" else "mp-zero"
         self.add(Box(x + 0.5, self.y + 0.5, CELL - 1, TALL - 1, css, radius=1.5, hatched=kind == "cut"))
+        if kind == "cut":  # no hatching behind the digit
+            self.add(Box(x + (CELL - LETTER) / 2 - 0.5, self.y + 2.5, LETTER + 1, SIZE, "mp-cut-ground"))
         self.text(x + CELL / 2, bit, css, "middle", self.y + 13)
 
     def line(self, x1: float, y1: float, x2: float, y2: float, css: str = "mp-line") -> None:

@@ -1,84 +1,83 @@
-"""The styles of a drawing's classes: the style sheet for SVG, and its rules for print for the other writers."""
+"""The looks of a drawing's classes: colours for light screens and paper, which every writer takes, and a style sheet
+with those of dark screens."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 
-_VARIABLE = re.compile(r"(--[\w-]+):\s*(#[0-9a-fA-F]{6})\b")
-_RULE = re.compile(r"^((?:\.mp [\w.-]+(?:, )?)+) \{ (.*) \}$", re.MULTILINE)
-
-
-def style_sheet() -> str:
-    """The style sheet of drawings; its colours are variables with values for light and dark screens."""
-    return files("reports").joinpath("templates/picture.css").read_text(encoding="utf-8")
+#: name -> the colour on light screens and on paper, and that on dark screens
+COLOURS = {
+    "paper": ("#ffffff", "#14171c"), "ink": ("#14181f", "#e9ecf1"), "soft": ("#4d5663", "#b3bcc8"),
+    "line": ("#7d8794", "#8a94a3"), "zero": ("#e9eef5", "#262d37"), "one": ("#1f4e79", "#9cc4f5"),
+    "on-one": ("#ffffff", "#0a1a2e"), "carry": ("#7a4a00", "#f2c572"), "carry-zero": ("#fcebcd", "#3d3118"),
+    "on-carry": ("#ffffff", "#221600"), "cut": ("#fdeeec", "#33201e"), "cut-line": ("#cf6f64", "#b0574c"),
+    "on-cut": ("#6d120a", "#ffd2cc"), "mark": ("#8e1a77", "#f0a6de"), "mark-paper": ("#fbeaf7", "#3a1a33"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Look:
-    """Colours as #rrggbb (None: not painted); `width` of the stroke and `dash` in pixels; `halo`: the stroke is painted
-    below the fill of the text."""
+    """How a shape is painted: its colours (None: not painted), the `width` of its stroke and `dash` in pixels."""
 
     fill: str | None = None
     stroke: str | None = None
     width: float = 1.0
     dash: tuple[float, ...] = ()
     bold: bool = False
-    halo: bool = False
+
+
+#: (element of SVG, class) -> its look, with names of colours
+LOOKS = {
+    ("text", ""): Look("ink"),
+    ("text", "mp-title"): Look("ink", bold=True),
+    ("text", "mp-special"): Look("ink", bold=True),
+    ("text", "mp-soft"): Look("soft"),
+    ("text", "mp-small"): Look("soft"),
+    ("text", "mp-mark"): Look("mark", bold=True),
+    ("text", "mp-zero"): Look("ink"),
+    ("text", "mp-one"): Look("on-one", bold=True),
+    ("text", "mp-carry0"): Look("ink"),
+    ("text", "mp-carry1"): Look("on-carry", bold=True),
+    ("text", "mp-cut0"): Look("on-cut"),
+    ("text", "mp-cut1"): Look("on-cut", bold=True),
+    ("rect", "mp-paper"): Look("paper"),
+    ("rect", "mp-line"): Look(stroke="line"),
+    ("rect", "mp-mark"): Look("mark-paper", "mark", 1.5),
+    ("rect", "mp-zero"): Look("zero"),
+    ("rect", "mp-one"): Look("one"),
+    ("rect", "mp-carry0"): Look("carry-zero"),
+    ("rect", "mp-carry1"): Look("carry"),
+    ("rect", "mp-cut0"): Look(stroke="cut-line", width=0.5),
+    ("rect", "mp-cut1"): Look(stroke="cut-line", width=0.5),
+    ("rect", "mp-cut-ground"): Look("cut"),
+    ("line", "mp-cut-hatch"): Look(stroke="cut-line", width=1.8),
+    ("line", "mp-line"): Look(stroke="line"),
+    ("line", "mp-align"): Look(stroke="ink", width=2),
+    ("line", "mp-unit"): Look(stroke="ink", width=1.5, dash=(4, 2)),
+}
 
 
 @cache
-def look_of(tag: str, css: str) -> Look:
-    """How an element of a drawing looks on paper: `tag` is text, rect or line."""
-    look = Look(fill=_colours()["--mp-ink"]) if tag == "text" else Look(fill="#000000")
-    for selectors, properties in _rules():
-        if any(_applies(selector, tag, css.split()) for selector in selectors):
-            look = _with(look, properties)
-    return look
+def look_of(tag: str, css: str, *, dark: bool = False) -> Look:
+    """How an element of a drawing looks, with colours as #rrggbb: `tag` is text, rect or line."""
+    look = LOOKS[tag, css]
+    return replace(look, fill=_colour(look.fill, dark), stroke=_colour(look.stroke, dark))
 
 
-@cache
-def _colours() -> dict[str, str]:
-    return dict(_VARIABLE.findall(style_sheet().partition("@media")[0]))
+def _colour(name: str | None, dark: bool) -> str | None:
+    return None if name is None else COLOURS[name][dark]
 
 
-@cache
-def _rules() -> tuple[tuple[tuple[str, ...], str], ...]:
-    return tuple((tuple(one.split(", ")), text) for one, text in _RULE.findall(style_sheet()))
+def style_sheet() -> str:
+    """What browsers need besides the attributes of elements: the colours on dark screens, and that spaces count. All
+    else is in attributes, as many programs know neither variables nor media queries of style sheets."""
+    rules = [_rule(tag, css, look_of(tag, css, dark=True)) for tag, css in LOOKS]
+    dark = ["@media screen and (prefers-color-scheme: dark) {", *rules, "}"]
+    return "\n".join([".mp text { white-space: pre; }", *dark, ""])
 
 
-def _applies(selector: str, tag: str, classes: list[str]) -> bool:
-    """Whether a selector of this style sheet (`.mp tag`, `.mp .class` or `.mp tag.class`) applies to an element."""
-    wanted, _, name = selector.removeprefix(".mp ").partition(".")
-    return wanted in ("", tag) and name in ("", *classes)
-
-
-def _with(look: Look, properties: str) -> Look:
-    for name, value in _pairs(properties):
-        match name:
-            case "fill":
-                look = replace(look, fill=_colour(value))
-            case "stroke":
-                look = replace(look, stroke=_colour(value))
-            case "stroke-width":
-                look = replace(look, width=float(value.removesuffix("px")))
-            case "stroke-dasharray":
-                look = replace(look, dash=tuple(map(float, value.split())))
-            case "font-weight":
-                look = replace(look, bold=value == "bold")
-            case "paint-order":
-                look = replace(look, halo=value == "stroke")
-    return look
-
-
-def _pairs(properties: str) -> Iterator[tuple[str, str]]:
-    for part in properties.split(";"):
-        name, _, value = part.strip().partition(": ")
-        yield name, value
-
-
-def _colour(value: str) -> str | None:
-    return None if value == "none" else _colours()[value.removeprefix("var(").removesuffix(")")]
+def _rule(tag: str, css: str, look: Look) -> str:
+    painted = {"fill": look.fill, "stroke": look.stroke}
+    text = "; ".join(f"{name}: {colour}" for name, colour in painted.items() if colour)
+    return f"  .mp {tag}{css and f'.{css}'} {{ {text} }}"

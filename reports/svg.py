@@ -9,9 +9,10 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 from reports.sheet import Box, Drawing, Group, Line, Shape, Text
-from reports.styles import style_sheet
+from reports.styles import look_of, style_sheet
 
 SVG = "http://www.w3.org/2000/svg"
+FONTS = "DejaVu Sans Mono, ui-monospace, Menlo, Consolas, monospace"  # some renderers know the first one alone
 
 ET.register_namespace("", SVG)
 
@@ -30,14 +31,15 @@ def svg_of(drawing: Drawing, *, styled: bool = True, millimetres: float | None =
     root = ET.Element("svg", {
         "xmlns": SVG, "viewBox": f"0 0 {number(width)} {number(height)}", "width": f"{number(width * scale)}{unit}",
         "height": f"{number(height * scale)}{unit}", "class": "mp", "role": "graphics-document",
-        "aria-labelledby": f"{prefix}-title", "aria-describedby": f"{prefix}-desc",
+        "aria-labelledby": f"{prefix}-title", "aria-describedby": f"{prefix}-desc", "font-family": FONTS,
+        "xml:space": "preserve",
     })  # fmt: skip
     ET.SubElement(root, "title", id=f"{prefix}-title").text = drawing.title
     ET.SubElement(root, "desc", id=f"{prefix}-desc").text = drawing.description
     if styled:
         ET.SubElement(root, "style").text = style_sheet()
     _hatch(ET.SubElement(root, "defs"), prefix)
-    ET.SubElement(root, "rect", {"class": "mp-paper", "width": "100%", "height": "100%"})
+    _add(root, "rect", "mp-paper", width=width, height=height)
     for (x, y), sheet in zip(drawing.places, drawing.sheets, strict=True):
         group = ET.SubElement(root, "g", {"transform": f"translate({number(x)} {number(y)})"})
         for shape in sheet.root.shapes:
@@ -53,20 +55,30 @@ def _element(parent: ET.Element, shape: Shape, prefix: str) -> None:
             for one in shape.shapes:
                 _element(group, one, prefix)
         case Text():
-            found = _add(parent, "text", shape.css, x=shape.x, y=shape.y)
-            found.set("text-anchor", shape.anchor)
-            found.text = shape.text
+            text = _add(parent, "text", shape.css, x=shape.x, y=shape.y, **{"font-size": shape.size})
+            text.set("text-anchor", shape.anchor)
+            text.text = shape.text
         case Box():
             size = {"x": shape.x, "y": shape.y, "width": shape.width, "height": shape.height}
-            found = _add(parent, "rect", shape.css, **size, **({"rx": shape.radius} if shape.radius else {}))
+            box = _add(parent, "rect", shape.css, **size, **({"rx": shape.radius} if shape.radius else {}))
             if shape.hatched:
-                found.set("fill", f"url(#{prefix}-hatch)")
+                box.set("fill", f"url(#{prefix}-hatch)")
         case Line():
             _add(parent, "line", shape.css, x1=shape.x1, y1=shape.y1, x2=shape.x2, y2=shape.y2)
 
 
 def _add(parent: ET.Element, tag: str, css: str, **places: float) -> ET.Element:
+    """An element with its class, and with its look on light screens as attributes, which every renderer knows."""
     texts = {name: number(value) for name, value in places.items()}
+    look = look_of(tag, css)
+    if tag != "line":
+        texts["fill"] = look.fill or "none"
+    if look.stroke:
+        texts |= {"stroke": look.stroke, "stroke-width": number(look.width)}
+    if look.dash:
+        texts["stroke-dasharray"] = " ".join(map(number, look.dash))
+    if look.bold:
+        texts["font-weight"] = "bold"
     return ET.SubElement(parent, tag, {**texts, **({"class": css} if css else {})})
 
 
@@ -75,5 +87,5 @@ def _hatch(parent: ET.Element, prefix: str) -> None:
         "id": f"{prefix}-hatch", "width": "5", "height": "5", "patternUnits": "userSpaceOnUse",
         "patternTransform": "rotate(45)",
     })  # fmt: skip
-    ET.SubElement(pattern, "rect", {"class": "mp-cut-ground", "width": "5", "height": "5"})
-    ET.SubElement(pattern, "line", {"class": "mp-cut-hatch", "x1": "0", "y1": "0", "x2": "0", "y2": "5"})
+    _add(pattern, "rect", "mp-cut-ground", width=5, height=5)
+    _add(pattern, "line", "mp-cut-hatch", x1=0, y1=0, x2=0, y2=5)

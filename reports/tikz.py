@@ -52,7 +52,7 @@ def tikz_of(drawing: Drawing, *, millimetres: float | None = None) -> str:
 def _lines(shape: Text | Box | Line, scale: float, palette: _Palette) -> list[str]:
     match shape:
         case Text():
-            return _text(shape, scale, palette)
+            return [_text(shape, scale, palette)]
         case Box():
             return _box(shape, scale, palette)
         case Line():
@@ -61,16 +61,12 @@ def _lines(shape: Text | Box | Line, scale: float, palette: _Palette) -> list[st
             return [rf"\draw[{_stroke(look, scale, palette)}] {ends};"]
 
 
-def _text(shape: Text, scale: float, palette: _Palette) -> list[str]:
+def _text(shape: Text, scale: float, palette: _Palette) -> str:
     look, size = look_of("text", shape.css), shape.size * scale
-    found = []
-    if look.halo:
-        corners = _corners(shape.left - 1, shape.y - 0.72 * shape.size, shape.left + shape.width + 1, shape.y + 1)
-        found.append(rf"\fill[{palette.named(look.stroke)}] {corners};")
     words = "".join(TEX.get(letter, letter) for letter in shape.text)
     font = rf"\fontsize{{{size:.2f}}}{{{size * 1.2:.2f}}}\selectfont\ttfamily" + r"\bfseries" * look.bold
     options = f"anchor={ANCHORS[shape.anchor]},text={palette.named(look.fill)},font={{{font}}}"
-    return [*found, rf"\node[{options}] at ({number(shape.x)},{number(shape.y)}) {{{words}}};"]
+    return rf"\node[{options}] at ({number(shape.x)},{number(shape.y)}) {{{words}}};"
 
 
 def _box(shape: Box, scale: float, palette: _Palette) -> list[str]:

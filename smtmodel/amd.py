@@ -1,4 +1,4 @@
-"""The rows of AMD's matrix cores (Xie et al. 2026, Tables 6 and 7, Algorithms 2, 4, 6, 10, 11; MMA-Sim 2.1.1)."""
+"""The rows of AMD's matrix cores (Xie et al. 2026, Tables 6 and 7, Algorithms 1, 2, 4, 6, 10, 11; MMA-Sim 2.1.1)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,23 @@ from smtmodel.instruction import Call, Instruction
 from smtmodel.nvidia import fma_chain
 from smtmodel.sources import MMA_SIM, Part, Source
 
-TABLES = "Xie et al. 2026, Tables 6 and 7"
 ZEROS = Part("zero signs", ("zero_sign",), MMA_SIM)
-PAPER = Source(TABLES)
-SUMS = Source(TABLES, (ZEROS,))
-FLUSHING = Source(TABLES, (Part("signs of zero inputs", ("input_zeros",), MMA_SIM),))
-LATE = Source(TABLES, (Part("bits of the late sum", ("late_fraction_bits", "late_sum_bits"), MMA_SIM), ZEROS))
+FLUSHED = Part("signs of zero inputs", ("input_zeros",), MMA_SIM)
+LATE = Part("bits of the late sum", ("late_fraction_bits", "late_sum_bits"), MMA_SIM)
+
+
+def _xie(places: str, *parts: Part) -> Source:
+    return Source(f"Xie et al. 2026, {places}", parts)
+
+
 #: of each family
-SOURCES = {"fma-chain": PAPER, "e-fdpa": SUMS, "ftz-addmul": FLUSHING, "tr-fdpa": LATE, "gtr-fdpa": LATE}
+SOURCES = {
+    "fma-chain": _xie("Table 6, Algorithm 4"),
+    "e-fdpa": _xie("Table 6, Algorithm 6", ZEROS),
+    "ftz-addmul": _xie("Table 6, Algorithms 1 and 2", FLUSHED),
+    "tr-fdpa": _xie("Tables 6 and 7, Algorithm 10", LATE, ZEROS),
+    "gtr-fdpa": _xie("Tables 6 and 7, Algorithm 11", LATE, ZEROS),
+}
 
 # name -> M, N, K and input format; the names up to CDNA2 lack the underscore before the format
 _F32 = {"32x32x1": 1, "16x16x1": 1, "4x4x1": 1, "32x32x2": 2, "16x16x4": 4}

@@ -57,7 +57,7 @@ def size_of(matrix: Floats, norm: str) -> float:
 
 def relative_error(error: Floats, sizes: float, norm: str) -> float:
     """The norm of an error of A * B over `sizes`, the product of the norms of A and of B (Valero-Lara et al. 2023,
-    section 3.1); infinite if any element is not finite."""
+    section 3.1, whose code takes entrywise norms in place of these); infinite if any element is not finite."""
     return size_of(error, norm) / sizes if np.isfinite(error).all() else math.inf
 
 

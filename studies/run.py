@@ -52,11 +52,11 @@ class Draw:
         drawn = rng.standard_normal(shape) if self.distribution == "normal" else rng.random(shape)
         if side != "c":
             drawn = drawn * study.factor
-            drawn = _rounded(drawn, study.grid) if study.grid else drawn
+            drawn = rounded(drawn, study.grid) if study.grid else drawn
         return drawn.astype(np.float32).astype(np.float64) if study.source == "f32" else drawn
 
 
-def _rounded(numbers: Floats, name: str) -> Floats:
+def rounded(numbers: Floats, name: str) -> Floats:
     """The nearest numbers of a narrow format."""
     fmt = FORMATS[name]
     return np.asarray(to_numbers(from_numbers(numbers, fmt, "nearest_even"), fmt), dtype=np.float64)

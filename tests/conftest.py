@@ -47,7 +47,7 @@ GROUPS = {
     "oracle": ("algebra", "carriers", "mma_sim", "nodes", "oracle", "oracle_formats", "rdna", "reductions"),
     "all_inputs": ("lossless", "odd_units", "rows", "table9"),
     "records": ("plan_choices", "recordings"),
-    "curves": ("drawings", "studies"),
+    "curves": ("drawings", "renderers", "studies"),
     "pages": ("claims_page", "documentation", "extending", "notebook", "page_commands"),
     "programs": ("current_folder", "devices", "lean", "run", "serve", "store_files"),
 }  # fmt: skip

@@ -75,3 +75,10 @@ def test_operands_are_written_in_full_and_in_order() -> None:
     read = operands(text.strip("`"), 6)
     assert read == Operands((0x3C00, 0x3C00, 0, 0, 0xBF80, 0), (0x4000, 0x4000, 0, 0, 0x800, 0), 0xC4000000)
     assert operands_text({"a": ["0"], "b": ["0"], "c": "0"}) == "`0`"
+
+
+def test_the_table_has_what_the_files_say_of_their_sources() -> None:
+    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text(encoding="utf-8").partition(HEAD)[2].splitlines()]
+    said = {cells[0].replace("\\|", "|"): cells[1] for cells in rows if len(cells) > 2}
+    assert said
+    assert {name: says for name, says in said.items() if KNOWN[name].says != says} == {}

@@ -21,8 +21,8 @@ from queries.order.text import Outline
 from reports.evaluation_drawing import evaluation_drawing
 from reports.order_drawing import order_drawing
 from reports.pdf import pdf_of
-from reports.sheet import LETTER, SIZE, SMALL, TITLE, Box, Drawing, Line, Sheet, Text, pixels, shapes_of
-from reports.styles import look_of, style_sheet
+from reports.sheet import LETTER, SIZE, Box, Drawing, Line, Sheet, Text, pixels, shapes_of
+from reports.styles import look_of
 from reports.svg import svg_of
 from reports.tikz import TEX, tikz_of
 from smtmodel.errors import ParameterError
@@ -164,14 +164,8 @@ def test_too_narrow_a_drawing_is_refused() -> None:
 # --- writers ------------------------------------------------------------------------------------------------------
 
 
-def test_sizes_of_the_layout_are_those_of_the_style_sheet() -> None:
-    sizes = {name: float(size) for name, size in re.findall(r"\.mp (\S+) \{[^}]*font-size: (\d+)px", style_sheet())}
-    assert sizes == {"text": SIZE, ".mp-title": TITLE, ".mp-small": SMALL}
-
-
 def test_print_has_the_colours_of_the_light_scheme() -> None:
     assert (look_of("rect", "mp-one").fill, look_of("text", "mp-one").fill) == ("#1f4e79", "#ffffff")
-    assert look_of("text", "mp-cut1").halo
     assert look_of("line", "mp-unit").dash == (4.0, 2.0)
     assert look_of("rect", "mp-line").fill is None
     assert look_of("text", "").fill == "#14181f"

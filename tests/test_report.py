@@ -254,7 +254,7 @@ def test_one_document_or_one_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast_of_the_page(scheme: str, page: Path) -> None:
-    css = re.search(r"<style>(.*?)\.mp \{", page.read_text(), re.DOTALL)
+    css = re.search(r"<style>(.*?)\.mp text \{", page.read_text(), re.DOTALL)
     assert css
     colours = schemes(css.group(1))[scheme]
     for name in ("ink", "soft", "link", "yes", "no", "open"):

@@ -6,6 +6,7 @@ import json
 import xml.etree.ElementTree as ET
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from cli.main import main
 from queries.compare.neighbours import first_difference
 from reports.bits_drawing import fold
 from reports.evaluation_drawing import evaluation_drawing, evaluation_drawings
-from reports.styles import style_sheet
+from reports.styles import COLOURS, look_of
 from reports.svg import SVG, svg_of
 from smtmodel.dot import Model
 from smtmodel.explaining import explain
@@ -25,7 +26,7 @@ from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
 from smtmodel.trace import Name, Stage
 from tests import inputs
-from tests.colours import contrast, schemes
+from tests.colours import contrast
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
 
 NAME = f"{{{SVG}}}"
@@ -192,11 +193,35 @@ def test_any_evaluation_is_a_readable_document(reference: str) -> None:
         assert f"{explanation.result:0{model.d.digits}x}" in " ".join(texts(root))
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast(scheme: str) -> None:
-    colours = schemes(style_sheet())[scheme]
+@pytest.mark.parametrize("dark", [False, True])
+def test_contrast(dark: bool) -> None:
     for text, ground in PAIRS:
-        assert contrast(colours[f"--mp-{text}"], colours[f"--mp-{ground}"]) >= 4.5, (text, ground)
+        assert contrast(COLOURS[text][dark], COLOURS[ground][dark]) >= 4.5, (text, ground)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_browsers_show_the_colours_of_the_screen(dark: bool, tmp_path: Path, chromium: Any) -> None:
+    path = tmp_path / "x.svg"
+    pair = [explained(reference, **EQUATION_10) for reference in (AMPERE, HOPPER)]
+    path.write_text(svg_of(evaluation_drawing(pair, None)))
+    page = chromium.new_page(color_scheme="dark" if dark else "light")
+    page.goto(path.as_uri())
+    painted = page.evaluate(
+        "[...document.querySelectorAll('[class^=mp-], text')].map(e => [e.tagName, e.getAttribute('class') || '',"
+        " getComputedStyle(e).fill, getComputedStyle(e).stroke, getComputedStyle(e).whiteSpace])"
+    )
+    page.close()
+    assert {"text", "rect", "line"} == {tag for tag, *_ in painted}
+    for tag, css, fill, stroke, spaces in painted:
+        look = look_of(tag, css, dark=dark)
+        assert look.fill is None or rgb(look.fill) == fill, (tag, css)
+        assert look.stroke is None or rgb(look.stroke) == stroke, (tag, css)
+        assert tag != "text" or spaces == "pre"
+
+
+def rgb(colour: str) -> str:
+    """A colour as browsers write it."""
+    return f"rgb({', '.join(str(int(colour[at : at + 2], 16)) for at in (1, 3, 5))})"
 
 
 def test_the_command_draws_a_file(tmp_path: Path) -> None:

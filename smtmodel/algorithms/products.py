@@ -50,7 +50,8 @@ class Multiword:
     """c + sum of a_k * b_k with numbers of p words (Fasi et al. 2023; Valero-Lara et al. 2023, sections 2.2 and 3.2).
 
     The words of a side are numbers of the unit's format. Valero-Lara et al. call the unit once for each whole product,
-    the leading one first, every result the next call's C (their Figure 2), and do not say how numbers are rounded.
+    the leading one first, every result the next call's C (their Figure 2; their code adds the results of the calls
+    outside), and do not say how numbers are rounded.
 
     Inputs: patterns of `source_format`; c and d: of `sum_format`. Raises ParameterError for values that are impossible
     alone or together, and UnknownNameError for an unknown unit.

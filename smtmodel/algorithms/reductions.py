@@ -207,7 +207,8 @@ class Reduction(ABC):
 @dataclass(frozen=True)
 class WarpShuffle(Reduction):
     """No matrix unit: trees in warps of 32 and in blocks, then atomic additions, all in one format. format=f32 stands
-    for Navarro et al.'s baseline and their CUB-float, f16 for their CUB-half (CUB's own order of additions differs)."""
+    for Navarro et al.'s baseline, as their text has it (their code adds in f16 within a warp), and their CUB-float, f16
+    for their CUB-half (CUB's own order of additions differs)."""
 
     name: ClassVar[str] = "warp-shuffle"
     about: ClassVar[str] = "a sum by trees in warps and blocks, without matrix unit"
