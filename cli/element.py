@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
     """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
     tiles) for the matrices A, B and C. Raises InputError."""
-    from cli.show import result_text
+    from cli.show import result_text, say_unread
     from smtmodel.dot import Model
     from smtmodel.losses import losses
+    from smtmodel.operands import check_addend
     from smtmodel.plans.lowering import unit_of_plan
     from smtmodel.reference import parse_plan_reference
     from smtmodel.unit import TRACED
@@ -32,6 +33,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     plan = parse_plan_reference(name)
     if plan.scale is not None:
         raise InputError(f"{name} takes scale factors, which --element does not: explain a vector that has them")
+    check_addend(plan, len(files) == 3, files[-1])
     operands = _operands(files, element, (plan.a, plan.b, plan.c))
     model = Model(name, unit_of_plan(plan, len(operands.a), TRACED))
     steps, result = losses(model, operands)
@@ -45,6 +47,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
         print_json(document | {"d": to_hex(result, model.d)})
         return
     click.echo(f"{name}: element {element}, K = {model.length}")
+    say_unread(plan)
     _show(found, len(steps))
     click.echo(f"d = {result_text(result, model.d)}")
 
