@@ -20,6 +20,7 @@ from mmaprobe import MmaprobeError
 from queries.properties.statements import problems_of
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows, subnormal_rows, tie_rows
+from smtmodel.algorithms import parse_algorithm
 from smtmodel.errors import ParameterError
 from smtmodel.gemm import simulate
 from smtmodel.operands import layout_of
@@ -349,3 +350,37 @@ def test_keys_of_a_unit_file_about_what_no_step_reads(
     text = path.read_text().replace(*changes)
     path.write_text(text.replace("length: 2", "length: 2\nscale_block: 2") if "ue8m0" in text else text)
     refused(run("show", unit), f"{unit}{place}", reason)
+
+
+CLAIM = """id: mine
+about: a claim of one's own
+source: none
+says: nothing
+expect: holds
+quantifier: all
+terms: {terms}
+inputs: {{format: f16, a: [0, 0], b: [0, 0]{c}}}
+parts: {{p: {unit}}}
+claim: value(p) >= -8
+"""
+
+
+@pytest.mark.parametrize(
+    ("terms", "c", "reason"),
+    [(2, ", c: [0, 0]", "write `c: zero` under inputs"), (3, ", c: zero", "an earlier sum would be lost")],
+)
+def test_a_part_of_a_claim(unit: str, tmp_path: Path, terms: int, c: str, reason: str) -> None:
+    path = tmp_path / "claim.yaml"
+    path.write_text(CLAIM.format(terms=terms, c=c, unit=unit))
+    refused(run("verify", str(path)), f"{path}:9: parts.p", "does not read c", reason)
+
+
+def test_a_part_of_a_claim_without_an_addend(unit: str, tmp_path: Path) -> None:
+    path = tmp_path / "claim.yaml"
+    path.write_text(CLAIM.format(terms=1, c=", c: zero", unit=unit))
+    assert run("verify", str(path), "--timeout", "60").exit_code == 0
+
+
+def test_an_algorithm_loses_no_sum(unit: str) -> None:
+    with pytest.raises(ParameterError, match="does not read c: an earlier sum would be lost"):
+        parse_algorithm(f"multiword@unit={unit}")
