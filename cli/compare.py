@@ -24,10 +24,12 @@ from cli.options import (
     print_json,
     progress,
     refuse,
+    say,
     write_vectors,
 )
 from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.compare.devices import ComparedDevice, Comparison, Pair
@@ -226,7 +228,15 @@ class _Run:
             yield from all_rows(pair.layout, pair.left.model, samples, seed)
             return
         side = next(side for side in pair.sides if side.closed)
-        yield from (row for row, _ in _recorded(self.recordings[0], side, pair))
+        recorded, c, addends = [row for row, _ in _recorded(self.recordings[0], side, pair)], 2 * pair.length, 0
+        for row in recorded:
+            if row[c] and not pair.layout.addend:
+                addends += 1
+            else:
+                yield row
+        if addends:
+            deaf = next(side.name for side in pair.sides if not side.addend)
+            say(f"{addends} of {counted(len(recorded), 'recorded row')} passed over: {deaf} takes no addend")
 
     def gemm(self, files: Sequence[Path], rest: dict[str, Any]) -> None:
         """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""

@@ -258,6 +258,7 @@ def test_cover_leaves_the_addend_out(unit: str, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert rows
     assert {row["c"] for row in rows} == {"00000000"}
+    assert not [reached for row in rows for reached in row["reaches"] if reached.startswith("c: ")]
     assert run("evaluate", str(out)).exit_code == 0
 
 
@@ -384,3 +385,15 @@ def test_a_part_of_a_claim_without_an_addend(unit: str, tmp_path: Path) -> None:
 def test_an_algorithm_loses_no_sum(unit: str) -> None:
     with pytest.raises(ParameterError, match="does not read c: an earlier sum would be lost"):
         parse_algorithm(f"multiword@unit={unit}")
+
+
+def test_recorded_rows_with_an_addend_are_passed_over(kernel: str, tmp_path: Path) -> None:
+    path = tmp_path / "recorded.jsonl"
+    rows = [{**ROW, "model": "ieee/fma/f16@length=16", "c": c, "d": d} for c, d in (("3c00", "4000"), ("0000", "3c00"))]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for device in kernel, f"model:{AT_16}":
+        result = run("compare", f"recorded:{path}", device)
+        assert result.exit_code == 1, result.output
+        assert f"1 of 2 recorded rows passed over: {device} takes no addend" in result.output
+    path.write_text(json.dumps(rows[0]) + "\n")
+    assert run("compare", f"recorded:{path}", kernel).exit_code == 3  # nothing was compared
