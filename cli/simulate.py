@@ -83,6 +83,8 @@ def simulate(
     names = [name for name in tables[0] if all(name in table for table in tables)]
     if not names:
         raise InputError("matrices of .npz files are multiplied name by name, and no name is in every file", files[0])
+    if unused := sorted({name for table in tables for name in table} - {*names}):
+        say(f"left out, since not every file has it: {', '.join(unused)}")
     kind = ".npy" if "" in names else ".npz"
     if output.suffix != kind and not (output.exists() and not output.is_file()):  # a device takes either
         raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))
