@@ -26,7 +26,7 @@ from cli.options import (
     solver_options,
 )
 from cli.show import merged, show_lemmas
-from hypotheses.properties import STATEMENTS, Property
+from hypotheses.properties import FALLING, STATEMENTS, Property
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
@@ -105,6 +105,8 @@ def prove(
         run_plans(models, length, options, confirm, explain, as_json, certificate)
     if length is not None:
         raise click.UsageError(f"--length is for two plans, units that take K in tiles, and {ERROR_BOUND}")
+    if wanted.startswith("monotonic"):
+        refuse(FALLING, "compare")
     problems = _problems(models, wanted, restrictions, compare)
     key = proof_key(problems, wanted, confirm)
     store = options.store

@@ -397,3 +397,21 @@ def test_recorded_rows_with_an_addend_are_passed_over(kernel: str, tmp_path: Pat
         assert f"1 of 2 recorded rows passed over: {device} takes no addend" in result.output
     path.write_text(json.dumps(rows[0]) + "\n")
     assert run("compare", f"recorded:{path}", kernel).exit_code == 3  # nothing was compared
+
+
+def test_plans_that_differ_in_the_sign_of_zeros(tmp_path: Path) -> None:
+    files = [tmp_path / "plus.yaml", tmp_path / "minus.yaml"]
+    for path, start in zip(files, ("+0", "-0"), strict=True):
+        path.write_text(PLAN_FILE.replace("none: none.yaml, ", "") + f"sum(fma, {start})\n")
+    result = run("prove", *map(str, files), "--length", "4", "--json")
+    assert result.exit_code == 1, result.output
+    assert json.loads(result.stdout)["vector"]["c"] == "00000000"
+
+
+def test_a_claim_says_that_only_zeros_are_admitted(tmp_path: Path, unit: str) -> None:
+    path = tmp_path / "claim.yaml"
+    text = "id: mine\nabout: two units\nsource: none\nsays: nothing\nexpect: refuted\nproperty: equal\n"
+    path.write_text(f"{text}model: {unit}\nother: ieee/fma/f32.f16.f16.f32@length=2\n")
+    result = run("verify", str(path), "--timeout", "60")
+    assert result.exit_code == 0, result.output
+    assert f"of c only zeros are admitted: {unit} does not read it" in result.output

@@ -230,5 +230,5 @@ def test_a_conversion_of_patterns() -> None:
 
 
 def test_a_comparison_of_a_property_that_compares_nothing() -> None:
-    with pytest.raises(MmaprobeError, match="compare: monotonic-addend asks whether results fall"):
+    with pytest.raises(MmaprobeError, match="compare: of monotonic it is asked whether results fall"):
         mmaprobe.prove(AMPERE, property="monotonic-addend", compare="value")

@@ -32,7 +32,7 @@ from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Placed, Problem
 from queries.search.samples import sample_rows
-from queries.search.witness import Replay, Row, Witness, replay, shrink, shrink_rows
+from queries.search.witness import Replay, Row, Witness, replaced, replay, shrink, shrink_rows
 from smtmodel.batch import Patterns
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError
@@ -462,7 +462,7 @@ class _Prover:
             for one in sorted(marks):
                 rows += [_with(zeros, length, one, (0, 0, sign)) for sign in (minus, 0)]
                 rows += [_with(zeros, length, one, small)] if all(small) else []
-        rows = list(dict.fromkeys(rows))
+        rows = list(dict.fromkeys(replaced(row, dict.fromkeys(problem.layout.unread, 0)) for row in rows))
         many = length > LONG
         differing = np.flatnonzero(np.diag(self._products(problem, rows)) if many else replay(problem, rows).differs)
         if not len(differing):

@@ -275,8 +275,6 @@ def problems_of(wanted: str, model: Model, inputs: Inputs, compare: Compare | No
     """The problems of a property: it holds on the admitted inputs if the sides of all of them are equal. Raises
     ParameterError for restrictions that admit no input, or under which the problems together would not mean the
     property."""
-    if compare is not None and wanted.startswith("monotonic"):
-        raise ParameterError("compare", f"{wanted} asks whether results fall: nothing is compared for equality")
     if inputs.zero_terms and wanted in ("order-independent", "zero-padding"):
         raise ParameterError("zero_terms", f"{wanted} is asked with all products free")
     found = [problem for problem in PROPERTIES[wanted](model) if not _fixed(problem, inputs)]
