@@ -129,11 +129,13 @@ def compare(
     if not gemm:
         refuse("it goes with --gemm", *matrices)
     if names or reference is not None:
-        refuse("devices and --model have their formats", "formats")
+        refuse("devices and --model have their formats: leave out --formats", "formats")
     if gemm:
         refuse("with --gemm the matrices are the inputs", "vectors", "samples", "seed")
         if not names:
             refuse("no device is asked", "device_timeout")
+        if not names and reference is None:
+            refuse("plans are looked for, and no vectors are made", "count", "output")
     from queries.compare.devices import Comparison
 
     comparison = Comparison(count or (1 if gemm else 3), progress)

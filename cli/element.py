@@ -33,8 +33,8 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     plan = parse_plan_reference(name)
     if plan.scale is not None:
         raise InputError(f"{name} takes scale factors, which --element does not: explain a vector that has them")
-    check_addend(plan, len(files) == 3, files[-1])
     operands = _operands(files, element, (plan.a, plan.b, plan.c))
+    check_addend(plan, len(files) == 3, files[-1])
     model = Model(name, unit_of_plan(plan, len(operands.a), TRACED))
     steps, result = losses(model, operands)
     found = [step for step in steps if step.cut or step.rounded]

@@ -38,7 +38,7 @@ def show(model: str, pictures: PictureFiles) -> None:
 
     if names_plan(model):
         name = model.removeprefix(PLAN)
-        refuse(f"the tree of a plan is for some K: {PLAN}{name}{LENGTH}64", "svg", "pdf", "tikz")
+        refuse(f"{PLAN}{name}: the tree of a plan is for some K: {PLAN}{name}{LENGTH}64", "svg", "pdf", "tikz")
         plan = parse_plan_path(model)
         click.echo(plan_text(plan), nl=False)
         say_unread(plan)
