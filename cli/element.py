@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
     """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
     tiles) for the matrices A, B and C. Raises InputError."""
-    from cli.show import result_text, say_unread
+    from cli.show import result_text
     from smtmodel.dot import Model
     from smtmodel.losses import losses
     from smtmodel.operands import check_addend
@@ -46,8 +46,8 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
         document = {"schema": 1, "plan": name, "length": model.length, "element": element, "losses": rows}
         print_json(document | {"d": to_hex(result, model.d)})
         return
-    click.echo(f"{name}: element {element}, K = {model.length}")
-    say_unread(plan)
+    unread = "" if plan.addend else ", c is not read"
+    click.echo(f"{name}: element {element}, K = {model.length}{unread}")
     _show(found, len(steps))
     click.echo(f"d = {result_text(result, model.d)}")
 

@@ -40,13 +40,13 @@ def show(model: str, pictures: PictureFiles) -> None:
         name = model.removeprefix(PLAN)
         refuse(f"{PLAN}{name}: the tree of a plan is for some K: {PLAN}{name}{LENGTH}64", "svg", "pdf", "tikz")
         plan = parse_plan_path(model)
-        click.echo(plan_text(plan), nl=False)
         say_unread(plan)
+        click.echo(plan_text(plan), nl=False)
         return
     found = parse_reference(model)
-    say_unread(found)
     pictures.write(lambda width: _tree(found, width))
     if not pictures:
+        say_unread(found)
         click.echo(unit_text(found.unit), nl=False)
 
 

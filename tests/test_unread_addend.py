@@ -329,11 +329,12 @@ def test_list_show_and_explain_say_it(files: tuple[str, str, str]) -> None:
         ("show", PLAN),
         ("show", AT_16),
         ("explain", AT_16, vector),
-        ("explain", PLAN, *files[:2], "--element", "0,0"),
     ):
         result = run(*args)
         assert (result.exit_code, "does not read c" in result.stderr) == (0, True), result.output
     assert "does not read c" not in run("show", "plan:openblas/sgemm").stderr
+    element = run("explain", PLAN, *files[:2], "--element", "0,0").stdout
+    assert element.startswith("plan:cublas/plain: element 0,0, K = 16, c is not read\n")
 
 
 @pytest.mark.parametrize(
