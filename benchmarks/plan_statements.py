@@ -214,6 +214,7 @@ def agree(left: Plan, right: Plan, length: int, seed: int) -> bool:
         draw.integers(0, 1 << fmt.width, shape).astype(np.uint64)
         for shape, fmt in zip(shapes, (left.a, left.b, left.c), strict=True)
     )
+    c *= left.addend and right.addend
     if seed % 2:
         a[draw.random(a.shape) < 0.6] = 0
     found = []

@@ -15,9 +15,21 @@ from cli.choice import Choice
 from cli.command import Command
 from cli.compare_text import Report
 from cli.completion import file_names, models
-from cli.options import COMPARE_HELP, CONVERT, DEVICE_TIMEOUT, JSON, VECTORS_OUTPUT, print_json, progress, write_vectors
+from cli.options import (
+    COMPARE_HELP,
+    CONVERT,
+    DEVICE_TIMEOUT,
+    JSON,
+    VECTORS_OUTPUT,
+    print_json,
+    progress,
+    refuse,
+    say,
+    write_vectors,
+)
 from cli.reading import open_input
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
+from smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from queries.compare.devices import ComparedDevice, Comparison, Pair
@@ -114,12 +126,16 @@ def compare(
     """
     if len(names) != 2 and not (gemm and not names):
         raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2")
-    if not gemm and any(value is not None for value in matrices.values()):
-        raise click.UsageError("--c, --formats, --convert, --scale-a and --scale-b go with --gemm")
-    if matrices["formats"] is not None and (names or reference is not None):
-        raise click.UsageError("devices and --model have their formats: leave out --formats")
-    if gemm and vectors is not None:
-        raise click.UsageError("--vectors and --gemm exclude each other")
+    if not gemm:
+        refuse("it goes with --gemm", *matrices)
+    if names or reference is not None:
+        refuse("devices and --model have their formats: leave out --formats", "formats")
+    if gemm:
+        refuse("with --gemm the matrices are the inputs", "vectors", "samples", "seed")
+        if not names:
+            refuse("no device is asked", "device_timeout")
+        if not names and reference is None:
+            refuse("plans are looked for, and no vectors are made", "count", "output")
     from queries.compare.devices import Comparison
 
     comparison = Comparison(count or (1 if gemm else 3), progress)
@@ -154,6 +170,7 @@ class _Run:
     def open(self, names: Sequence[str], timeout: float, stack: ExitStack) -> None:
         """Open the devices, and find the formats of their vectors. Raises MmaprobeError."""
         from cli.identify_gemm import RECORDED
+        from runner.batches import BatchDevice
         from runner.devices import open_device
         from runner.recorded import RecordedDevice
         from smtmodel.reference import parse_reference
@@ -166,6 +183,10 @@ class _Run:
         devices = [opened[place] for place in range(len(names))]
         self.report.devices = devices
         self.recordings = [device for device in devices if isinstance(device, RecordedDevice)]
+        if self.recordings:
+            refuse("the rows recorded are the inputs", "samples", "seed")
+        if devices and all(isinstance(device, BatchDevice) for device in devices):
+            refuse("both devices say which instruction they are", "reference")
         lead = asked or next((model for device in devices if (model := getattr(device, "model", None))), None)
         for device in devices:
             if isinstance(device, RecordedDevice):
@@ -209,7 +230,15 @@ class _Run:
             yield from all_rows(pair.layout, pair.left.model, samples, seed)
             return
         side = next(side for side in pair.sides if side.closed)
-        yield from (row for row, _ in _recorded(self.recordings[0], side, pair))
+        recorded, c, addends = [row for row, _ in _recorded(self.recordings[0], side, pair)], 2 * pair.length, 0
+        for row in recorded:
+            if row[c] and not pair.layout.addend:
+                addends += 1
+            else:
+                yield row
+        if addends:
+            deaf = next(side.name for side in pair.sides if not side.addend)
+            say(f"{addends} of {counted(len(recorded), 'recorded row')} passed over: {deaf} takes no addend")
 
     def gemm(self, files: Sequence[Path], rest: dict[str, Any]) -> None:
         """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
@@ -290,12 +319,15 @@ def _side(device: Device, model: Model) -> ComparedDevice:
         return [pattern for _, pattern in device.answers(vectors)]
 
     software, closed = isinstance(device, ModelDevice), isinstance(device, RecordedDevice)
-    return ComparedDevice(device.name, model, ask, software=software, steady=device.steady, closed=closed)
+    return ComparedDevice(
+        device.name, model, ask, software=software, steady=device.steady, closed=closed, takes_addend=device.addend
+    )
 
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:
     """The rows of a file of vectors. Raises InputError for one that does not fit the pair."""
     from queries.compare.rows import fits, row_of
+    from runner.protocol import unread
     from smtmodel.vectors import read_vectors
 
     with open_input(file) as (lines, name):
@@ -304,4 +336,6 @@ def _given(file: str, pair: Pair) -> Iterator[Row]:
             if row is None:
                 message = f"{vector.model.reference} takes other formats, or more products, than {pair.left.name}"
                 raise InputError(message, name, vector.line)
+            if vector.operands.c and not pair.layout.addend:
+                raise unread(vector, next(side.name for side in pair.sides if not side.addend), name)
             yield row

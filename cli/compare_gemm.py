@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cli.compare_text import Report
-from cli.options import progress, say
+from cli.options import progress, refuse, say
 from cli.simulate import load_matrix, of_file
 from smtmodel.display import number_text, value_text
 from smtmodel.errors import InputError, ParameterError
@@ -242,8 +242,15 @@ def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Ma
     """The matrices as bit patterns. Raises InputError."""
     from queries.compare.gemm import Matrices
     from smtmodel.gemm import addend
+    from smtmodel.numbers import check_convert
 
     model, convert = pair.left.model, rest["convert"]
+    if model.scale is None:
+        refuse(f"{model.reference or 'what the files say'} takes no scale factors", "scale_a", "scale_b")
+    deaf = [side.name for side in pair.sides if not side.addend]
+    if deaf and rest["addend"] is not None:
+        raise ParameterError("--c", f"{deaf[0]} does not read c: leave it out")
+    check_convert([load_matrix(path, mapped=True) for path in (*files[:2], rest["addend"]) if path], convert)
     a, b = (_patterns(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))
     c = None if rest["addend"] is None else _patterns(rest["addend"], model.c, convert)
     if c is not None and a.shape[1] == b.shape[0]:

@@ -13,7 +13,7 @@ import click
 from cli.choice import PageFile, Seconds
 from cli.command import Command
 from cli.completion import models_or_architectures
-from cli.options import opened_store, progress, say
+from cli.options import opened_store, progress, refuse, say
 from smtmodel import VERSION
 from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.files import write_whole
@@ -62,6 +62,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     if every == (subject is not None):
         raise click.UsageError("give a model, an architecture or a file of identify, or --all")
     if output.suffix == ".md":
+        refuse("a page in Markdown asks no solver", "limit", "store")
         _short(subject, output)
         return
 

@@ -22,6 +22,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     from cli.show import result_text
     from smtmodel.dot import Model
     from smtmodel.losses import losses
+    from smtmodel.operands import check_addend
     from smtmodel.plans.lowering import unit_of_plan
     from smtmodel.reference import parse_plan_reference
     from smtmodel.unit import TRACED
@@ -33,6 +34,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     if plan.scale is not None:
         raise InputError(f"{name} takes scale factors, which --element does not: explain a vector that has them")
     operands = _operands(files, element, (plan.a, plan.b, plan.c))
+    check_addend(plan, len(files) == 3, files[-1])
     model = Model(name, unit_of_plan(plan, len(operands.a), TRACED))
     steps, result = losses(model, operands)
     found = [step for step in steps if step.cut or step.rounded]
@@ -44,7 +46,8 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
         document = {"schema": 1, "plan": name, "length": model.length, "element": element, "losses": rows}
         print_json(document | {"d": to_hex(result, model.d)})
         return
-    click.echo(f"{name}: element {element}, K = {model.length}")
+    unread = "" if plan.addend else ", c is not read"
+    click.echo(f"{name}: element {element}, K = {model.length}{unread}")
     _show(found, len(steps))
     click.echo(f"d = {result_text(result, model.d)}")
 

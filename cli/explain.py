@@ -13,7 +13,7 @@ import click
 
 from cli.command import Command
 from cli.completion import file_names, models
-from cli.options import JSON, loudness, print_json, say
+from cli.options import JSON, loudness, print_json, refuse, say
 from cli.picture_files import PictureFiles, picture_options
 from cli.reading import open_input
 from smtmodel.errors import InputError, MmaprobeError
@@ -75,15 +75,17 @@ def explain(
     ^ marks the bits kept, h the half bit and s the sticky bits.
     """
     from cli.element import explain_element
+    from cli.show import say_unread
     from smtmodel.explaining import check_same_inputs
     from smtmodel.explaining import explain as explained
     from smtmodel.reference import parse_reference
 
     if element is not None:
-        if other is not None or pictures or names:
-            raise click.UsageError("--element explains one plan, as text or with --json")
+        refuse("--element explains one plan, as text or with --json", "other", "svg", "pdf", "tikz", "width", "names")
         explain_element(model, vectors, element, as_json)
         return
+    if not pictures:
+        refuse("it is a name in drawings: give --svg, --pdf or --tikz", "names")
     if len(vectors) != 1:
         raise click.UsageError("give one vector: JSON, or FILE:LINE (matrix files go with --element ROW,COLUMN)")
     (vector,) = vectors
@@ -101,6 +103,8 @@ def explain(
     observed = [_observed(one, row, place) for one in models]
     if len(names) > len(models):
         raise click.UsageError(f"--name is given {len(names)} times for {counted(len(models), 'model')}")
+    for one in models:
+        say_unread(one)
     pictures.write(lambda width: _drawing(explanations, difference, width, names))
     if as_json:
         documents = [_document(one, seen) for one, seen in zip(explanations, observed, strict=True)]

@@ -55,7 +55,7 @@ def export(file: str, wanted: str, output: str | None, model: str | None) -> Non
         raise click.UsageError("npz is binary, and standard output is a terminal: name a file with --output")
     candidate = parse_reference(model) if model else None
     with open_input(file) as (lines, name):
-        vectors = read_vectors(lines, name, (lambda: candidate) if candidate else None)
+        vectors = read_vectors(lines, name, instead=candidate)
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
     content, note = getattr(import_module(f"reports.{module}"), function)(rows, name)

@@ -15,7 +15,7 @@ from cli.candidates import MODEL, family_of
 from cli.command import Command
 from cli.completion import families, file_names
 from cli.identify_gemm import RECORDED, map_gemm, plans_of_files
-from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say, solver_options
+from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say, solver_options
 from cli.order import asked_of
 from cli.session import Session
 from smtmodel.errors import InputError
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--shape", metavar="M,N", help="With --gemm: the largest M and N that are asked (default: 64,64).")
 @DEVICE_TIMEOUT
-@solver_options("everything together")
+@solver_options("everything together", lambda named: "--gemm asks no solver" if named["gemm"] else None)
 @JSON
 def identify(
     family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
@@ -88,6 +88,7 @@ def identify(
     from cli.build import build
     from cli.identified import consistent_units, equal_units, identified_document, show_identified
     from runner.devices import open_device
+    from runner.protocol import check_asked
     from runner.recorded import RecordedDevice
     from smtmodel.reference import is_unit_file
 
@@ -96,19 +97,14 @@ def identify(
     if family is None:
         if gemm:
             _plans(device_name, formats, length, scale, shape, output, model, save, options, as_json)
-        if model is not None:
-            raise click.UsageError("--model goes with FAMILY")
-        if shape is not None:
-            raise click.UsageError("--shape goes with --gemm")
+        refuse("it goes with FAMILY", "model")
+        refuse("it goes with --gemm", "shape")
         asked = asked_of(device_name, formats, length, scale)
         build(device_name, asked, None if output is None else Path(output), save, device_timeout, options, as_json)
         return
-    if gemm or shape is not None:
-        raise click.UsageError("--gemm takes no FAMILY")
-    if save is not None:
-        raise click.UsageError("--save goes without FAMILY: the unit is then built from the device's answers")
-    if any(given is not None for given in (formats, length, scale)):
-        raise click.UsageError("FAMILY sets the formats and the length: leave out --formats, --length and --scale")
+    refuse("a product of matrices has no FAMILY", "gemm", "shape")
+    refuse("without FAMILY the unit is built from the device's answers, and can be saved", "save")
+    refuse("FAMILY sets the formats and the length", "formats", "length", "scale")
     start = time.monotonic()
     asked_here = _asked(family, model)
     with _answers(output, device_name) as answers:
@@ -117,6 +113,8 @@ def identify(
             with open_device(device_name, device_timeout, asked_here) as device:
                 answers.recheck(device, lambda vector: str(vector.id).startswith("question"))
         with open_device(device_name, device_timeout, asked_here) as device:
+            if asked_here is not None:
+                check_asked(device, asked_here)
             recorded = list(getattr(device, "vectors", ()))
             base = model or _reference_of(device, device_name, recorded)
             chosen = family_of(family, base)
@@ -143,17 +141,22 @@ def _plans(
 ) -> NoReturn:  # fmt: skip
     """The plans of a recorded product or of a function; ends the command."""
     if device.startswith(RECORDED):
+        refuse("files are not waited for", "device_timeout")
         if formats is None:
             raise click.UsageError("--gemm of a recorded product needs --formats")
-        if {length, scale, shape, output, model} != {None}:
-            raise click.UsageError("a recorded product has its own M, N and K: give --formats alone")
+        refuse(
+            "a recorded product has its own M, N and K: give --formats alone",
+            "length",
+            "scale",
+            "shape",
+            "output",
+            "model",
+        )
         plans_of_files(device.removeprefix(RECORDED), formats, save, options, as_json)
-    if output is not None or model is not None:
-        raise click.UsageError("--output and --model go with FAMILY")
+    refuse("they go with FAMILY", "output", "model")
     if formats is None or length is None:
         raise click.UsageError("--gemm needs --formats and --length")
-    if scale is not None:
-        raise click.UsageError("a matrix product has no scale factors: leave out --scale")
+    refuse("a matrix product has no scale factors", "scale")
     map_gemm(device, formats, length, shape or "64,64", save, options, as_json)
 
 

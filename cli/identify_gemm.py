@@ -56,6 +56,7 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
     from queries.plans.rules import Shape
     from runner.callable import CallableDevice
     from runner.devices import open_device
+    from runner.protocol import check_asked
     from smtmodel.signature import parse_signature
 
     asked, start = parse_signature(formats, length), time.monotonic()
@@ -63,8 +64,7 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
     device = open_device(name)
     if not isinstance(device, CallableDevice):
         raise InputError(f"device {name!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
-    if asked.addend and not device.addend:
-        raise ParameterError("--formats", f"{name} takes no addend: give three formats, a,b,d")
+    check_asked(device, asked)
 
     def order(shape: Shape, place: tuple[int, int], until: float | None) -> Node | Leaf | None:
         part = CallableDevice(device.function, name, (shape.rows, shape.columns), place)

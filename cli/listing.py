@@ -134,10 +134,11 @@ def _plans() -> list[dict[str, Any]]:
     rows = []
     for name in plans():
         plan = parse_plan_reference(f"{PLAN}{name}")
+        about = f"{plan.about.partition('. ')[0].removesuffix('.')}{'' if plan.addend else ', without c'}"
         rows.append(
             {
                 "id": f"{PLAN}{name}",
-                "summary": f"{plan.about.partition('. ')[0].removesuffix('.')}  [{plan.evidence}]",
+                "summary": f"{about}  [{plan.evidence}]",
                 "formats": {side: getattr(plan, side).name for side in "abcd"},
                 "units": [model.reference for model in plan.models],
                 "about": plan.about,

@@ -51,7 +51,7 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
     with open_input(file) as (lines, name):
         try:
             candidate = parse_reference(model) if model else None
-            vectors = read_vectors(lines, name, (lambda: candidate) if candidate else None)
+            vectors = read_vectors(lines, name, instead=candidate)
             report.take(evaluate_vectors(vectors, candidate, name))
         except InputError as error:  # the rows before it count
             failure = error

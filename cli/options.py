@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from cli.choice import Choice, Seconds, VectorsFile
 from cli.completion import file_names
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 #: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
 #: neither, --verbose
 ARGUMENTS, CONFIGURATION, LOUDNESS = "mmaprobe.arguments", "mmaprobe.configuration", "mmaprobe.loudness"
+
+#: where what a user gives comes from, and not a default
+TYPED = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+#: the names of the options about solvers, but for the timeout
+SOLVING = ("solver", "memory", "store", "fresh", "cluster")
 
 VECTORS_OUTPUT = click.option(
     "-o", "--output", type=VectorsFile(), metavar="FILE", shell_complete=file_names,
@@ -55,13 +61,17 @@ RESTRICTIONS_HELP = f"Inputs admitted (comma-separated): {', '.join(RESTRICTIONS
 COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
 
-def solver_options(timed: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def solver_options(
+    timed: str, unread: Callable[[Mapping[str, Any]], str | None] = lambda named: None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Adds --solver, --timeout, --memory, --store, --fresh and --cluster to a command, which gets them as `options`.
-    `timed`: what the timeout is for."""
-    return functools.partial(_with_solver_options, timed)
+    `timed`: what the timeout is for; `unread`: of the command's own parameters, why no solver is asked, if none is."""
+    return functools.partial(_with_solver_options, timed, unread)
 
 
-def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..., Any]:
+def _with_solver_options(
+    timed: str, unread: Callable[[Mapping[str, Any]], str | None], command: Callable[..., Any]
+) -> Callable[..., Any]:
     @functools.wraps(command)
     def run(
         *rest: Any, solver: str, timeout: float, memory: int, store: Path | None, fresh: bool, cluster: str | None,
@@ -69,6 +79,8 @@ def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..
     ) -> Any:  # fmt: skip
         from queries.search.distinguish import Options
 
+        if why := unread(named):
+            refuse(why, *SOLVING)
         shown = functools.partial(progress, loud=loudness())
         with opened_store(store) as opened, opened_pool(cluster) as pool:
             options = Options(solver, timeout, memory, progress=shown, store=opened, fresh=fresh, pool=pool)
@@ -97,6 +109,16 @@ def _with_solver_options(timed: str, command: Callable[..., Any]) -> Callable[..
     ):  # fmt: skip
         wrapped = option(wrapped)
     return wrapped
+
+
+def refuse(why: str, *names: str) -> None:
+    """Raises click.UsageError for options that the command line gives although this use of the command reads none of
+    them; defaults of the configuration are for other uses."""
+    context = click.get_current_context()
+    typed = [param for param in context.command.params if context.get_parameter_source(param.name or "") in TYPED]
+    given = [param.opts[-1] for param in typed if param.name in names]
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: {why}")
 
 
 @contextmanager

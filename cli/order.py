@@ -129,10 +129,11 @@ def kept_device(name: str, timeout: float, asked: Signature, output: Path | None
     what open_device and AnswersFile raise."""
     from runner.answers import AnswersFile, KeptDevice
     from runner.devices import open_device
+    from runner.protocol import check_asked
 
     if output is None:
         with open_device(name, timeout, asked) as device:
-            yield device
+            yield check_asked(device, asked)
         return
     with AnswersFile(output, name, asked) as answers:
         if answers.earlier:
@@ -140,7 +141,7 @@ def kept_device(name: str, timeout: float, asked: Signature, output: Path | None
             with open_device(name, timeout, asked) as device:
                 answers.recheck(device, lambda vector: "question" not in vector.extra)
         with open_device(name, timeout, asked) as device:
-            yield KeptDevice(device, answers)
+            yield KeptDevice(check_asked(device, asked), answers)
 
 
 def revealed(device: Device, asked: Signature, deadline: float, ends: bool = False) -> Tree:

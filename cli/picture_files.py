@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.options import refuse
 from smtmodel.files import write_whole
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ class PictureFiles:
         MmaprobeError."""
         from reports.sheet import pixels
 
-        if self.width is not None and not self:
-            raise click.UsageError("--width is that of --svg, --pdf or --tikz")
         if not self:
             return
         drawing = draw(None if self.width is None else pixels(self.width))
@@ -89,6 +88,9 @@ def picture_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def wrapped(
         *arguments: Any, svg: Path | None, pdf: Path | None, tikz: Path | None, width: float | None, **others: Any
     ) -> Any:
-        return command(*arguments, pictures=PictureFiles(svg, pdf, tikz, width), **others)
+        pictures = PictureFiles(svg, pdf, tikz, width)
+        if not pictures:
+            refuse("it is that of --svg, --pdf or --tikz", "width")
+        return command(*arguments, pictures=pictures, **others)
 
     return wrapped

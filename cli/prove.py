@@ -20,12 +20,13 @@ from cli.options import (
     RESTRICTIONS_HELP,
     parse_inputs,
     print_json,
+    refuse,
     say,
     show_zeros,
     solver_options,
 )
-from cli.show import merged
-from hypotheses.properties import STATEMENTS, Property
+from cli.show import merged, show_lemmas
+from hypotheses.properties import FALLING, STATEMENTS, Property
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
@@ -92,19 +93,20 @@ def prove(
     from queries.search.contradiction import check_problems
 
     if wanted == ERROR_BOUND:
-        if compare is not None:
-            raise click.UsageError(f"--compare is not about {ERROR_BOUND}")
+        refuse(f"{ERROR_BOUND} compares no results", "compare")
         sys.exit(
             prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json, certificate)
         )
     if about_plans(models, length):
+        why = "plans for any K can only be proved equal, on every input; for the rest fix K: plan:NAME@length=K"
+        refuse(why, "wanted", "restrictions", "compare")
         if wanted != "equal" or restrictions or compare:
-            raise click.UsageError(
-                "plans for any K can only be proved equal, on every input; for the rest fix K: plan:NAME@length=K"
-            )
-        run_plans(models, length, options, confirm, as_json, certificate)
+            raise click.UsageError(why)
+        run_plans(models, length, options, confirm, explain, as_json, certificate)
     if length is not None:
         raise click.UsageError(f"--length is for two plans, units that take K in tiles, and {ERROR_BOUND}")
+    if wanted.startswith("monotonic"):
+        refuse(FALLING, "compare")
     problems = _problems(models, wanted, restrictions, compare)
     key = proof_key(problems, wanted, confirm)
     store = options.store
@@ -187,11 +189,8 @@ def _headline(document: dict[str, Any]) -> str:
 
 def _show_details(document: dict[str, Any], explain: bool) -> None:
     proofs = document["proofs"]
-    lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
-    for lemma in lemmas if explain or document["interrupted"] else ():
-        second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
-        using = f", using {lemma['using']}" if lemma["using"] else ""
-        say(f"  lemma {lemma['name']} ({counted(lemma['cuts'], 'cut-point')}{using}): {lemma['answer']}{second}")
+    if explain or document["interrupted"]:
+        show_lemmas(proofs)
     for proof in proofs:
         if proof["vector"]:
             show_witness(proof)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cli.certificates import attach, check_attached
 from cli.options import print_json, say
-from cli.show import merged
+from cli.show import merged, show_lemmas
 from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
@@ -26,8 +26,9 @@ def about_plans(names: tuple[str, ...], length: int | None) -> bool:
 
 
 def run_plans(
-    names: tuple[str, ...], length: int | None, options: Options, confirm: bool, as_json: bool, certificate: Path | None
-) -> None:
+    names: tuple[str, ...], length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool,
+    certificate: Path | None,
+) -> None:  # fmt: skip
     """Ask the solvers, print the verdict, and end with its exit code."""
     from queries.plans.equal import prove_plans
     from smtmodel.reference import parse_plan_reference
@@ -37,6 +38,8 @@ def run_plans(
     options.progress("")
     document = _document(names, length, proof)
     _show(document, proof)
+    if explain or proof.interrupted:
+        show_lemmas(document["proofs"])
     failure: MmaprobeError | None = None
     if certificate is not None and proof.verdict != "unknown":
         from queries.plans.certify import certify_difference, certify_plans

@@ -14,7 +14,7 @@ import click
 
 from cli.command import Command
 from cli.completion import file_names, models
-from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
+from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say
 from cli.reading import open_input
 from cli.streams import NobodyReadsError, check_reader
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError
@@ -48,6 +48,8 @@ def device(model: str, device_timeout: float) -> None:
     from runner.devices import open_servable
     from runner.serve import serve
 
+    if not model.startswith("cuda:"):
+        refuse("a model answers at once: it is for cuda:...", "device_timeout")
     with open_servable(model, device_timeout) as opened:
         serve(opened)
 

@@ -12,7 +12,7 @@ from cli.candidates import MODEL, family_of, impossible, members_of, say_impossi
 from cli.choice import Seconds
 from cli.command import Command
 from cli.completion import families
-from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
+from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, refuse, say, solver_options, write_vectors
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ def separate(
     from smtmodel.operands import layout_of
     from smtmodel.vectors import Vector, to_hex
 
+    if one:
+        refuse("a single vector is looked for among samples: no pair is asked about by itself", "each")
     start = time.monotonic()  # --timeout includes what builds the candidates
     chosen = family_of(family, model)
     candidates = chosen.candidates(None if options.timeout is None else start + options.timeout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from cli.options import say
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from queries.search.answer import Answered, PairAnswer
     from smtmodel.dot import Model
     from smtmodel.formats import Format
-    from smtmodel.operands import Operands
+    from smtmodel.operands import Operands, Reader
 
 ONE_SIGN = ", all inputs non-negative"  # of a restricted query
 
@@ -85,6 +85,20 @@ def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
         name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  " + value_text(pattern, fmt)
         for name, pattern, fmt in found
     }
+
+
+def say_unread(how: Reader) -> None:
+    """Print that a unit or a plan takes no addend, if it takes none."""
+    if not how.addend:
+        say(f"{how.reference} does not read c")
+
+
+def show_lemmas(proofs: Iterable[Mapping[str, Any]]) -> None:
+    """Print the lemmas of proofs, one a line."""
+    for lemma in (lemma for proof in proofs for lemma in proof["lemmas"]):
+        second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
+        using = f", using {lemma['using']}" if lemma["using"] else ""
+        say(f"  lemma {lemma['name']} ({counted(lemma['cuts'], 'cut-point')}{using}): {lemma['answer']}{second}")
 
 
 def merged(answers: Iterable[str]) -> str:

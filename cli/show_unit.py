@@ -8,7 +8,9 @@ import click
 
 from cli.command import Command
 from cli.completion import models
+from cli.options import refuse
 from cli.picture_files import PictureFiles, picture_options
+from cli.show import say_unread
 
 if TYPE_CHECKING:
     from reports.sheet import Drawing
@@ -30,20 +32,21 @@ def show(model: str, pictures: PictureFiles) -> None:
     mmaprobe show plan:cublas/split-k > my-plan.yaml
     mmaprobe show plan:cublas/split-k@length=4096 --svg plan.svg
     """
-    from smtmodel.errors import ParameterError
     from smtmodel.plans.plantext import plan_text
     from smtmodel.reference import LENGTH, PLAN, names_plan, parse_plan_path, parse_reference
     from smtmodel.unitfile import unit_text
 
     if names_plan(model):
-        if pictures:
-            name = model.removeprefix(PLAN)
-            raise ParameterError(f"{PLAN}{name}", f"the tree of a plan is for some K: {PLAN}{name}{LENGTH}64")
-        click.echo(plan_text(parse_plan_path(model)), nl=False)
+        name = model.removeprefix(PLAN)
+        refuse(f"{PLAN}{name}: the tree of a plan is for some K: {PLAN}{name}{LENGTH}64", "svg", "pdf", "tikz")
+        plan = parse_plan_path(model)
+        say_unread(plan)
+        click.echo(plan_text(plan), nl=False)
         return
     found = parse_reference(model)
     pictures.write(lambda width: _tree(found, width))
     if not pictures:
+        say_unread(found)
         click.echo(unit_text(found.unit), nl=False)
 
 

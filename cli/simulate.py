@@ -13,7 +13,7 @@ import click
 from cli.choice import Choice
 from cli.command import Command
 from cli.completion import file_names, models, plans
-from cli.options import CONVERT, JSON, print_json, progress, say
+from cli.options import CONVERT, JSON, print_json, progress, refuse, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,6 +65,7 @@ def simulate(
     mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
     mmaprobe simulate a.npy b.npy -o d.npy --plan plan:cublas/split-k
     """
+    from queries.plans.mapping import PlanMap
     from smtmodel.errors import InputError
     from smtmodel.reference import parse_reference
 
@@ -72,12 +73,18 @@ def simulate(
         raise click.UsageError("two or three matrix files are needed: A B [C]")
     if (model is None) == (plan is None):
         raise click.UsageError("give --model (a unit) or --plan (how a library divides K), one of the two")
+    if engine == "cuda":
+        refuse("the GPU computes the product", "threads")
     how = parse_reference(model) if model is not None else _map_or_plan(plan or "")
+    if (how.plan if isinstance(how, PlanMap) else how).scale is None:
+        refuse(f"{how.reference} takes no scale factors", "scale_a", "scale_b")
     tables = [_load(Path(name)) for name in files]
     scales = [None if path is None else _load(path) for path in (scale_a, scale_b)]
     names = [name for name in tables[0] if all(name in table for table in tables)]
     if not names:
         raise InputError("matrices of .npz files are multiplied name by name, and no name is in every file", files[0])
+    if unused := sorted({name for table in tables for name in table} - {*names}):
+        say(f"left out, since not every file has it: {', '.join(unused)}")
     kind = ".npy" if "" in names else ".npz"
     if output.suffix != kind and not (output.exists() and not output.is_file()):  # a device takes either
         raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))
@@ -136,9 +143,12 @@ def _product(
         from runner.cuda_product import CudaProduct
 
         engine = CudaProduct(launcher_here())
-    from smtmodel.numbers import from_numbers, to_numbers, type_of
+    from smtmodel.numbers import check_convert, from_numbers, to_numbers, type_of
+    from smtmodel.operands import check_addend
     from smtmodel.progress import Count
 
+    check_addend(model, len(files) == 3, files[-1])
+    check_convert(matrices, convert)
     formats = (model.a, model.b, model.c)
     sides = []
     for file, matrix, fmt in zip(files, matrices, formats, strict=False):

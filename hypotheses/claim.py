@@ -30,7 +30,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import UnknownNameError
 from smtmodel.files import is_file
 from smtmodel.formats import format_named
-from smtmodel.operands import Layout
+from smtmodel.operands import Layout, check_addend
 from smtmodel.parameters import assignments
 from smtmodel.yamlfile import Strict, YamlFile, read_file, read_yaml
 
@@ -173,6 +173,10 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
         window.check(factors, addend)
     low, high = min(inputs.a[0], inputs.b[0]), max(inputs.a[1], inputs.b[1])
     for name, part in parts.items():
+        if isinstance(part.what, Model):
+            with located(file, ("parts", name)):
+                check_addend(part.what, inputs.c != "zero", instead="write `c: zero` under inputs")
+                check_addend(part.what, terms > part.what.length, instead="an earlier sum would be lost")
         if isinstance(part.what, Model) and terms > part.what.length and not part.addend.takes(part.result):
             chain = f"{terms} products are a chain of a unit of {part.what.length}"
             reason = f"takes c in {part.addend.name} and gives {part.result.name}"

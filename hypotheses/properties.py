@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal
 
+from smtmodel.errors import ParameterError
+
 #: "equal" is about two models, the others are properties of one (queries/properties/statements.py states them)
 Property = Literal[
     "equal", "order-independent", "sign-symmetric", "monotonic", "monotonic-addend", "monotonic-product",
@@ -19,3 +21,11 @@ STATEMENTS: Mapping[str, str] = {
     "zero-padding": "a shorter dot product is the whole one with +0 in the products beyond",
     "exact": "the result is the exact sum, rounded once as the unit rounds",
 }
+
+FALLING = "of monotonic it is asked whether results fall: there is nothing to compare"
+
+
+def check_compared(wanted: str, compare: object) -> None:
+    """Raises ParameterError for a way to compare results (None: none is given) in a property that compares none."""
+    if compare is not None and wanted.startswith("monotonic"):
+        raise ParameterError("compare", FALLING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -80,7 +81,7 @@ def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
     for name, fmt, indices in (
         ("a", model.a, range(length)),
         ("b", model.b, range(length)),
-        ("c", model.c, range(length, length + 1)),
+        *([("c", model.c, range(length, length + 1))] if model.addend else []),
     ):
         left = "zeros" if set(indices) <= set(inputs.zero_terms) else admitted(inputs, fmt)
         reach = f"{fmt.name} has exponents from {fmt.emin} to {fmt.emax}"
@@ -95,6 +96,19 @@ def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
     return found
 
 
+def unread_by_some(models: Sequence[Model]) -> dict[str, str]:
+    """Where some of several models read c, and others do not: that it is +0 for all of them, with why."""
+    deaf = [model.reference for model in models if not model.addend]
+    return {"c": f"{', '.join(dict.fromkeys(deaf))} does not read it"} if 0 < len(deaf) < len(models) else {}
+
+
+def without_unread(inputs: Inputs, models: Sequence[Model], length: int) -> Inputs:
+    """The restrictions of inputs of several models, with c fixed to +0 where only some of them read it."""
+    if not unread_by_some(models) or length in inputs.zero_terms:
+        return inputs
+    return inputs.model_copy(update={"zero_terms": (*inputs.zero_terms, length)})
+
+
 def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
     """Raises ParameterError for restrictions that admit no input of `length` products, or name a term beyond them."""
     zeros_only(inputs, model, length)
@@ -102,7 +116,7 @@ def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
         if index > length:
             raise ParameterError("zero_terms", f"{index}: there are {length} products and an addend")
     free = set(range(length + 1)) - set(inputs.zero_terms)
-    used = ([model.a, model.b] if free - {length} else []) + ([model.c] if length in free else [])
+    used = ([model.a, model.b] if free - {length} else []) + ([model.c] if length in free and model.addend else [])
     if inputs.special and not any(fmt.has_nan or fmt.has_infinity for fmt in used):
         names = ", ".join(dict.fromkeys(fmt.name for fmt in used)) or "zero"
         raise ParameterError("special", f"no input is admitted: there is no infinity and no NaN in {names}")
@@ -166,7 +180,8 @@ class Question:
     @property
     def zeros(self) -> dict[str, str]:
         """The operands of which zeros alone are admitted, each with why."""
-        return zeros_only(self.inputs, next(iter(self.models.values())), self.length)
+        models = list(self.models.values())
+        return zeros_only(self.inputs, models[0], self.length) | unread_by_some(models)
 
 
 def build_question(file: YamlFile) -> Question:

@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic import Field, StrictInt
 
 from hypotheses.claim_file import Head, Statement, cases_of, located, stated
-from hypotheses.properties import Property
-from hypotheses.schema import Compare, Inputs, check_file_inputs, zeros_only
+from hypotheses.properties import Property, check_compared
+from hypotheses.schema import Compare, Inputs, check_file_inputs, unread_by_some, zeros_only
 from smtmodel.algorithms import parse_reduction, reference_of
 from smtmodel.algorithms.reductions import Reduction
 from smtmodel.dot import Model
@@ -100,7 +100,8 @@ class PropertyClaim(Statement):
     @property
     def zeros(self) -> dict[str, str]:
         """The operands of which zeros alone are admitted, each with why."""
-        return zeros_only(self.inputs, self.model, self.length)
+        models = [model for model in (self.model, self.other) if model is not None]
+        return zeros_only(self.inputs, self.model, self.length) | unread_by_some(models)
 
     @property
     def text(self) -> str:
@@ -135,6 +136,8 @@ def property_claims(file: YamlFile) -> Iterator[PropertyClaim]:
     for parsed, plain, case in cases_of(file, _PropertyFile):
         if (parsed.property == "equal") != (parsed.other is not None):
             raise plain.error(("property",), "equal is about two models, `model` and `other`; a property is of one")
+        with located(plain, ("compare",)):
+            check_compared(parsed.property, parsed.compare)
         other = None if parsed.other is None else _model(plain, "other", parsed.other)
         claim = PropertyClaim(
             **stated(parsed, plain, case), model=_model(plain, "model", parsed.model), other=other,

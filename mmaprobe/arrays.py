@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from mmaprobe.units import WantedError
 from smtmodel.errors import InexactError, ParameterError, UnknownNameError
 from smtmodel.formats import Format
-from smtmodel.numbers import RAW_BYTE, array_from, format_of, from_numbers, loaded, type_of
+from smtmodel.numbers import RAW_BYTE, array_from, check_convert, format_of, from_numbers, loaded, type_of
 from smtmodel.rounding import ROUNDINGS
 from smtmodel.wording import counted
 
@@ -43,6 +44,12 @@ def patterns_of(name: str, given: object, fmt: Format, axes: int, convert: str |
         raise ParameterError(name, error.asking("say how to round (convert='nearest_even', ...)")) from None
     except ParameterError as error:
         raise ParameterError(name, error.message) from None
+
+
+def check_rounded(given: Sequence[Any], convert: str | None) -> None:
+    """Raises MmaprobeError for a conversion of arguments that are all bit patterns."""
+    arrays = [array_from(one) for one in given if hasattr(one, "__array__") or hasattr(one, "__dlpack__")]
+    check_convert(arrays, convert)
 
 
 def array_of(name: str, given: object, patterns: np.dtype[Any] | None = None) -> NDArray[Any]:

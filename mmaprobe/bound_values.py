@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.arrays import array_of, patterns_of
+from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.products import number_of
 from queries.plans.bound_report import PlanBound
 from queries.plans.bound_samples import bound_of_element
@@ -22,6 +22,7 @@ from smtmodel.gemm import addend
 from smtmodel.nodes import Element
 from smtmodel.nodes.node import walk
 from smtmodel.numbers import to_numbers, type_of
+from smtmodel.operands import check_addend
 from smtmodel.tiles import kind_of
 
 Patterns = NDArray[Any]
@@ -32,12 +33,14 @@ Evaluated = Callable[[Patterns, Patterns, int], Fraction]
 def value_of(found: BoundResult | PlanBound, a: Any, b: Any, c: Any, convert: str | None) -> Any:
     """The bound for the result of two vectors and a number, or of matrices; see `Bound.at`. Raises MmaprobeError."""
     how = found.model if isinstance(found, BoundResult) else found.plan
+    check_addend(how, c is not None)
     length, evaluated = _evaluated(found)
     axes = min(2, array_of("a", a, type_of(how.a)).ndim)
     x, y = patterns_of("a", a, how.a, axes, convert), patterns_of("b", b, how.b, axes, convert)
     z: Patterns = np.zeros((1, 1), kind_of(how.c))  # +0
     if c is not None:
         z = patterns_of("c", number_of(c) if axes < 2 else c, how.c, 2 * (axes == 2), convert)
+    check_rounded((a, b, number_of(c)), convert)
     if axes < 2:
         x, y, z = x.reshape(1, -1), y.reshape(-1, 1), z.reshape(1, 1)
     if x.shape[1] != y.shape[0]:

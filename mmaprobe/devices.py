@@ -258,12 +258,12 @@ def _recorded(device: Device, base: Model) -> list[Vector]:
 def _opened(device: Devices, timeout: float, asked: Model) -> Device:
     from runner.callable import CallableDevice
     from runner.devices import open_device
-    from runner.protocol import Device
+    from runner.protocol import Device, check_asked
 
     if isinstance(device, Device):
-        return device
+        return check_asked(device, asked)
     if isinstance(device, str):
-        return open_device(device, timeout, asked)
+        return check_asked(open_device(device, timeout, asked), asked)
     if callable(device):
-        return CallableDevice(device, str(getattr(device, "__name__", type(device).__name__)))
+        return check_asked(CallableDevice(device, str(getattr(device, "__name__", type(device).__name__))), asked)
     raise WantedError("device", device, WANTED)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmaprobe.arrays import patterns_of
+from mmaprobe.arrays import check_rounded, patterns_of
 from mmaprobe.products import Units, number_of
 from mmaprobe.units import model_of
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.numbers import to_numbers
-from smtmodel.operands import Operands
+from smtmodel.operands import Operands, check_addend
 from smtmodel.tiles import kind_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def explain(
     unit: Units,
     a: Any,
     b: Any,
-    c: Any = 0.0,
+    c: Any = None,
     *,
     against: Units | None = None,
     convert: str | None = None,
@@ -91,7 +91,8 @@ def explain(
     """One evaluation of a unit, stage by stage: what is aligned, what is truncated, how the sum is rounded.
 
     Shapes: `a` and `b` have at most as many elements as the unit has products (missing ones are zero), `c` is one
-    number. Units with scale factors need `scale_a` and `scale_b`, one element for each block.
+    number (+0 without it; a unit that does not read c takes none). Units with scale factors need `scale_a` and
+    `scale_b`, one element for each block.
 
     Units: `unit`, and with `against` a second one for the same input; the place where the two diverge is named and
     marked. Numbers are exact in the unit's formats, or `convert` names a rounding, as for `matmul`.
@@ -107,6 +108,8 @@ def explain(
     first = models[0]
     for other in models[1:]:
         check_same_inputs(first, other)
+    for model in models:
+        check_addend(model, c is not None)
     operands = operands_of(first, min(model.length for model in models), (a, b, c), (scale_a, scale_b), convert)
     explanations = tuple(explained(model, operands) for model in models)
     if len(explanations) < 2:
@@ -125,7 +128,8 @@ def operands_of(
     x, y = patterns_of("a", a, model.a, 1, convert), patterns_of("b", b, model.b, 1, convert)
     if x.shape != y.shape or len(x) > length:
         raise ParameterError("a and b", f"up to {length} elements of each are wanted, not {len(x)} and {len(y)}")
-    z = int(patterns_of("c", number_of(c), model.c, 0, convert))
+    z = 0 if c is None else int(patterns_of("c", number_of(c), model.c, 0, convert))
+    check_rounded((a, b, number_of(c)), convert)
     factors: list[tuple[int, ...]] = [(), ()]
     for place, (name, side) in enumerate(zip(("scale_a", "scale_b"), scales, strict=True)):
         if (side is None) != (model.scale is None):

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.arrays import patterns_of
+from mmaprobe.arrays import check_rounded, patterns_of
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of
 from smtmodel.errors import ParameterError
 from smtmodel.gemm import simulate
 from smtmodel.numbers import to_numbers
+from smtmodel.operands import check_addend
 from smtmodel.reference import LENGTH, PLAN
 
 Units = Model | str | os.PathLike[str]
@@ -33,9 +34,9 @@ def matmul(
     """d = a @ b + c, bit for bit as a unit or a plan computes it.
 
     Shapes: `a` M x K, `b` K x N, `c` and the result M x N; without `c` it is +0, and one row (1 x N) or one column
-    (M x 1) is a bias, which all rows or columns share. Units with scale factors need `scale_a`, M x (K / block), and
-    `scale_b`, (K / block) x N. Each is an array of floating-point numbers: of NumPy or ml_dtypes, or anything that has
-    `__array__` or DLPack.
+    (M x 1) is a bias, which all rows or columns share. A plan that does not read c takes none, not even zeros. Units
+    with scale factors need `scale_a`, M x (K / block), and `scale_b`, (K / block) x N. Each is an array of
+    floating-point numbers: of NumPy or ml_dtypes, or anything that has `__array__` or DLPack.
 
     Units: `unit` takes K in tiles of its length, each result the next one's addend, the last tile filled up with zero
     products; `plan` says how K is divided and how sums are added. One of the two is given, by name or as
@@ -44,13 +45,15 @@ def matmul(
     float16, float32 (also for tf32 and e8m13, which end in zeros), float64, or a type of ml_dtypes. Arrays of a format
     that neither NumPy nor ml_dtypes has (`binary8p3`) hold bit patterns as unsigned integers, arguments and results.
 
-    Raises MmaprobeError: a wrong type, shapes that do not fit, inexact numbers, a name that is not known.
+    Raises MmaprobeError: a wrong type, shapes that do not fit, inexact numbers, a name that is not known, and whatever
+    is given but not used: a `c` or scale factors that the unit or the plan does not read.
 
     Source: that of the unit or the plan (`mmaprobe list models`, docs/plans.md).
     """
     how = _how(unit, plan, c)
     x, y = patterns_of("a", a, how.a, 2, convert), patterns_of("b", b, how.b, 2, convert)
     z = None if c is None else patterns_of("c", c, how.c, 2, convert)
+    check_rounded((a, b, c), convert)
     scales: list[NDArray[Any] | None] = [None, None]
     if how.scale is not None:
         for place, (name, given) in enumerate((("scale_a", scale_a), ("scale_b", scale_b))):
@@ -82,6 +85,7 @@ def dot(
     if how.scale is not None:
         raise ParameterError("unit", f"{how.reference} takes scale factors: use matmul")
     z = None if c is None else patterns_of("c", number_of(c), how.c, 0, convert).reshape(1, 1)
+    check_rounded((a, b, number_of(c)), convert)
     return to_numbers(simulate(x[None, :], y[:, None], z, how), how.d)[0, 0]
 
 
@@ -105,4 +109,6 @@ def _how(unit: Units | None, plan: Plans | None, c: object) -> Model | Plan:
         raise ParameterError("unit, plan", f"give one of the two, not {'none' if unit is None else 'both'}")
     if isinstance(unit, str) and unit.startswith(PLAN) and LENGTH not in unit:
         raise ParameterError("unit", f"{unit} is a plan: give it as plan={unit!r}")
-    return model_of("unit", unit) if plan is None else plan_of("plan", plan)
+    how = model_of("unit", unit) if plan is None else plan_of("plan", plan)
+    check_addend(how, c is not None)
+    return how

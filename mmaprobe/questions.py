@@ -180,7 +180,7 @@ def prove(
 
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """
-    from hypotheses.properties import Property
+    from hypotheses.properties import Property, check_compared
     from queries.proof.records import confirmations_of
     from queries.properties.proving import proofs_of, verdict_on
     from queries.properties.report import said
@@ -192,6 +192,7 @@ def prove(
     _choice("property", property, get_args(Property))
     if compare is not None:
         _choice("compare", compare, ("bits", "value"))
+    check_compared(property, compare)
     options, confirm = options_of(solver, timeout), flag_of("confirm", confirm)
     length = None if length is None else whole_of("length", length)
     if right is not None and (length is not None or any(is_plan(side) for side in (left, right))):

@@ -176,6 +176,10 @@ class KeptDevice(Device):
         self.device, self.file, self.name, self.steady = device, file, device.name, device.steady
 
     @property
+    def addend(self) -> bool:
+        return self.device.addend
+
+    @property
     def description(self) -> dict[str, Any]:  # type: ignore[override]
         """What the device says of itself; before its first answer, what that of the earlier run said."""
         return self.device.description or self.file.description or {}

@@ -19,6 +19,10 @@ class BatchDevice(Device):
     model: Model
     batch: int
 
+    @property
+    def addend(self) -> bool:
+        return self.model.addend
+
     @abstractmethod
     def patterns(
         self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None

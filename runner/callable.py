@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source
+from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source, unread
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
 from smtmodel.numbers import array_from, from_numbers, to_numbers, type_of
@@ -41,13 +41,17 @@ class CallableDevice(Device):
     ) -> None:
         self.function, self.name, self.shape, self.place = function, name, shape, place
         self.description: dict[str, Any] = {"name": name}
-        self.addend = _takes(function, 3)
-        if not self.addend and not _takes(function, 2):
+        self._addend = _takes(function, 3)
+        if not self._addend and not _takes(function, 2):
             wanted = "a function of (a, b, c), or of (a, b) without an addend, is wanted"
             raise InputError(f"{name}: {wanted}; where Python does not know its arguments: lambda a, b: f(a, b)")
         self._calls = 0
         self._asked = 0
         self._alike: dict[Model, NDArray[Any] | None] = {}
+
+    @property
+    def addend(self) -> bool:
+        return self._addend
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         source = Source(vectors)
@@ -119,9 +123,7 @@ class CallableDevice(Device):
 
     def _product(self, model: Model, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], vector: Vector) -> NDArray[Any]:
         if not self.addend and c.any():
-            raise self._failure(
-                "it takes no addend, and c is not zero (where --formats are given, a,b,d leave it out)", vector
-            )
+            raise unread(vector, self.name)
         arrays = [to_numbers(a, model.a), to_numbers(b, model.b), *([to_numbers(c, model.c)] if self.addend else [])]
         try:
             found = array_from(self.function(*arrays))

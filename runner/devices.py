@@ -13,7 +13,7 @@ from runner.recorded import RecordedDevice
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, UnknownNameError
 from smtmodel.gpus import gpu_named
-from smtmodel.reference import is_unit_file, parse_reference
+from smtmodel.reference import LENGTH, is_unit_file, parse_reference
 
 __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailableError", "UnansweredError",
            "open_device", "open_servable"]  # fmt: skip
@@ -41,6 +41,9 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
         "cpu": lambda: _open_cpu(rest, timeout),
         "cuda": lambda: _open_cuda(rest, timeout),
     }
+    if kind == "plan":
+        name, _, length = text.partition(LENGTH)
+        raise InputError(f"device {text!r}: a plan at one K is a model: model:{name}{LENGTH}{length or 64}")
     if kind not in kinds:
         meant = f" (of a function in a file it is python:{text})" if Path(kind).suffix == ".py" else f" ({FORMS})"
         raise UnknownNameError("kind of device", kind, kinds, hint=meant)

@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError, InputError, MmaprobeError
-from smtmodel.vectors import Vector
+from smtmodel.errors import IncompleteError, InputError, MmaprobeError, ParameterError
+from smtmodel.vectors import Vector, to_hex
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
 CLOCK = "sm_clock_mhz"  # the part of a device's description that changes from moment to moment
@@ -46,6 +46,11 @@ class Device(ABC):
     name: str
     description: dict[str, Any]
     steady: bool = False
+
+    @property
+    def addend(self) -> bool:
+        """Whether it takes c; where not, every vector must have +0 there."""
+        return True
 
     @abstractmethod
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
@@ -130,3 +135,20 @@ def check_fit(model: Model, vector: Vector) -> None:
         raise InputError(f"{name} takes {model.length} products, not {count}", line=line)
     if scales > model.scales:
         raise InputError(f"{name} takes {model.scales} scale factors", line=line)
+    if vector.operands.c and not model.addend:
+        raise unread(vector, name)
+
+
+def check_asked(device: Device, asked: Model) -> Device:
+    """The device. Raises ParameterError where it takes no addend, and questions of this shape have one."""
+    if asked.addend and not device.addend:
+        if asked.reference:
+            raise ParameterError("--device", f"{device.name} takes no addend, and {asked.reference} reads one")
+        raise ParameterError("--formats", f"{device.name} takes no addend: give three formats, a,b,d")
+    return device
+
+
+def unread(vector: Vector, device: str, file: str | None = None) -> InputError:
+    """The error of a vector with an addend for a device that takes none."""
+    message = f"c: {device} takes no addend: write {to_hex(0, vector.model.c)}, which is +0"
+    return InputError(message, file, vector.line or None)

@@ -55,6 +55,11 @@ class Model:
         return self.unit.d
 
     @property
+    def addend(self) -> bool:
+        """Whether c enters the result; what gives a c that is not +0 to a model that does not read it is at fault."""
+        return self.unit.addend
+
+    @property
     def length(self) -> int:
         return self.unit.length
 

@@ -13,6 +13,7 @@ import numpy as np
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.libraries import compiler
+from smtmodel.operands import check_addend
 from smtmodel.plans import Plan
 from smtmodel.plans.matrices import Job, Patterns, Strip
 from smtmodel.plans.stages import check_holds
@@ -49,12 +50,14 @@ def simulate(
 
     A model takes K in tiles of its length, the last one filled up with zero products; each tile's result is the next
     tile's addend. `scale_a` (rows x K / scale block) and `scale_b` (K / scale block x columns) for models with scale
-    factors. `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit.
+    factors. `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit, and for a C that is
+    not +0 where c is not read.
     """
     plan = Plan.chained(model) if isinstance(model, Model) else model
     if not isinstance(plan, Plan):
         how = "smtmodel.reference has parse_reference and parse_plan_path; mmaprobe.matmul takes names"
         raise ParameterError("model", f"a Model or a Plan is wanted, not {type(model).__name__}: {how}")
+    check_addend(plan, c is not None and bool(c.any()), "C")
     c = addend(np.zeros((1, 1), dtype=kind_of(plan.c)) if c is None else c, product_shape(a, b))
     _check(a, b, c, plan)
     scales = _scales(plan, scale_a, scale_b, a, b)

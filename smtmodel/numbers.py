@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -91,6 +92,12 @@ def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -
             exact = np.asarray(ieee.convert(rounded, fmt, Target(source, "nearest_even")).eq(lanes).node)
             _check_exact(matrix, np.broadcast_to(exact | nan, matrix.shape), fmt)
     return np.broadcast_to(np.asarray(rounded.node), matrix.shape).astype(kind_of(fmt))
+
+
+def check_convert(matrices: Iterable[Matrix], convert: str | None) -> None:
+    """Raises ParameterError for a rounding of patterns alone, which are taken as they are."""
+    if convert is not None and all(side.dtype == RAW_BYTE or side.dtype.kind == "u" for side in matrices):
+        raise ParameterError("convert", "bit patterns are taken as they are, and none is rounded: leave it out")
 
 
 def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:

@@ -4,12 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
 
 Value = TypeVar("Value")
+
+
+class Reader(Protocol):
+    """A model or a plan, which may not read c."""
+
+    @property
+    def reference(self) -> str: ...
+    @property
+    def addend(self) -> bool: ...
+
+
+def check_addend(how: Reader, given: bool, name: str = "c", instead: str = "leave it out") -> None:
+    """Raises ParameterError for an addend (called `name`) that would not be read. `given`: whether there is one: an
+    array is, whatever it holds; a pattern is where it is not that of +0."""
+    if given and not how.addend:
+        raise ParameterError(name, f"{how.reference or 'this device'} does not read c: {instead}")
 
 
 @dataclass(frozen=True)
@@ -53,12 +70,19 @@ def padded(operands: Operands[int], shape: Model | Layout) -> Operands[int]:
 
 @dataclass(frozen=True)
 class Layout:
-    """The shape of an input: how many products and scale factors, and the format of each position of a row."""
+    """The shape of an input: how many products and scale factors, and the format of each position of a row. `addend`:
+    whether c is read; where it is not, it is +0 in every row."""
 
     length: int
     scales: int
     formats: tuple[Format, ...]
     names: tuple[str, ...]
+    addend: bool = True
+
+    @property
+    def unread(self) -> tuple[int, ...]:
+        """The positions of a row that are +0, since nothing reads them."""
+        return () if self.addend else (2 * self.length,)
 
     def split(self, row: Sequence[Value]) -> Operands[Value]:
         """The operands of a row."""
@@ -74,8 +98,9 @@ class Layout:
         )
 
 
-def layout_of(model: Model, length: int | None = None) -> Layout:
-    """The layout of a model's inputs, or of inputs with fewer products (a multiple of its scale block)."""
+def layout_of(model: Model, length: int | None = None, *, addend: bool = True) -> Layout:
+    """The layout of a model's inputs, or of inputs with fewer products (a multiple of its scale block). `addend`:
+    whether others that take the same inputs read c."""
     length = model.length if length is None else length
     scales = length // model.scale_block if model.scale else 0
     parts: list[tuple[str, int, Format]] = [("a", length, model.a), ("b", length, model.b)]
@@ -84,4 +109,4 @@ def layout_of(model: Model, length: int | None = None) -> Layout:
     if model.scale is not None:
         formats += [model.scale] * (2 * scales)
         names += [f"{name}{k}" for name in ("scale_a", "scale_b") for k in range(scales)]
-    return Layout(length, scales, tuple(formats), tuple(names))
+    return Layout(length, scales, tuple(formats), tuple(names), addend and model.addend)

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from smtmodel.dot import Model
 from smtmodel.errors import NotModelledError, ParameterError
 from smtmodel.formats import Format, format_named
-from smtmodel.nodes import Element
-from smtmodel.nodes.node import walk
 from smtmodel.unit import LONGEST, Unit
 
 
@@ -27,15 +25,15 @@ class Signature(Model):
             "member": None,
             "_formats": (a, b, c, d),
             "_length": length,
-            "addend": addend,
+            "_addend": addend,
         }
         given |= {"_scale": scale, "_scale_block": scale_block}
         for name, value in given.items():
             object.__setattr__(self, name, value)
 
-    addend: bool
     _formats: tuple[Format, Format, Format, Format]
     _length: int
+    _addend: bool
     _scale: Format | None
     _scale_block: int
 
@@ -45,7 +43,7 @@ class Signature(Model):
 
     @property
     def _all(self) -> tuple[object, ...]:
-        return *self._formats, self._length, self.addend, self._scale, self._scale_block
+        return *self._formats, self._length, self._addend, self._scale, self._scale_block
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Signature) and self._all == other._all
@@ -73,6 +71,10 @@ class Signature(Model):
         return self._formats[3]
 
     @property
+    def addend(self) -> bool:
+        return self._addend
+
+    @property
     def length(self) -> int:
         return self._length
 
@@ -97,8 +99,7 @@ def signature_of(model: Model) -> Signature:
     """What is known of a model before anything is asked of it: formats, length, and whether c enters its result."""
     if isinstance(model, Signature):
         return model
-    addend = any(isinstance(node, Element) and node.operand == "c" for node in walk(model.unit.result))
-    return Signature(model.a, model.b, model.c, model.d, model.length, addend, model.scale, model.scale_block)
+    return Signature(model.a, model.b, model.c, model.d, model.length, model.addend, model.scale, model.scale_block)
 
 
 def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:

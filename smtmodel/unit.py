@@ -76,6 +76,11 @@ class Unit:
         """What it is given: the formats of a, b and c, the length, and the format and block of scale factors."""
         return self.a, self.b, self.c, self.length, self.scale, self.scale_block
 
+    @cached_property
+    def addend(self) -> bool:
+        """Whether any step reads c."""
+        return any(isinstance(node, Element) and node.operand == "c" for node in walk(self.result))
+
     @property
     def d(self) -> Format:
         """The format of the result."""

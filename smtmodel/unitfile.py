@@ -571,7 +571,18 @@ class _Reader(ExpressionReader):
         self._check_unread(unit, whole)
         if whole:
             self.check_used()
+            self._check_keys(unit)
         return unit
+
+    def _check_keys(self, unit: Unit) -> None:
+        """Raises InputError for keys about an operand that no step reads."""
+        if "c" in self.data.inputs and not unit.addend:
+            raise self.file.error(("inputs", "c"), "no step reads c")
+        if unit.scale is None and "scale_block" in self.data.model_fields_set:
+            raise self.file.error(("scale_block",), "there are no scale factors: formats has no scale")
+        for name, places in unit.unread().items():
+            if name in FACTORS and places:
+                raise self.file.error(("formats", "scale"), f"no step reads {name}[{ranges(places)}]")
 
     def _check_unread(self, unit: Unit, whole: bool) -> None:
         """Raises InputError where no step reads some factor of a product and the file does not say that it is ignored

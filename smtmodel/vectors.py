@@ -16,7 +16,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, nearest
 from smtmodel.formats import Format
 from smtmodel.jsontext import BrokenJsonError, parse_json
-from smtmodel.operands import Operands
+from smtmodel.operands import Operands, check_addend
 from smtmodel.reference import normalised_name, parse_reference
 from smtmodel.wording import counted
 
@@ -99,9 +99,11 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     return value
 
 
-def parse_row(row: Any, line: int = 0, model_of: ModelOf | None = None) -> Vector:
-    """The vector of one JSON object. `model_of` gives the model of a row that names none. Raises ValueError or
-    MmaprobeError, naming the field."""
+def parse_row(
+    row: Any, line: int = 0, model_of: ModelOf | None = None, *, instead: Model | None = None
+) -> Vector:  # fmt: skip
+    """The vector of one JSON object. `model_of` gives the model of a row that names none; `instead` is that of such a
+    row, and of one whose model is not known here. Raises ValueError or MmaprobeError, naming the field."""
     if not isinstance(row, dict):
         raise ValueError("a JSON object is needed")
     _check_keys(row)
@@ -109,7 +111,7 @@ def parse_row(row: Any, line: int = 0, model_of: ModelOf | None = None) -> Vecto
         raise ValueError(f"schema: version {row['schema']!r} is not known; this is version {SCHEMA_VERSION}")
     if not isinstance(row.get("id", ""), str | int | None) or isinstance(row.get("id"), bool):
         raise ValueError("id: a string or a number is needed")
-    model = _model_of(row, model_of)
+    model = _model_of(row, model_of) if instead is None else _model_or(row, instead)
     sides = []
     for name, fmt in (("a", model.a), ("b", model.b)):
         if name not in row:
@@ -125,10 +127,11 @@ def parse_row(row: Any, line: int = 0, model_of: ModelOf | None = None) -> Vecto
     if "c" not in row:
         raise ValueError("c: this field is missing")
     c = parse_pattern(row["c"], model.c, "c")
+    check_addend(model, c != 0, instead=f"write {to_hex(0, model.c)}, which is +0")
     d = None if row.get("d") is None else parse_pattern(row["d"], model.d, "d")
     if not isinstance(row.get("predictions", {}), dict):
         raise ValueError("predictions: an object of hypotheses and bit patterns is needed")
-    extra = {key: value for key, value in row.items() if key not in _OWN}
+    extra = {key: value for key, value in row.items() if key not in _OWN or (key == "model" and model is instead)}
     scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
     operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
     return Vector(model, operands, d, row.get("id"), line, extra)
@@ -193,6 +196,13 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
     return parse_reference(normalised_name(row["arch"], row["unit"], row["instruction"]))
 
 
+def _model_or(row: dict[str, Any], instead: Model) -> Model:
+    try:
+        return _model_of(row, lambda: instead)
+    except (ValueError, MmaprobeError):
+        return instead
+
+
 def open_text(path: Path) -> IO[str]:
     """A text file, or a gzip file of text. Raises InputError."""
     try:
@@ -205,10 +215,12 @@ def open_text(path: Path) -> IO[str]:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
 
 
-def read_vectors(lines: Iterable[str], name: str, model_of: ModelOf | None = None, gpu: str = "") -> Iterator[Vector]:
-    """The vectors of a file, one at a time; those that name no model have that of `model_of`. With `gpu`, rows that do
-    not name it are passed over. Raises InputError, with file, line and field at the first bad row, also for an id that
-    an earlier row has, and for a file without a vector."""
+def read_vectors(
+    lines: Iterable[str], name: str, model_of: ModelOf | None = None, gpu: str = "", *, instead: Model | None = None
+) -> Iterator[Vector]:
+    """The vectors of a file, one at a time; those that name no model have that of `model_of`; `instead` as in
+    `parse_row`. With `gpu`, rows that do not name it are passed over. Raises InputError, with file, line and field at
+    the first bad row, also for an id that an earlier row has, and for a file without a vector."""
     number = found = 0
     places: dict[str | int, int] = {}
     try:
@@ -222,7 +234,7 @@ def read_vectors(lines: Iterable[str], name: str, model_of: ModelOf | None = Non
                 row = parse_json(text)
                 if gpu and isinstance(row, dict) and row.get("gpu") != gpu:
                     continue
-                vector = parse_row(row, number, model_of)
+                vector = parse_row(row, number, model_of, instead=instead)
                 if vector.id is not None and places.setdefault(vector.id, number) != number:
                     raise ValueError(f"id: {vector.id!r} is that of line {places[vector.id]}")
                 yield vector

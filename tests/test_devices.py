@@ -388,3 +388,9 @@ def test_no_descriptors_are_left(tmp_path: Path) -> None:
         with contextlib.suppress(DeviceError), open_device(program(tmp_path, body), 5) as device:
             device.answer(addends(1)[0])
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("name", ["plan:cublas/plain", "plan:cublas/plain@length=64"])
+def test_a_plan_is_a_device_at_one_length(name: str) -> None:
+    with pytest.raises(InputError, match=r"a plan at one K is a model: model:plan:cublas/plain@length=64$"):
+        open_device(name)

@@ -421,16 +421,18 @@ def test_a_bound_of_given_numbers(unit: str, length: int | None, kind: type[np.f
     a, b = rng.standard_normal((2, k)).astype(kind), rng.standard_normal((k, 3)).astype(kind)
     a[0, 0], b[0, 1] = np.finfo(kind).smallest_subnormal, 0
     c = mmaprobe.matmul(a, b, **how)  # in the format of the addend
-    got, bounds = mmaprobe.matmul(a, b, c, **how), found.at(a, b, c)
+    addend = () if unit == "plan:cublas/plain" else (c,)  # whose beta is 0
+    got, bounds = mmaprobe.matmul(a, b, *addend, **how), found.at(a, b, *addend)
     assert bounds.shape == got.shape
     for i, j in np.ndindex(*got.shape):
         pairs = zip(a[i], b[:, j], strict=True)
         exact = sum((Fraction(float(x)) * Fraction(float(y)) for x, y in pairs), Fraction(0))
-        exact += Fraction(float(c[i, j])) if unit != "plan:cublas/plain" else 0  # whose beta is 0
+        exact += Fraction(float(c[i, j])) if addend else 0
         assert abs(Fraction(float(got[i, j])) - exact) <= Fraction(float(bounds[i, j])) < 1
-    assert found.at(a[1], b[:, 0], c[1, 0]) == bounds[1, 0]
+    assert found.at(a[1], b[:, 0], *(side[1, 0] for side in addend)) == bounds[1, 0]
     assert found.at(a, b)[1, 0] <= bounds[1, 0]
-    assert found.at(a[1] * kind(2), b[:, 0], c[1, 0] * kind(2)) == pytest.approx(2 * bounds[1, 0], rel=1e-3)
+    twice = (side[1, 0] * kind(2) for side in addend)
+    assert found.at(a[1] * kind(2), b[:, 0], *twice) == pytest.approx(2 * bounds[1, 0], rel=1e-3)
 
 
 def test_numbers_that_a_bound_is_not_for() -> None:

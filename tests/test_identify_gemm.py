@@ -839,3 +839,25 @@ def test_a_loop_that_is_noted_twice_goes_on_alike(stage: Stage) -> None:
     expected = simulate(a[None], b[:, None].copy(), None, plan, engine="numpy" if length < 300 else "compiled")
     found = Tape(plan, length).play(a[None, None], b[None, :, None], np.zeros((1, 1, 1), np.uint32))
     assert found[0] == expected
+
+
+def test_the_plan_of_a_recorded_product_computes_others(tmp_path: Path) -> None:
+    """`simulate --plan` takes the document of files too, and says in words what else it wants."""
+    plan, path = parse_plan_path("plan:loop/lanes"), tmp_path / "found.json"
+    document: dict[str, Any] = {"schema": 1, "plans": {plan.reference: plan_text(plan)}, "looked_at": 9}
+    path.write_text(json.dumps(document))
+    a, b, d = (str(tmp_path / f"{name}.npy") for name in "abd")
+    ones = np.ones((2, 40), np.float32)
+    np.save(a, ones), np.save(b, ones.T)
+    command = ["simulate", a, b, "-o", d, "--plan", str(path)]
+    assert CliRunner().invoke(main, command).exit_code == 0
+    assert (np.load(d) == 40).all()
+    for text, message in (
+        (json.dumps({**document, "plans": {}}), "no plan was found that gives the recorded product"),
+        (json.dumps({"schema": 1, "plans": {}}), "neither what `identify --gemm --json` prints, nor a plan file"),
+        ("[]", "neither what `identify --gemm --json` prints, nor a plan file"),
+        ("plan: mine", "neither what `identify --gemm --json` prints, nor a plan file"),
+    ):
+        path.write_text(text)
+        result = CliRunner().invoke(main, command)
+        assert (result.exit_code, message in result.stderr) == (2, True), result.stderr

@@ -54,7 +54,7 @@ def plan(step: str, units: dict[str, Model], a: str, c: str = "e4m3", convert: s
 
 
 def differ(left: Plan, right: Plan, length: int) -> bool:
-    a, b, c = inputs(left, length)
+    a, b, c = inputs(left if right.addend else right, length)
     one, other = (simulate(a, b, c, side, engine="numpy") for side in (left, right))
     return bool(np.any(one != other))
 
@@ -65,7 +65,8 @@ def inputs(side: Plan, length: int) -> tuple[Patterns, Patterns, Patterns]:
     def matrix(fmt: Format, *shape: int) -> Patterns:
         return draw.integers(0, 1 << fmt.width, shape).astype(np.uint64)
 
-    return matrix(side.a, SIDE, length), matrix(side.b, length, SIDE), matrix(side.c, SIDE, SIDE)
+    a, b, c = matrix(side.a, SIDE, length), matrix(side.b, length, SIDE), matrix(side.c, SIDE, SIDE)
+    return a, b, c * np.uint64(side.addend)  # +0 where it is not read
 
 
 def prover(left: Plan, right: Plan, length: int | None) -> plans_equal._Prover:

@@ -121,7 +121,7 @@ def plan_of(step: str, **changes: str) -> Plan:
 
 
 def operands(plan: Plan, rows: int, columns: int, k: int, seed: int = 0) -> list[NDArray[Any]]:
-    """Plain numbers of a few sizes, zeros, and rows with infinities and NaNs."""
+    """Plain numbers of a few sizes, zeros, and rows with infinities and NaNs; +0 for a c that is not read."""
     rng = np.random.default_rng(seed)
 
     def side(fmt: Format, shape: tuple[int, int]) -> NDArray[Any]:
@@ -131,7 +131,7 @@ def operands(plan: Plan, rows: int, columns: int, k: int, seed: int = 0) -> list
         found = np.where(rng.random(shape) < 0.02 / shape[0], rng.choice(odd, shape), found)
         return found | rng.integers(1 << fmt.padding, size=shape, dtype=np.uint64) if fmt.padding else found
 
-    return [side(plan.a, (rows, k)), side(plan.b, (k, columns)), side(plan.c, (rows, columns))]
+    return [side(plan.a, (rows, k)), side(plan.b, (k, columns)), side(plan.c, (rows, columns)) * np.uint64(plan.addend)]
 
 
 def check(plan: Plan, k: int, rows: int = 3, columns: int = 4) -> None:

@@ -222,7 +222,7 @@ def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.Mo
     ("left", "right", "length"),
     [
         ("sum(mma, c)", "sum(fma, c)", None),
-        ("sum(mma, c)", "sum(mma, +0)", None),
+        ("sum(mma, c)", "r(exact(sum(mma, -0), c))", None),
         ("sum(mma, c)", "sum(f(mma), c)", None),
         ("z(exact(sum(mma, +0), c))", "r(exact(sum(mma, +0), c))", None),
         ("r(exact(sum(z(mma), +0), sum(mma, c)))", "r(exact(sum(h(mma), +0), sum(mma, c)))", None),
@@ -271,7 +271,7 @@ def test_long_products_are_told_apart_by_matrices(monkeypatch: pytest.MonkeyPatc
 def test_plans_that_samples_do_not_tell_apart_are_told_apart_by_solvers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asked, "WHOLE", 0)
     monkeypatch.setattr(asked._Prover, "_differ_on_samples", lambda self, length: False)
-    test_differences_are_replayed("sum(mma, c)", "sum(mma, +0)", 8)
+    test_differences_are_replayed("sum(mma, c)", "r(exact(sum(mma, +0), c))", 8)
 
 
 @pytest.mark.parametrize("length", [5, 300])
@@ -330,6 +330,8 @@ def test_places_are_on_both_sides_of_every_cut() -> None:
 def test_plans_that_cannot_be_compared() -> None:
     with pytest.raises(ParameterError, match="different formats"):
         prove("plan:cublas/plain", "plan:loop/fma")
+    with pytest.raises(ParameterError, match="reads c, and tested does not"):
+        prove(plan_of("sum(mma, c)"), plan_of("sum(mma, +0)"))
     with pytest.raises(ParameterError, match="at most 4096"):
         prove("plan:loop/fma", "plan:loop/lanes", 5000)
     with pytest.raises(ParameterError, match="6 products do not fit"):

@@ -191,6 +191,7 @@ def test_command_with_npy_and_npz(tmp_path: Path) -> None:
     files = [str(tmp_path / "a.npz"), str(tmp_path / "b.npz"), *arguments, str(tmp_path / "d.npz"), "--json"]
     result = CliRunner().invoke(main, ["simulate", *files])
     assert result.exit_code == 0
+    assert "left out, since not every file has it: only_a, only_b" in result.stderr
     with np.load(tmp_path / "d.npz") as many:
         assert set(many) == {"one", "two"}
         assert np.array_equal(many["one"], d)

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from cli.main import main
 from queries.compare import observed as evaluating
 from queries.compare.observed import ObservedVector, Report, evaluate_vectors
 from smtmodel.errors import InputError
@@ -368,3 +370,29 @@ def test_predictions_already_in_the_file_are_kept() -> None:
     report = Report(keep=True)
     report.take(evaluate_vectors(read(row_with(predictions={"mine": "0"}))))
     assert report.predicted[0].extra["predictions"] == {"mine": "0", VOLTA: "40800000"}
+
+
+def test_a_model_given_for_all_rows_counts_where_their_own_is_not_here(tmp_path: Path) -> None:
+    """Rows of another folder name their unit file by a path that means nothing here."""
+    model = parse_reference(ROW["model"])
+    row = {**ROW, "model": "elsewhere.yaml"}
+    with pytest.raises(InputError, match=r"elsewhere\.yaml: no such file"):
+        list(read_vectors([json.dumps(row)], "rows.jsonl"))
+    [vector] = read_vectors([json.dumps(row)], "rows.jsonl", instead=model)
+    assert vector.model == model
+    assert vector.to_json()["model"] == "elsewhere.yaml"  # as it was
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({**row, "d": "40000000"}) + "\n")
+    for command in ("evaluate", str(path)), ("export", str(path), "--format", "junit"):
+        result = CliRunner().invoke(main, [*command, "--model", model.reference])
+        assert result.exit_code in (0, 1), result.output
+        assert CliRunner().invoke(main, list(command)).exit_code == 2
+
+
+def test_a_model_given_for_all_rows_takes_their_formats() -> None:
+    """Rows whose own model is known are not read in other formats than its own."""
+    model = parse_reference("hopper/wgmma/m64n8k32.f32.e4m3.e4m3")
+    vectors = list(read_vectors([json.dumps(ROW)], "rows.jsonl", instead=model))
+    assert vectors[0].model.reference == ROW["model"]
+    with pytest.raises(InputError, match="takes other formats than"):
+        list(evaluate_vectors(vectors, model))

@@ -18,7 +18,7 @@ from hypotheses.schema import Compare
 from queries.compare.observed import evaluate_vectors
 from queries.compare.steady import AGAIN, AskDevice, spread
 from queries.search.problem import Problem
-from queries.search.witness import Row, _cost, _fields, _replaced, _smaller, exercised, replay
+from queries.search.witness import Row, _cost, _fields, _smaller, exercised, replaced, replay
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
@@ -48,7 +48,7 @@ _CARRIER = ArrayCarrier()
 class ComparedDevice:
     """A device. `model`: what its vectors are made for; `software`: the device computes that model; `steady`: it
     gives the same answer always (a model, a recording) and need not be asked twice; `closed`: it can only answer what
-    was recorded. `ask` gives the results in order, None where there is no answer."""
+    was recorded; `takes_addend`: it can be given c. `ask` gives the results in order, None where there is no answer."""
 
     name: str
     model: Model
@@ -58,6 +58,12 @@ class ComparedDevice:
     closed: bool = False
     asked: int = 0
     noisy: bool = False
+    takes_addend: bool = True
+
+    @property
+    def addend(self) -> bool:
+        """Whether it reads c."""
+        return self.takes_addend and self.model.addend
 
     def results(self, inputs: Sequence[Operands[int]]) -> list[Answer]:
         """The results of inputs of one length, which is cut into tiles of the model's: each result is the next
@@ -65,6 +71,8 @@ class ComparedDevice:
         length = self.model.length
         running: list[Answer] = [one.c for one in inputs]
         tiles = max((ceil(len(one.a) / length) for one in inputs), default=0)
+        if tiles > 1 and not self.addend:
+            raise ParameterError("c", f"{self.name} cannot be chained: it does not read c")
         if tiles > 1 and self.model.c.width != self.model.d.width:
             raise ParameterError(
                 "c", f"{self.model.reference} cannot be chained: its result and its addend differ in width"
@@ -125,7 +133,7 @@ class Pair:
         self.left, self.right = left, right
         self.problem = Problem(left.model, right.model, compare=compare)
         self.length = self.problem.length if length is None else length
-        self.layout: Layout = layout_of(left.model, self.length)
+        self.layout: Layout = layout_of(left.model, self.length, addend=left.addend and right.addend)
 
     @property
     def sides(self) -> tuple[ComparedDevice, ComparedDevice]:
@@ -369,7 +377,7 @@ def _shorter(row: Row, layout: Layout) -> Iterator[Row]:
     size = len(columns)
     while size:
         for start in range(0, len(columns), size):
-            yield _replaced(row, {index: 0 for group in columns[start : start + size] for index in group})
+            yield replaced(row, {index: 0 for group in columns[start : start + size] for index in group})
         size //= 2
 
 
@@ -383,8 +391,8 @@ def _simpler(row: Row, layout: Layout) -> Iterator[Row]:
             bit = 1 << (place + fmt.padding)
             if row[index] & bit:
                 below = bit - 1 | ~(((1 << fmt.fraction) - 1) << fmt.padding)  # and sign, exponent
-                yield _replaced(row, {index: row[index] & below})
-                yield _replaced(row, {index: row[index] & ~bit})
+                yield replaced(row, {index: row[index] & below})
+                yield replaced(row, {index: row[index] & ~bit})
     if not layout.scales:
         used = [k for k in range(count) if row[k] or row[count + k]]
         rest = (0,) * (count - len(used))

@@ -12,8 +12,9 @@ from smtmodel.batch import evaluate_rows
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack
 from smtmodel.dot import Model
-from smtmodel.errors import InputError
+from smtmodel.errors import InputError, ParameterError
 from smtmodel.formats import Format
+from smtmodel.operands import check_addend
 from smtmodel.vectors import Vector, to_hex
 
 BATCH = 20_000  # vectors read before they are evaluated together
@@ -69,6 +70,10 @@ def _check_fit(model: Model, vectors: list[Vector], file: str | None) -> None:
             raise InputError(f"{model.reference} takes other formats than {own.reference}", file, vector.line)
         if len(vector.operands.a) > model.length or len(vector.operands.scale_a) != model.scales:
             raise InputError(f"{model.reference} takes {model.length} products", file, vector.line)
+        try:
+            check_addend(model, vector.operands.c != 0)
+        except ParameterError as error:
+            raise InputError(str(error), file, vector.line) from None
         if vector.d is not None and vector.d >> model.d.width:
             raise InputError(f"d: wider than the results of {model.reference}", file, vector.line)
 

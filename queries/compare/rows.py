@@ -14,7 +14,7 @@ from hypotheses.library import library
 from hypotheses.schema import check_comparable
 from queries.search.problem import Problem
 from queries.search.samples import sample_rows
-from queries.search.witness import Row
+from queries.search.witness import Row, replaced
 from smtmodel.batch import Shared, to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model
@@ -39,7 +39,8 @@ def all_rows(layout: Layout, model: Model, samples: int, seed: int = 1) -> Itera
         _sampled(layout, samples, seed),
     )
     for source in sources:
-        for row in source:
+        for found in source:
+            row = replaced(found, dict.fromkeys(layout.unread, 0))
             if row not in seen:
                 seen.add(row)
                 yield row

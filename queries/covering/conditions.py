@@ -53,8 +53,8 @@ class _Cases:
 def conditions_of(model: Model, layout: Layout, operands: Operands[Bits], evaluation: Evaluation) -> Flags:
     """The cases that inputs and steps of an evaluation meet; those that no format allows are left out."""
     found = dict[Condition, Bit]()
-    for name, fmt, pattern in zip(layout.names, layout.formats, operands.every, strict=True):
-        found |= _input(name, fmt, pattern)
+    for place, (name, fmt, pattern) in enumerate(zip(layout.names, layout.formats, operands.every, strict=True)):
+        found |= {} if place in layout.unread else _input(name, fmt, pattern)
     trace = evaluation.trace
     values: dict[Node, Unpacked] = {}
     for visit in trace.visits:

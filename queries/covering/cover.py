@@ -165,6 +165,7 @@ class Covering:
 
     def take(self, table: Table) -> None:
         """Keep the rows that reach what is not reached often enough."""
+        table[:, self.layout.unread] = 0
         for start in range(0, len(table), CHUNK):
             self._choose(table[start : start + CHUNK])
 

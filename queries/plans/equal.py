@@ -32,7 +32,7 @@ from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
 from queries.search.problem import Placed, Problem
 from queries.search.samples import sample_rows
-from queries.search.witness import Replay, Row, Witness, replay, shrink, shrink_rows
+from queries.search.witness import Replay, Row, Witness, replaced, replay, shrink, shrink_rows
 from smtmodel.batch import Patterns
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError
@@ -162,6 +162,10 @@ class _Prover:
         if max(length or 0, self.tile) > LONGEST:
             raise ParameterError("length", f"{max(length or 0, self.tile)} products are too many; at most {LONGEST}")
         self._problem(length or self.tile, (0,))  # raises ParameterError for formats or a K that do not fit
+        if left.addend != right.addend:
+            reads, other = (left, right) if left.addend else (right, left)
+            hint = "models of one K (plan:NAME@length=K) are compared where c is +0"
+            raise ParameterError("c", f"{reads.reference} reads c, and {other.reference} does not; {hint}")
 
     def run(self) -> PlanProof:
         try:
@@ -458,7 +462,7 @@ class _Prover:
             for one in sorted(marks):
                 rows += [_with(zeros, length, one, (0, 0, sign)) for sign in (minus, 0)]
                 rows += [_with(zeros, length, one, small)] if all(small) else []
-        rows = list(dict.fromkeys(rows))
+        rows = list(dict.fromkeys(replaced(row, dict.fromkeys(problem.layout.unread, 0)) for row in rows))
         many = length > LONG
         differing = np.flatnonzero(np.diag(self._products(problem, rows)) if many else replay(problem, rows).differs)
         if not len(differing):
@@ -698,5 +702,6 @@ def matrices_agree(left: Plan, right: Plan, length: int) -> bool:
         from_numbers(np.ldexp(rng.standard_normal(shape), rng.integers(-3, 4, shape)), fmt, "nearest_even")
         for fmt, shape in ((left.a, (12, length)), (left.b, (length, 12)), (left.c, (12, 12)))
     ]
-    one, other = (simulate(sides[0], sides[1], sides[2], plan, engine="numpy").ravel() for plan in (left, right))
+    c = sides[2] if left.addend and right.addend else None
+    one, other = (simulate(sides[0], sides[1], c, plan, engine="numpy").ravel() for plan in (left, right))
     return all(same_answer(left.d, int(one[k]), int(other[k])) for k in np.flatnonzero(one != other))

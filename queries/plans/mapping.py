@@ -4,7 +4,7 @@ plan."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from smtmodel.plans import Plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.reference import parse_reference
 from smtmodel.tiles import Matrix
+
+WANTED = "what `identify --gemm --json` prints, nor a plan file, whose name ends in .yaml (`identify --gemm --save`)"
 
 
 @dataclass(frozen=True)
@@ -85,27 +87,36 @@ class PlanMap:
         return d
 
 
-def read_map(path: Path) -> PlanMap:
-    """The map in a file. Raises InputError for a file that is not a map, or has no rule that is relied on."""
+def read_map(path: Path) -> PlanMap | Plan:
+    """The map in a file, or the first of the plans found of a recorded product. Raises InputError for a file that is
+    neither, and where it has no plan, or no rule that is relied on."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"not a map: {error}", str(path)) from None
+        raise InputError(f"neither {WANTED}: {error}", str(path)) from None
     try:
         plans = {
             reference: parse_plan(text, f"{path}: {reference}", parse_reference)
             for reference, text in data["plans"].items()
         }
+        if "rules" not in data and "looked_at" in data:
+            return _of_product(plans, str(path))
         rules = tuple(
             Reach(tuple(map(_within, rule["limits"])), plans[rule["plan"]])
             for rule in data["rules"]
             if rule["confirmed"]
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"not a map of `identify --gemm --json`: {error!r}", str(path)) from None
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(f"neither {WANTED}", str(path)) from None
     if not rules:
         raise InputError("a map without a rule that is relied on", str(path))
     return PlanMap(str(path), rules)
+
+
+def _of_product(plans: Mapping[str, Plan], path: str) -> Plan:
+    if not plans:
+        raise InputError("no plan was found that gives the recorded product", path)
+    return next(iter(plans.values()))
 
 
 def _within(limit: dict[str, Any]) -> Within:

@@ -14,7 +14,7 @@ from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import ParameterError
 from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
 from smtmodel.nodes.node import walk
-from smtmodel.operands import Layout, Operands
+from smtmodel.operands import Layout, Operands, check_addend
 from smtmodel.ordering import negated, pattern_key, product_key
 from smtmodel.reference import with_parameters
 from smtmodel.unit import added_together
@@ -58,7 +58,7 @@ class Negated(Problem):
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         a = tuple(negated(x, self.left.a) for x in operands.a)
-        return replace(operands, a=a, c=negated(operands.c, self.left.c))
+        return replace(operands, a=a, c=negated(operands.c, self.left.c) if self.left.addend else operands.c)
 
     @property
     def signs_apart(self) -> bool:
@@ -80,6 +80,7 @@ class Monotonic(Problem):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_addend(self.left, self.raised is None, instead="it has no addend that could rise")
         zeros = self.zeros
         if self.raised is None and ("c" in zeros or self.length in self.inputs.zero_terms):
             raise ParameterError("c", f"of the addend zeros alone are admitted: it cannot rise{_reach(zeros, 'c')}")
@@ -262,7 +263,7 @@ def _exact_sum(model: Model) -> Model:
 PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {
     "order-independent": reorderings,
     "sign-symmetric": negations,
-    "monotonic": lambda model: [*raised_addend(model), *raised_products(model)],
+    "monotonic": lambda model: [*(raised_addend(model) if model.addend else ()), *raised_products(model)],
     "monotonic-addend": raised_addend,
     "monotonic-product": raised_products,
     "zero-padding": paddings,

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from hypotheses.schema import Compare, ExponentRange, Inputs, check_comparable, check_inputs, zeros_only
+from hypotheses.schema import (
+    Compare,
+    ExponentRange,
+    Inputs,
+    check_comparable,
+    check_inputs,
+    unread_by_some,
+    without_unread,
+    zeros_only,
+)
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
 from smtmodel.carriers.terms import TermCarrier
@@ -22,7 +31,8 @@ from smtmodel.unit import Memo
 
 @dataclass(frozen=True)
 class Problem:
-    """Two models of the same input formats, the inputs that count, and how results are compared.
+    """Two models of the same input formats, the inputs that count, and how results are compared. Where one of them does
+    not read c, only inputs whose c is +0 count.
 
     Raises ParameterError if the two cannot be compared, or if no input is admitted.
     """
@@ -34,21 +44,27 @@ class Problem:
 
     def __post_init__(self) -> None:
         check_comparable(self.left, self.right, self.compare)
+        object.__setattr__(self, "inputs", without_unread(self.inputs, self.models, self.length))
         check_inputs(self.inputs, self.left, self.length)
 
     @property
+    def models(self) -> tuple[Model, ...]:
+        """All that take the inputs."""
+        return self.left, self.right
+
+    @property
     def length(self) -> int:
-        return min(self.left.length, self.right.length)
+        return min(model.length for model in self.models)
 
     @property
     def zeros(self) -> dict[str, str]:
         """The operands of which zeros alone are admitted, each with why."""
-        return zeros_only(self.inputs, self.left, self.length)
+        return zeros_only(self.inputs, self.left, self.length) | unread_by_some(self.models)
 
     @property
     def layout(self) -> Layout:
-        """The inputs that both models take; the longer one reads zeros beyond them."""
-        return layout_of(self.left, self.length)
+        """The inputs that all models take; a longer one reads zeros beyond them."""
+        return layout_of(self.left, self.length, addend=all(model.addend for model in self.models))
 
     @property
     def focus(self) -> int | None:
@@ -102,8 +118,8 @@ class AgainstAll(Problem):
             check_comparable(self.left, model, self.compare)
 
     @property
-    def length(self) -> int:
-        return min(model.length for model in (self.left, self.right, *self.rest))
+    def models(self) -> tuple[Model, ...]:
+        return (self.left, self.right, *self.rest)
 
     def admits(self, operands: Operands[Bits]) -> Bit:
         memo: Memo = {}
@@ -133,10 +149,6 @@ class Placed(Problem):
     @property
     def length(self) -> int:
         return len(self.places)
-
-    @property
-    def layout(self) -> Layout:
-        return layout_of(self.left, len(self.places))
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
         whole = self.moved(operands)
@@ -194,7 +206,8 @@ def _holding(one: Format, other: Format) -> Format:
 
 
 def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
-    """Whether every operand meets the restrictions; products (and the addend) fixed to zero need only be +0."""
+    """Whether every operand that is read meets the restrictions; products (and the addend) fixed to zero need only be
+    +0."""
     count = len(operands.a)
     conditions = [truth(operands.c.carrier, True)]
     special: list[Bit] = []
@@ -204,7 +217,7 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
             index = count if side == (operands.c,) else k
             if index in inputs.zero_terms:
                 conditions.append(pattern.equals(0))
-            elif restricted:
+            elif restricted and (index < count or model.addend):
                 value = unpack(pattern, fmt)
                 conditions += _restrictions(inputs, value, fmt)
                 special += [value.is_nan | value.is_infinite] if inputs.special else []
@@ -278,7 +291,7 @@ def symbols_of(layout: Layout, carrier: TermCarrier, zero_terms: Collection[int]
 def free_names(layout: Layout, zero_terms: Collection[int]) -> set[str]:
     """The operands of a layout, but for those of some terms (after the products, c)."""
     zero = {f"{side}{k}" for side in "ab" for k in zero_terms} | ({"c"} if layout.length in zero_terms else set())
-    return set(layout.names) - zero
+    return set(layout.names) - zero - {layout.names[place] for place in layout.unread}
 
 
 def free_values(layout: Layout, zero_terms: Collection[int], row: Sequence[int]) -> dict[str, str]:

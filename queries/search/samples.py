@@ -128,7 +128,9 @@ def _subnormal(layout: Layout, count: int, seed: int) -> Table:
 
 
 def with_raised(layout: Layout, table: Table, rng: np.random.Generator) -> Table:
-    """Rows of operands with those columns of the layout that take another's place in a second evaluation."""
+    """Rows of operands with those columns of the layout that take another's place in a second evaluation, and +0 where
+    nothing is read."""
+    table[:, layout.unread] = 0
     raised = [_raised(layout, table, index, rng) for index in range(table.shape[1], len(layout.names))]
     return np.concatenate([table, *raised], axis=1)
 

@@ -138,7 +138,7 @@ def _fewer(layout: Layout, row: Row, good: Callable[[list[Row]], Patterns], end:
     run = len(used) // 2 if len(used) > MANY else 0
     while run and used and (end is None or time.monotonic() < end):
         parts = [used[start : start + run] for start in range(0, len(used), run)]
-        tried = [_replaced(row, {i: 0 for k in part for i in (k, layout.length + k)}) for part in parts]
+        tried = [replaced(row, {i: 0 for k in part for i in (k, layout.length + k)}) for part in parts]
         kept = np.flatnonzero(good(tried))
         if len(kept):
             row = tried[kept[-1]]
@@ -201,11 +201,11 @@ def _smaller(row: Row, layout: Layout) -> Iterator[Row]:
     """Inputs that may be easier to read than this one."""
     count, formats = layout.length, layout.formats
     for k in range(count):
-        yield _replaced(row, {k: 0, count + k: 0})
-    yield _replaced(row, {2 * count: 0})
+        yield replaced(row, {k: 0, count + k: 0})
+    yield replaced(row, {2 * count: 0})
     for index, fmt in enumerate(formats):
         for pattern in _simpler(row[index], fmt):
-            yield _replaced(row, {index: pattern})
+            yield replaced(row, {index: pattern})
     for k in range(count):
         yield from _balanced(row, k, count + k, formats)
         yield from _copied(row, k, layout)
@@ -218,12 +218,12 @@ def _copied(row: Row, k: int, layout: Layout) -> Iterator[Row]:
     used = [i for i in _used(row, layout) if i != k]
     if not (row[k] and row[count + k]):
         return
-    yield _replaced(row, dict.fromkeys(used, row[k]) | {count + i: row[count + k] for i in used})
+    yield replaced(row, dict.fromkeys(used, row[k]) | {count + i: row[count + k] for i in used})
     for i in used:
-        yield _replaced(row, {i: row[k], count + i: row[count + k]})
+        yield replaced(row, {i: row[k], count + i: row[count + k]})
 
 
-def _replaced(row: Row, changes: dict[int, int]) -> Row:
+def replaced(row: Row, changes: dict[int, int]) -> Row:
     changed = list(row)
     for index, pattern in changes.items():
         changed[index] = pattern
@@ -256,11 +256,11 @@ def _balanced(row: Row, left: int, right: int, formats: Sequence[Format]) -> Ite
     for step in {formats[left].one_exponent - e, g - formats[right].one_exponent, 1, -1}:
         x, y = e + step, g - step
         if 0 < x < 1 << formats[left].exponent and 0 < y < 1 << formats[right].exponent:
-            yield _replaced(row, {left: _pattern(s, x, f, formats[left]), right: _pattern(t, y, h, formats[right])})
+            yield replaced(row, {left: _pattern(s, x, f, formats[left]), right: _pattern(t, y, h, formats[right])})
     if s and t:
-        yield _replaced(row, {left: _pattern(0, e, f, formats[left]), right: _pattern(0, g, h, formats[right])})
+        yield replaced(row, {left: _pattern(0, e, f, formats[left]), right: _pattern(0, g, h, formats[right])})
     if s != t and s:
-        yield _replaced(row, {left: _pattern(t, e, f, formats[left]), right: _pattern(s, g, h, formats[right])})
+        yield replaced(row, {left: _pattern(t, e, f, formats[left]), right: _pattern(s, g, h, formats[right])})
 
 
 def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
@@ -278,4 +278,4 @@ def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
                 break
             changed.append((index, _pattern(sign, exponent + step, fraction, formats[index])))
         else:
-            yield _replaced(row, dict(changed))
+            yield replaced(row, dict(changed))

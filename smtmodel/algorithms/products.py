@@ -17,6 +17,7 @@ from smtmodel.algorithms.words import adder, scaled, split
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
+from smtmodel.operands import check_addend
 from smtmodel.parameters import Parameter, check_parameter
 from smtmodel.reference import parse_reference
 from smtmodel.rounding import ROUNDINGS, Rounding
@@ -81,6 +82,7 @@ class Multiword:
         model = self.model
         if model.scale is not None:
             raise ParameterError("unit", f"{self.unit} has scale factors: no algorithm gives them")
+        check_addend(model, True, "unit", "an earlier sum would be lost")
         if not model.c.takes(model.d):
             raise ParameterError("unit", f"{self.unit} takes c in {model.c.name} and gives {model.d.name}")
         levels = self._levels()

@@ -23,6 +23,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import Engine, simulate
+from smtmodel.operands import check_addend
 from smtmodel.parameters import Parameter, check_parameter
 from smtmodel.reference import parse_reference
 
@@ -243,6 +244,7 @@ class Chained(Reduction):
         model = self.model
         if model.scale is not None or model.c.name != "f32" or model.a.name != model.b.name:
             raise ParameterError("unit", f"{self.unit}: a unit with factors of one format and f32 sums is needed")
+        check_addend(model, True, "unit", "an earlier sum would be lost")
 
     @cached_property
     def model(self) -> Model:

@@ -14,7 +14,7 @@ from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Element, Node, Round
 from smtmodel.nodes.node import Context, Value, walk
 from smtmodel.nodes.round import Rounding
-from smtmodel.plans.stages import Chain, Stage, check_holds
+from smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +80,8 @@ class Plan:
         for product in self.sums:
             if isinstance(product.start, Element):
                 check_holds("start", product.stage.accumulator, self.c)
+            if product.start != Constant():
+                check_takes("start", product.stage)
         for model in self.models:
             self._check_unit(model)
 
@@ -94,9 +96,14 @@ class Plan:
 
     @classmethod
     def chained(cls, model: Model) -> Plan:
-        """The plan that has a unit take K in tiles, from c."""
-        result = Products(Chain(model), Element("c"))
+        """The plan that has a unit take K in tiles, from c; from +0 where it does not read c."""
+        result = Products(Chain(model), Element("c") if model.addend else Constant())
         return cls(model.a, model.b, model.c, result, reference=model.reference)
+
+    @cached_property
+    def addend(self) -> bool:
+        """Whether c enters the result."""
+        return any(isinstance(node, Element) and node.operand == "c" for node in walk(self.result))
 
     @cached_property
     def sums(self) -> tuple[Products, ...]:

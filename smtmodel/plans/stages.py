@@ -62,6 +62,13 @@ def check_holds(what: str, fmt: Format, other: Format) -> None:
         raise ParameterError(what, f"{message}; round it first")
 
 
+def check_takes(what: str, stage: Stage) -> None:
+    """Raises ParameterError where a sum so far would be lost."""
+    if not stage.takes_start:
+        units = ", ".join(model.reference or "a unit" for model in stage.models if not model.addend)
+        raise ParameterError(what, f"{units} does not read c, and an earlier sum would be lost")
+
+
 def _through(
     engine: Engine[V], span: Span, count: int, name: str, start: V, body: Callable[[Span, V], V]
 ) -> tuple[V, Span | None]:
@@ -104,6 +111,11 @@ class Stage(ABC):
     def parts(self) -> tuple[Stage, ...]:
         """The stages that it is made of."""
 
+    @property
+    def takes_start(self) -> bool:
+        """Whether its start enters its result: a unit that does not read c loses it."""
+        return all(part.takes_start for part in self.parts)
+
     @abstractmethod
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         """Its result from a start. Raises ParameterError for a number of products that does not fit."""
@@ -145,9 +157,14 @@ class Chain(Stage):
     def parts(self) -> tuple[Stage, ...]:
         return () if self.tail is None else (self.tail,)
 
+    @property
+    def takes_start(self) -> bool:
+        return self.model.addend and super().takes_start
+
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         length = self.model.length
         if span.count > length:
+            check_takes(self.model.reference, self)
             check_holds(self.model.reference, self.model.c, self.d)
         whole, rest = span.cut(span.count - span.count % length)
         value = start if whole is None else engine.tiles(self.model, whole, start)
@@ -234,6 +251,10 @@ class Promoted(Around):
     def parts(self) -> tuple[Stage, ...]:
         return _with_tail(self.body, self.tail)
 
+    @property
+    def takes_start(self) -> bool:
+        return self.tail is None or self.tail.takes_start
+
     def size(self, count: int) -> int:
         """Products of each sum but the last ones, of a number of products."""
         if not self.share or count <= self.every or count % self.every == 0:
@@ -277,6 +298,7 @@ class Turns(Stage):
 
     def __post_init__(self) -> None:
         _positive("turns", self.every)
+        check_takes("turns", self.body)
         check_holds("turns", self.body.accumulator, self.d)
         _check_tail(self, self.tail)
 
@@ -319,6 +341,7 @@ class Swizzled(Stage):
     def __post_init__(self) -> None:
         _positive("swizzle", self.ways)
         _positive("grain", self.grain)
+        check_takes("swizzle", self.body)
         check_holds("swizzle", self.body.accumulator, self.d)
 
     @property
@@ -369,6 +392,7 @@ class Whole(Stage):
             raise ParameterError("whole", "what is left over goes through a head or a tail: one of them")
         _check_tail(self, self.tail)
         if self.head is not None:
+            check_takes("whole", self.body)
             check_holds("whole", self.body.accumulator, self.head.d)
             _check_alike(self, "head", self.head)
 
@@ -415,6 +439,7 @@ class First(Stage):
 
     def __post_init__(self) -> None:
         _positive("first", self.number)
+        check_takes("first", self.body)
         check_holds("first", self.body.accumulator, self.head.d)
         _check_alike(self, "first", self.head)
 
@@ -625,6 +650,7 @@ class Lanes(Around):
         _positive("grain", self.grain)
         if self.grain > 1 and (self.head or self.unroll):
             raise ParameterError("grain", "lanes that take several products in a turn have neither head nor unroll")
+        check_takes("lanes", self.body)
         check_holds("lanes", self.body.accumulator, self.d)
         if self.body.d != self.d:
             raise ParameterError(
@@ -851,6 +877,7 @@ def _with_tail(body: Stage, tail: Stage | None) -> tuple[Stage, ...]:
 def _check_tail(stage: Stage, tail: Stage | None) -> None:
     """Raises ParameterError where a tail cannot take the sum so far, or gives numbers of another format."""
     if tail is not None:
+        check_takes("tail", tail)
         check_holds("tail", tail.accumulator, stage.d)
         _check_alike(stage, "tail", tail)
 
