@@ -13,7 +13,7 @@ import click
 from cli.config import config_path, load_defaults
 from cli.interrupts import interrupts_raise
 from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
-from cli.streams import NobodyReadsError, secure
+from cli.streams import NobodyReadsError, leave, secure
 from smtmodel import VERSION
 from smtmodel.errors import FaultError, MmaprobeError
 
@@ -94,7 +94,12 @@ class Group(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, standalone_mode=False, **rest)
         secure()
-        sys.exit(self._code(args, prog_name, **rest))
+        code = self._code(args, prog_name, **rest)
+        foreign = sys.modules.get("runner.foreign")  # loaded where a user's function was called
+        if foreign is not None and foreign.still_running():
+            LINE.say("a thread that the device started still runs: it is ended")
+            leave(code)
+        sys.exit(code)
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
         """Runs a command line and gives its exit code; an error is printed."""
