@@ -94,6 +94,7 @@ def distinguish(
     options = replace(options, count=count, progress=pieces)
     done: list[Answered] = []
     fault: FaultError | None = None
+    written: int | None = None  # bytes of the output
 
     def work(question: Question) -> Answered:
         part = question.id.replace("/", "-")
@@ -101,7 +102,7 @@ def distinguish(
         return answer(question, options, compare, path)
 
     def take(question: Question, result: Callable[[], Answered]) -> None:
-        nonlocal fault
+        nonlocal fault, written
         try:
             answered = result()
         except FaultError as error:  # the other questions have answers all the same
@@ -116,7 +117,7 @@ def distinguish(
         show_zeros(question.zeros)
         show_answer(answered)
         if output is not None:  # at once, so that no vector found is lost
-            write_vectors(answered.vectors, output, more=len(done) > 1)
+            written = write_vectors(answered.vectors, output, more=len(done) > 1, after=written)
         pieces.next()
 
     options.pool.gather(work, questions, take)
