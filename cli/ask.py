@@ -29,6 +29,7 @@ from cli.options import (
     write_vectors,
 )
 from smtmodel.errors import FaultError, InputError
+from smtmodel.escapes import file_part
 from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def distinguish(
     written: int | None = None  # bytes of the output
 
     def work(question: Question) -> Answered:
-        part = question.id.replace("/", "-")
+        part = file_part(question.id.replace("/", "-"))
         path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
         return answer(question, options, compare, path)
 

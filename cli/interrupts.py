@@ -36,6 +36,13 @@ def interrupts_leave() -> None:
             signal.signal(number, _leave)
 
 
+def interrupts_end(code: int) -> None:
+    """From now on, when all is said, an interrupt only ends the process sooner, with the exit code that it has."""
+    for number in _PLAIN:
+        if signal.getsignal(number) in (_raise, signal.default_int_handler):
+            signal.signal(number, lambda *_: os._exit(code))
+
+
 def interrupts_raise() -> None:
     """From now on an interrupt raises KeyboardInterrupt, as a command expects: what was found so far is kept."""
     for number in _PLAIN:

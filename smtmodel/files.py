@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from smtmodel.errors import InputError, MmaprobeError, OutputError
+from smtmodel.escapes import text_bytes
 
 ANOTHER = "another run writes here: wait for its end, or choose another file"
 
@@ -62,7 +63,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file, text in UTF-8. Raises what `whole_file` does."""
     with whole_file(path) as stream:
-        stream.write(content.encode() if isinstance(content, str) else content)
+        stream.write(text_bytes(content) if isinstance(content, str) else content)
 
 
 def append_whole(path: Path, content: str, after: int | None = None) -> None:
@@ -74,7 +75,7 @@ def append_whole(path: Path, content: str, after: int | None = None) -> None:
             raise InputError(ANOTHER, str(path))
         end = stream.tell()
         try:
-            stream.write(content.encode())
+            stream.write(text_bytes(content))
             stream.flush()
         except OSError:
             with suppress(OSError):  # the buffer, once more
