@@ -11,6 +11,8 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,9 @@ from queries.solvers.contract import Answer
 from queries.solvers.store import Store, _checksum, answer_key, result_key
 from queries.solvers.worker import version_of
 from smtmodel import vectors
+from smtmodel.gemm import simulate
 from smtmodel.jsontext import BrokenJsonError, parse_json
+from smtmodel.reference import parse_reference
 from tests.test_cli import VOLTA, run
 from tests.test_devices import program
 from tests.test_output import ENTRY
@@ -279,3 +283,14 @@ def test_no_traceback_of_a_client_without_certificates() -> None:
     result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (result.returncode, result.stderr.count("\n")) == (2, 1)
     assert "no dask scheduler at 'tls://127.0.0.1:1'" in result.stderr
+
+
+def test_an_interrupted_product_does_not_finish_its_strips() -> None:
+    """One strip takes many seconds: 16 rows, 4,096 columns, 1,024 tiles."""
+    model, rng = parse_reference(VOLTA), np.random.default_rng(1)
+    a, b = (rng.integers(0, 0x4000, shape, dtype=np.uint16) for shape in ((16, 4096), (4096, 4096)))
+    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        simulate(a, b, None, model, engine="numpy", threads=1)
+    assert time.monotonic() - started < 5
