@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 from collections.abc import Iterator
@@ -112,10 +111,12 @@ def claimed(path: Path) -> IO[bytes]:
 
 def _lock(stream: IO[bytes], path: Path) -> None:
     try:
+        import fcntl
+
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise InputError(ANOTHER, str(path)) from None
-    except OSError:  # a file system without locks
+    except (ImportError, OSError):  # a system without locks, or a file system
         pass
 
 

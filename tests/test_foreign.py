@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import mmaprobe
+from runner.protocol import DeviceError
 from tests.test_cli import run
 from tests.test_output import ENTRY
 
@@ -90,6 +92,15 @@ def test_a_function_that_ends_the_program_gives_no_answer(command: str, name: st
     result = run(command, *arguments, code=3)
     said = {"leave": "SystemExit: 0", "give_up": "GeneratorExit", "own": "Own"}[name]
     assert f"{name}: {said} (it was called with" in result.stderr
+
+
+def test_in_python_it_is_an_error_as_well() -> None:
+    def leave(a: object, b: object) -> None:
+        sys.exit(0)
+
+    for ask in (mmaprobe.order, mmaprobe.identify):
+        with pytest.raises(DeviceError, match="SystemExit: 0"):
+            ask(leave, formats="f16,f16,f32", length=4)
 
 
 def test_answers_before_the_end_are_kept(folder: Path) -> None:
