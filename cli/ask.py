@@ -29,6 +29,7 @@ from cli.options import (
     write_vectors,
 )
 from smtmodel.errors import FaultError, InputError
+from smtmodel.escapes import file_part
 from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
@@ -94,14 +95,15 @@ def distinguish(
     options = replace(options, count=count, progress=pieces)
     done: list[Answered] = []
     fault: FaultError | None = None
+    written: int | None = None  # bytes of the output
 
     def work(question: Question) -> Answered:
-        part = question.id.replace("/", "-")
+        part = file_part(question.id.replace("/", "-"))
         path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
         return answer(question, options, compare, path)
 
     def take(question: Question, result: Callable[[], Answered]) -> None:
-        nonlocal fault
+        nonlocal fault, written
         try:
             answered = result()
         except FaultError as error:  # the other questions have answers all the same
@@ -116,7 +118,7 @@ def distinguish(
         show_zeros(question.zeros)
         show_answer(answered)
         if output is not None:  # at once, so that no vector found is lost
-            write_vectors(answered.vectors, output, more=len(done) > 1)
+            written = write_vectors(answered.vectors, output, more=len(done) > 1, after=written)
         pieces.next()
 
     options.pool.gather(work, questions, take)

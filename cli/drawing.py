@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from cli.pictures import Canvas, PictureText
 from reports import words
+from smtmodel.escapes import printable
 from smtmodel.explanation import BitLine, Explanation
 from smtmodel.trace import Name, Stage
 from smtmodel.unitfile import step_texts
@@ -18,7 +19,7 @@ LIST_UP_TO = 16  # nonzero products with a line of their own
 def draw(explanation: Explanation, canvas: Canvas) -> None:
     """Draw the whole evaluation."""
     model = explanation.model
-    canvas.say(model.reference, "title")
+    canvas.say(printable(model.reference), "title")
     for name, text in step_texts(model.unit).items():
         for line in textwrap.wrap(f"{name}: {text}", canvas.width - 2, subsequent_indent="  ", break_on_hyphens=False):
             canvas.say(f"  {line}")

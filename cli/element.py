@@ -10,6 +10,7 @@ import click
 from cli.options import print_json
 from cli.simulate import ROUNDED, load_matrix, of_file
 from smtmodel.errors import InputError, ParameterError
+from smtmodel.escapes import printable
 
 if TYPE_CHECKING:
     from smtmodel.losses import Loss
@@ -47,7 +48,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
         print_json(document | {"d": to_hex(result, model.d)})
         return
     unread = "" if plan.addend else ", c is not read"
-    click.echo(f"{name}: element {element}, K = {model.length}{unread}")
+    click.echo(f"{printable(name)}: element {element}, K = {model.length}{unread}")
     _show(found, len(steps))
     click.echo(f"d = {result_text(result, model.d)}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 import sys
 import traceback
@@ -12,6 +13,23 @@ from smtmodel.files import write_whole
 from smtmodel.folders import cache_folder
 
 NAME = "fault.txt"
+
+
+#: errors of the system for want of descriptors, memory, processes or room for temporary files
+_SHORT = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+_UNLOADED = ("failed to map segment", "cannot allocate memory", "Too many open files")  # what the loader says then
+
+
+def shortage(error: Exception) -> str:
+    """What ran out, where an error is the machine's refusal; "" for any other error."""
+    if isinstance(error, MemoryError):
+        return "memory ran out"
+    short = isinstance(error, OSError) and error.errno in _SHORT
+    unloaded = isinstance(error, ImportError) and any(words in str(error) for words in _UNLOADED)
+    if short or unloaded or (isinstance(error, RuntimeError) and "can't start new thread" in str(error)):
+        said = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        return f"the system gives no more ({said}): see `ulimit -a`"
+    return ""
 
 
 def fault_text(error: Exception) -> str:

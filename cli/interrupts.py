@@ -14,6 +14,8 @@ _PLAIN = {
     signal.SIGHUP: signal.SIG_DFL,
 }
 
+_program = False  # whether this process is the program, and nobody else's that runs a command
+
 
 def _leave(number: int, frame: object) -> None:
     try:
@@ -31,9 +33,18 @@ def interrupts_leave() -> None:
     """From now on an interrupt ends the process at once, unless it is ignored. Raised as an exception while modules are
     loaded, it could be lost (Python ignores what a callback of its import locks raises) or be taken for a damaged
     module."""
+    global _program
+    _program = True
     for number, plain in _PLAIN.items():
         if signal.getsignal(number) is plain:
             signal.signal(number, _leave)
+
+
+def interrupts_end(code: int) -> None:
+    """From now on, when all is said, an interrupt only ends the program sooner, with the exit code that it has."""
+    for number in _PLAIN if _program else ():
+        if signal.getsignal(number) in (_raise, signal.default_int_handler):
+            signal.signal(number, lambda *_: os._exit(code))
 
 
 def interrupts_raise() -> None:

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 import click
 
+from smtmodel.escapes import printable
 from smtmodel.progress import TimeLeft
 
 TICK = 1.0  # seconds between two drawings
@@ -43,7 +44,7 @@ class Line:
         with self._lock:
             self.time_left.take(text)
             if stays:
-                _echo(self.time_left.text())
+                _echo(printable(self.time_left.text()))
             elif sys.stderr is not None and sys.stderr.isatty():
                 self._draw()
                 if self._ticker is None:
@@ -52,10 +53,11 @@ class Line:
                     self._ticker.start()
 
     def say(self, text: str) -> None:
-        """Print text that stays, above the progress line."""
+        """Print text that stays, above the progress line. What names and messages of others would tell a terminal to do
+        is shown as escapes."""
         with self._lock:
             self._clear()
-            _echo(text)
+            _echo(printable(text))
 
     def end(self) -> None:
         """Clear the progress line."""
@@ -68,7 +70,7 @@ class Line:
 
     def _draw(self) -> None:
         columns = shutil.get_terminal_size().columns
-        _echo(f"\r\x1b[2K{self.time_left.text(columns - 1)}\r", nl=False)
+        _echo(f"\r\x1b[2K{printable(self.time_left.text(columns - 1))}\r", nl=False)
         self._drawn = True
 
     def _clear(self) -> None:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator, MutableMapping, Sequence
-from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import click
 
 from cli.config import config_path, load_defaults
-from cli.interrupts import interrupts_raise
+from cli.interrupts import interrupts_end, interrupts_raise
 from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
-from cli.streams import NobodyReadsError, secure
+from cli.streams import NobodyReadsError, leave, secure
 from smtmodel import VERSION
-from smtmodel.errors import FaultError, MmaprobeError
+from smtmodel.errors import FaultError, IncompleteError, MmaprobeError
 
 #: module and name of each command; a module is imported only when its command is run, so that none waits for others
 PLACES = {
@@ -94,15 +94,28 @@ class Group(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, standalone_mode=False, **rest)
         secure()
-        sys.exit(self._code(args, prog_name, **rest))
+        try:
+            code = self._code(args, prog_name, **rest)
+            interrupts_end(code)
+        except KeyboardInterrupt:  # while the result was written, or just after it
+            code = IncompleteError.exit_code
+            interrupts_end(code)
+        foreign = sys.modules.get("runner.foreign")  # loaded where a user's function was called
+        if foreign is not None and foreign.still_running():
+            LINE.say("a thread that the device started still runs: it is ended")
+            leave(code)
+        sys.exit(code)
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
         """Runs a command line and gives its exit code; an error is printed."""
         try:
             return super().main(args, prog_name, standalone_mode=False, **rest) or 0
+        except SystemExit as end:  # a command's own
+            return end.code if isinstance(end.code, int) else int(end.code is not None)
         except click.ClickException as error:
-            with suppress(OSError):
-                error.show()
+            said = io.StringIO()
+            error.show(said)
+            LINE.say(said.getvalue().rstrip("\n"))
             return error.exit_code
         except NobodyReadsError as error:
             return error.exit_code
@@ -111,21 +124,21 @@ class Group(click.Group):
             return error.exit_code
         except (KeyboardInterrupt, click.Abort) as end:
             if isinstance(end.__cause__, EOFError):  # a damaged file was loaded: click takes it for the input's end
-                return _fault(end.__cause__)
+                return _failed(end.__cause__)
             LINE.say("interrupted")
             return 3
-        except MemoryError:
-            LINE.say("error: memory ran out")
-            return 3
         except Exception as error:
-            return _fault(error)
+            return _failed(error)
         finally:
             LINE.end()
 
 
-def _fault(error: Exception) -> int:
-    from cli.faults import fault_text
+def _failed(error: Exception) -> int:
+    from cli.faults import fault_text, shortage
 
+    if short := shortage(error):
+        LINE.say(f"error: {short}")
+        return IncompleteError.exit_code
     LINE.say(f"error: {fault_text(error)}")
     return FaultError.exit_code
 

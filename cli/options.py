@@ -18,7 +18,7 @@ from cli.choice import Choice, Seconds, VectorsFile
 from cli.completion import file_names
 from cli.line import Line
 from smtmodel import VERSION
-from smtmodel.files import append_whole, write_whole
+from smtmodel.files import append_whole, size_of, write_whole
 
 if TYPE_CHECKING:
     from hypotheses.schema import Inputs
@@ -237,16 +237,20 @@ def progress(text: str, loud: int | None = None) -> None:
         LINE.show(text, stays=loud > 0)
 
 
-def write_vectors(vectors: Iterable[Vector], target: str | None, more: bool = False) -> None:
-    """Write vectors as JSONL to a file, or to standard output if `target` is None or "-". `more`: append to the file.
-    Raises what `write_whole` and `append_whole` raise."""
+def write_vectors(
+    vectors: Iterable[Vector], target: str | None, more: bool = False, after: int | None = None
+) -> int | None:
+    """Write vectors as JSONL to a file, or to standard output if `target` is None or "-". `more`: append to the file,
+    of which an earlier call gave the size `after`. Raises what `write_whole` and `append_whole` raise."""
     lines = "".join(json.dumps(vector.to_json()) + "\n" for vector in vectors)
     if target is None or target == "-":
         click.echo(lines, nl=False)
-    elif more:
-        append_whole(Path(target), lines)
+        return None
+    if more:
+        append_whole(Path(target), lines, after)
     else:
         write_whole(Path(target), lines)
+    return size_of(Path(target))
 
 
 def overall(codes: Sequence[int]) -> int:

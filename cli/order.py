@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from smtmodel.signature import Signature
     from smtmodel.vectors import Vector
 
+PART = 64  # questions asked again between two looks at the clock
 INSTRUCTIONS = ("model:", "cpu:", "cuda:")  # kinds of devices that have their own formats and length
 
 FORMATS = click.option(
@@ -145,8 +146,10 @@ def kept_device(name: str, timeout: float, asked: Signature, output: Path | None
 
 
 def revealed(device: Device, asked: Signature, deadline: float, ends: bool = False) -> Tree:
-    """The summation tree of a device. `deadline`: of time.monotonic. Raises UnrevealedError, ContradictionError, or
-    IncompleteError where time runs out."""
+    """The summation tree of a device. `deadline`: of time.monotonic. `ends`: also what the sum starts from and which
+    products are rounded; as nothing else is asked of the device, all of it is asked again, while there is time. Raises
+    UnrevealedError, ContradictionError, or IncompleteError where time runs out."""
+    from queries.compare.steady import AGAIN
     from queries.order.reveal import reveal
 
     count, now_and_then = 0, Throttle()
@@ -167,8 +170,19 @@ def revealed(device: Device, asked: Signature, deadline: float, ends: bool = Fal
                 raise IncompleteError(f"the time ran out after {counted(count, 'question')} about the summation order")
         return found
 
-    return reveal(
-        lambda vector: every([vector])[0], asked, ask_all=every, again=device.again, addend=asked.addend, ends=ends
+    def again(vectors: Sequence[Vector]) -> list[int | None]:
+        found: list[int | None] = []
+        for start in range(0, len(vectors), PART):
+            in_time = not start or time.monotonic() < deadline
+            part = vectors[start : start + PART]
+            found += device.again(part) if in_time else [None] * len(part)
+            if now_and_then():
+                progress(f"asking again: {counted(len(found), 'question')} of {len(vectors)}")
+        return found
+
+    return reveal(  # every question decides something
+        lambda vector: every([vector])[0], asked, ask_all=every, again=again, addend=asked.addend, ends=ends,
+        asked_again=None if ends else AGAIN,
     )  # fmt: skip
 
 

@@ -23,18 +23,20 @@ def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
     from smtmodel.vectors import open_text
 
     if name == "-":
-        yield _counted(standard_input()), "standard input"
+        yield _counted(standard_input(), "standard input"), "standard input"
         return
     with open_text(Path(name)) as stream:
-        yield _counted(stream), name
+        yield _counted(stream, name), name
 
 
-def _counted(lines: IO[str]) -> Iterator[str]:
+def _counted(lines: IO[str], name: str) -> Iterator[str]:
     """The lines. From time to time the progress line shows the number read, and their share of the file."""
+    from smtmodel.vectors import lines_of
+
     buffer: Any = getattr(lines, "buffer", None)
     file = getattr(buffer, "fileobj", buffer)  # below a gzip file
     size, now_and_then = _size(file), Throttle()
-    for number, line in enumerate(lines):
+    for number, line in enumerate(lines_of(lines, name)):
         if now_and_then():
             text = f"{number} lines read"
             progress(Share(text, file.tell(), size, "lines") if size else text)

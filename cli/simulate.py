@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import math
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from queries.plans.mapping import PlanMap
     from smtmodel.dot import Model
     from smtmodel.plans import Plan
+
+HEADER = 1 << 16  # bytes before the numbers of a .npy file: NumPy itself reads at most 10,000
 
 
 @click.command(cls=Command)
@@ -208,10 +213,11 @@ def _load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
     """The matrices of a file by name; that of a .npy file has the name "". Raises InputError."""
     import numpy as np
 
-    from smtmodel.errors import InputError
+    from smtmodel.errors import IncompleteError, InputError
 
     try:
         with path.open("rb") as stream:  # given a path, NumPy leaves a broken archive open
+            _check_promises(stream, path)
             plain = mapped and stream.read(6) == np.lib.format.MAGIC_PREFIX
             stream.seek(0)
             loaded = np.load(path if plain else stream, mmap_mode="r" if plain else None, allow_pickle=False)
@@ -221,9 +227,46 @@ def _load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
     except MemoryError:
+        raise IncompleteError(f"{path}: memory ran out") from None
+    except InputError:
         raise
     except Exception:  # NumPy reads headers with Python's own parser, which raises errors of many kinds
         raise InputError("not a .npy or .npz file of numbers", str(path)) from None
+
+
+def _check_promises(stream: IO[bytes], path: Path) -> None:
+    """Raises InputError for an array whose header promises more than the file holds: NumPy would make room for it. The
+    stream is at its beginning again afterwards."""
+    import zipfile
+
+    if zipfile.is_zipfile(stream):
+        with zipfile.ZipFile(stream) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as inner:
+                    _check_promise(inner, member.file_size, f"{path}: {member.filename}")
+    else:
+        stream.seek(0)
+        _check_promise(stream, os.fstat(stream.fileno()).st_size, str(path))
+    stream.seek(0)
+
+
+def _check_promise(stream: IO[bytes], size: int, name: str) -> None:
+    import numpy as np
+
+    from smtmodel.errors import InputError
+
+    head = stream.read(12)
+    if not head.startswith(np.lib.format.MAGIC_PREFIX):
+        return
+    start = 10 if head[6] == 1 else 12
+    length = int.from_bytes(head[8:start], "little")
+    if start + length > min(size, HEADER):
+        raise InputError(f"its header is said to have {length:,} bytes: damaged, or no .npy file of numbers", name)
+    stream.seek(start)
+    header = ast.literal_eval(stream.read(length).decode())
+    promised = math.prod(header["shape"]) * np.lib.format.descr_to_dtype(header["descr"]).itemsize
+    if promised > size - start - length:
+        raise InputError(f"its header promises {promised:,} bytes, but {size - start - length:,} follow", name)
 
 
 def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:

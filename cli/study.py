@@ -45,34 +45,33 @@ def study(
     from studies.catalogue import study_named
     from studies.plot import check_width, draw
     from studies.run import run
-    from studies.table import Point, Table
+    from studies.table import Point, claimed_table
 
     chosen = study_named(name)
     check_width(width)  # before anything is measured
     wanted = chosen.sizes if sizes is None else _sizes(sizes)
-    table = Table(output / f"{name}.csv", chosen.measures)
-
     show = functools.partial(progress, loud=loudness())
 
     def report(done: int, total: int, point: Point) -> None:
         show(Count(done, total, "points", f" (last: {point.series}, {point.distribution}, {point.size:,})"))
 
+    path = output / f"{name}.csv"
     try:
-        with opened_pool(cluster, width=1) as pool:
+        with claimed_table(path, chosen.measures) as table, opened_pool(cluster, width=1) as pool:
             measured = run(chosen, wanted, seed, table, report, pool)
     except KeyboardInterrupt:
         progress("")
-        say(f"finished points are in {table.path}; the same command goes on from there")
+        say(f"finished points are in {path}; the same command goes on from there")
         raise
     progress("")
-    say(f"{table.path}: {measured} new points")
+    say(f"{path}: {measured} new points")
     pictures = draw(chosen, wanted, seed, table, output / name, width)
-    for path in pictures:
-        say(str(path))
+    for picture in pictures:
+        say(str(picture))
     if not pictures:
         say(f"no curves drawn: they need matplotlib ({install('plots')})")
     if as_json:
-        files = [str(path) for path in (table.path, *pictures)]
+        files = [str(file) for file in (path, *pictures)]
         print_json({"schema": 1, "study": name, "seed": seed, "sizes": list(wanted), "new": measured, "files": files})
 
 

@@ -8,6 +8,7 @@ from queries.compare.observed import ObservedVector
 from smtmodel import VERSION
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
+from smtmodel.escapes import c_comment, text_bytes
 from smtmodel.operands import padded
 
 LINE = 116  # characters of a line of numbers
@@ -25,7 +26,7 @@ def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     [model] = models.values()
     k, s = model.length, model.scales
     lines = [
-        f"/* {len(rows)} vectors of {model.reference}, written by mmaprobe {VERSION}. */",
+        f"/* {len(rows)} vectors of {c_comment(model.reference)}, written by mmaprobe {VERSION}. */",
         "#ifndef MMAPROBE_VECTORS_H",
         "#define MMAPROBE_VECTORS_H",
         "#include <stdint.h>",
@@ -42,7 +43,7 @@ def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
             lines += _table(side, model.scale.width, [getattr(one, side) for one in given], s, model.scale.name)
     results = [[row.predicted if row.vector.d is None else row.vector.d] for row in rows]
     lines += _table("d", model.d.width, results, 0, _result_note(model))
-    return ("\n".join([*lines, "#endif"]) + "\n").encode(), ""
+    return text_bytes("\n".join([*lines, "#endif"]) + "\n"), ""
 
 
 def _result_note(model: Model) -> str:
@@ -54,7 +55,7 @@ def _table(name: str, width: int, table: Sequence[Sequence[int]], count: int, no
     size = next(size for size in (8, 16, 32, 64) if size >= width)
     digits = (width + 3) // 4
     shape = "[MMAPROBE_VECTORS]" + (f"[{count}]" if count else "")
-    lines = [f"/* {note} */", f"static const uint{size}_t mmaprobe_{name}{shape} = {{"]
+    lines = [f"/* {c_comment(note)} */", f"static const uint{size}_t mmaprobe_{name}{shape} = {{"]
     for row in table:
         numbers = [f"0x{value:0{digits}x}" for value in row]
         lines += _wrapped(numbers, count > 0)

@@ -24,7 +24,7 @@ def suite(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     for row in rows:
         vector, fmt = row.vector, row.model.d
         called = f"line {vector.line}" if vector.id is None else str(vector.id)
-        case = ET.SubElement(group, "testcase", {"classname": row.model.reference, "name": _text(called)})
+        case = ET.SubElement(group, "testcase", {"classname": _text(row.model.reference), "name": _text(called)})
         if row.agrees is None:
             ET.SubElement(case, "skipped", {"message": "nothing was observed: the vector has no d"})
         elif not row.agrees:
@@ -32,7 +32,7 @@ def suite(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
             observed, predicted = (f"{to_hex(d, fmt)} ({value_text(d, fmt)})" for d in (vector.d, row.predicted))
             message = f"observed {observed}, the model gives {predicted}"
             failure = ET.SubElement(case, "failure", {"message": message, "type": "mismatch"})
-            failure.text = f"mmaprobe explain {row.model.reference} {_text(name)}:{vector.line}"
+            failure.text = f"mmaprobe explain {_text(row.model.reference)} {_text(name)}:{vector.line}"
     ET.indent(root)
     return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n", ""
 

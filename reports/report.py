@@ -15,7 +15,7 @@ from reports.styles import style_sheet
 from reports.views import Pictures, Section
 from smtmodel.errors import InputError, MmaprobeError
 from smtmodel.jsontext import parse_json
-from smtmodel.vectors import vector_of
+from smtmodel.vectors import LONGEST, open_text, vector_of
 from smtmodel.wording import counted
 
 T = TypeVar("T")
@@ -43,15 +43,15 @@ def documents(path: str) -> list[dict[str, Any]]:
 
 def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
     """The JSON objects in a file, with the numbers of the lines on which they begin. Raises InputError."""
-    from smtmodel.vectors import open_text
-
     with open_text(Path(path)) as stream:
         try:
-            text = stream.read().removeprefix("\ufeff")
+            text = stream.read(LONGEST + 1).removeprefix("\ufeff")
         except UnicodeDecodeError:
             raise InputError("JSON that a command wrote is needed, not a binary file", path) from None
         except (OSError, EOFError) as error:
             raise InputError(f"cannot be read: {error}", path) from None
+    if len(text) > LONGEST:
+        raise InputError(f"more than {LONGEST:,} characters: a page does not show as much", path)
     try:
         found = [(1, parse_json(text))]
     except ValueError:
@@ -86,7 +86,7 @@ def _read(read: Callable[[dict[str, Any]], T], document: dict[str, Any], path: s
         return read(document)
     except KeyError as error:
         raise InputError("this key is missing; not as a command wrote it", path, line, str(error.args[0])) from None
-    except (TypeError, IndexError) as error:
+    except (TypeError, IndexError, AttributeError, ArithmeticError) as error:
         raise InputError(f"not as a command wrote it: {error}", path, line) from None
     except (ValueError, MmaprobeError) as error:
         raise InputError(str(error), path, line) from None
@@ -133,4 +133,7 @@ def report(paths: Sequence[str], program: str, title: str = "") -> str:
     for number, section in enumerate(found, 1):
         section.id = f"result-{number}"
     template = environment(program).get_template("report.html")
-    return template.render(title=title or "mmaprobe report", sections=found, pictured=pictures.count)
+    try:
+        return template.render(title=title or "mmaprobe report", sections=found, pictured=pictures.count)
+    except (TypeError, jinja2.UndefinedError) as error:  # a value of another kind where the page wants text
+        raise InputError(f"not as a command wrote it: {error}", ", ".join(paths)) from None

@@ -10,6 +10,7 @@ from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
+from smtmodel.escapes import one_line, text_bytes
 from smtmodel.operands import layout_of, padded
 
 OBSERVED, WRONG = "observed", "wrong"
@@ -26,7 +27,7 @@ def script(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
         raise InputError(f"SMT-LIB holds one model, but there are rows of {len(models)}: choose one with --model", name)
     scopes = "\n".join(_scope(row) for row in rows)
     head = [_definition(model) for model in models.values()] or [""]
-    return (head[0] + scopes + "\n").encode(), ""
+    return text_bytes(head[0] + scopes + "\n"), ""
 
 
 def _definition(model: Model) -> str:
@@ -36,7 +37,7 @@ def _definition(model: Model) -> str:
     wrong = problem.differ(evaluate_on(model, operands).d, observed)
     symbols = tuple(bits.node for bits in (*operands.every, observed))
     query = Query(symbols, tuple(carrier.definitions), ((WRONG, wrong.node),))
-    return f"; {model.reference}\n" + query.text.rpartition(LAST_CHECK)[0]
+    return f"; {one_line(model.reference)}\n" + query.text.rpartition(LAST_CHECK)[0]
 
 
 def _scope(row: ObservedVector) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
+from smtmodel.escapes import c_comment, c_string, one_line
 from smtmodel.formats import Format
 from smtmodel.vectors import Vector, to_hex
 
@@ -72,7 +73,7 @@ def decimal(vector: Vector) -> str:
 def python(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
     """Prints a line for each prediction: the bits, and the model."""
     models = [model.reference for _, model, _ in predicted]
-    comments = "".join(f"# {to_hex(d, model.d)}  {model.reference}\n" for _, model, d in predicted)
+    comments = "".join(f"# {to_hex(d, model.d)}  {one_line(model.reference)}\n" for _, model, d in predicted)
     return f"""from smtmodel.batch import evaluate_row
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import parse_row, to_hex
@@ -92,10 +93,10 @@ def torch(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
         size = next(width for width in (8, 16, 32, 64) if width >= fmt.width)
         numbers = ", ".join(_signed(pattern, size) for pattern in patterns)
         kind = "torch.uint8" if size == 8 else f"torch.int{size}"
-        view = f".view(torch.{TORCH[fmt.name]})" if fmt.name in TORCH else f"  # patterns of {fmt.name}"
+        view = f".view(torch.{TORCH[fmt.name]})" if fmt.name in TORCH else f"  # patterns of {one_line(fmt.name)}"
         lines.append(f"{name} = torch.tensor([{numbers}], dtype={kind}){view}")
     lines.append("# a is a row of A, b a column of B; d = c + a * b, as the matrix unit sums it, is predicted to be")
-    lines += [f"#   {to_hex(d, model.d)} by {name}" for name, model, d in predicted]
+    lines += [f"#   {to_hex(d, model.d)} by {one_line(name)}" for name, model, d in predicted]
     return "\n".join(lines) + "\n"
 
 
@@ -119,14 +120,14 @@ def c_program(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> st
             f'printf(" %0{fmt.digits}" PRIx64, (uint64_t){name}[k]);',
             '  printf("\\n");',
         ]  # fmt: skip
-    prints += [f'  printf("d {to_hex(d, model.d)} by %s\\n", {json.dumps(name)});' for name, model, d in predicted]
+    prints += [f'  printf("d {to_hex(d, model.d)} by %s\\n", {c_string(name)});' for name, model, d in predicted]
     return "\n".join([*lines, "", "int main(void)", "{", *prints, "  return 0;", "}", ""])
 
 
 def _array(name: str, fmt: Format, patterns: Sequence[int], kind: str = "uint{}_t") -> list[str]:
     size = next(width for width in (8, 16, 32, 64) if width >= fmt.width)
     numbers = ", ".join(f"{pattern:#0{fmt.digits + 2}x}" for pattern in patterns)
-    return [f"/* {fmt.name}: {', '.join(decimal_text(p, fmt) for p in patterns)} */",
+    return [f"/* {c_comment(fmt.name)}: {', '.join(decimal_text(p, fmt) for p in patterns)} */",
             f"static const {kind.format(size)} {name}[{len(patterns)}] = {{{numbers}}};"]  # fmt: skip
 
 

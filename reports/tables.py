@@ -11,15 +11,18 @@ import numpy as np
 
 from queries.compare.observed import ObservedVector
 from smtmodel.dot import Model
+from smtmodel.escapes import text_bytes
 from smtmodel.formats import Format
 from smtmodel.vectors import SCHEMA_VERSION, to_hex
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SIDES = ("a", "b", "scale_a", "scale_b")
 
 
 def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """CSV (RFC 4180) with a header: id, model, d (observed), predicted, c, a0, ..., b0, ..., scale_a0, ...; patterns
-    are hexadecimal. Fields of missing products, and of d if none was observed, are empty. The second item is empty."""
+    are hexadecimal. Fields of missing products, and of d if none was observed, are empty. An apostrophe stands before
+    an id that a spreadsheet would take for a formula. The second item is empty."""
     counts = _counts(rows)
     header = ["id", "model", "d", "predicted", "c"] + [f"{side}{k}" for side in SIDES for k in range(counts[side])]
     out = io.StringIO()
@@ -28,13 +31,15 @@ def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     for row in rows:
         vector, model = row.vector, row.model
         d = "" if vector.d is None else to_hex(vector.d, model.d)
-        fields = [_name(row), model.reference, d, to_hex(row.predicted, model.d), to_hex(vector.operands.c, model.c)]
+        name = _name(row) if isinstance(vector.id, int) else _cell(_name(row))
+        fields = [name, _cell(model.reference), d]
+        fields += [to_hex(row.predicted, model.d), to_hex(vector.operands.c, model.c)]
         for side in SIDES:
             fmt = _format(model, side)
             digits = [to_hex(pattern, fmt) for pattern in getattr(vector.operands, side) if fmt]
             fields += digits + [""] * (counts[side] - len(digits))
         writer.writerow(fields)
-    return out.getvalue().encode(), ""
+    return text_bytes(out.getvalue()), ""
 
 
 def npz_arrays(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
@@ -73,6 +78,11 @@ def _counts(rows: Sequence[ObservedVector]) -> dict[str, int]:
 
 def _narrow(values: Any, width: int) -> Any:
     return np.array(values, dtype=next(f"u{size}" for size in (1, 2, 4, 8) if 8 * size >= width))
+
+
+def _cell(text: str) -> str:
+    """A cell that no spreadsheet takes for a formula: an apostrophe stands before what would begin one."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _name(row: ObservedVector) -> str:

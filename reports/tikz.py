@@ -9,6 +9,7 @@ from __future__ import annotations
 from reports.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
 from reports.styles import Look, look_of
 from reports.svg import number
+from smtmodel.escapes import one_line
 
 PACKAGES = r"% needs \usepackage{tikz} and \usetikzlibrary{patterns}"
 POINTS = 72.27 / 25.4  # per millimetre
@@ -42,7 +43,7 @@ def tikz_of(drawing: Drawing, *, millimetres: float | None = None) -> str:
         body.append(r"\end{scope}")
     start = [
         PACKAGES,
-        f"% {drawing.title.encode('ascii', 'replace').decode()}",
+        f"% {one_line(drawing.title).encode('ascii', 'replace').decode()}",
         rf"\begin{{tikzpicture}}[x={scale:.5f}pt,y=-{scale:.5f}pt,inner sep=0pt,outer sep=0pt]",
     ]
     defined = [rf"\definecolor{{{name}}}{{HTML}}{{{colour[1:].upper()}}}" for colour, name in palette.items()]

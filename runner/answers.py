@@ -16,7 +16,7 @@ from runner.protocol import CLOCK, Device, DeviceError
 from smtmodel import VERSION
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
-from smtmodel.files import cannot_write
+from smtmodel.files import cannot_write, claimed
 from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.vectors import Vector, parse_row, to_hex
 
@@ -56,12 +56,16 @@ class AnswersFile:
         try:
             self._new = not path.exists()
             self._kept = self._new or path.is_file()  # a device or a pipe holds no earlier answers
-            if self._kept and not self._new:
-                self._load(path.read_bytes(), device)
-            self._stream = path.open("wb" if self._new or not self._kept else "r+b", buffering=0)
+            self._stream = claimed(path) if self._kept else path.open("wb", buffering=0)
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
-        self._write(self._newline)
+        try:
+            if self._kept:
+                self._load(self._stream.read(), device)
+            self._write(self._newline)
+        except BaseException:
+            self._stream.close()
+            raise
 
     def _load(self, content: bytes, device: str) -> None:
         lines = content.split(b"\n")
@@ -163,9 +167,9 @@ class AnswersFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stream.close()
         if self._new and not self._cut:
             self.path.unlink(missing_ok=True)
+        self._stream.close()  # from now on another run may write it
 
 
 class KeptDevice(Device):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib.util
 import inspect
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from runner.foreign import ForeignError, contained
 from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source, unread
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
@@ -126,11 +128,14 @@ class CallableDevice(Device):
             raise unread(vector, self.name)
         arrays = [to_numbers(a, model.a), to_numbers(b, model.b), *([to_numbers(c, model.c)] if self.addend else [])]
         try:
-            found = array_from(self.function(*arrays))
-        except Exception as error:
+            with contained():
+                given = self.function(*arrays)
+                found = array_from(given)
+        except ForeignError as error:
             shapes = " and ".join(str(array.shape) for array in arrays)
-            said = f"{type(error).__name__}: {error} (it was called with arrays of shapes {shapes})"
-            raise self._failure(said, vector) from None
+            raise self._failure(f"{error} (it was called with arrays of shapes {shapes})", vector) from None
+        if np.ma.is_masked(given):
+            raise self._failure("some elements of its result are masked: they have no value", vector)
         if found.dtype == object:
             kind = type(found.flat[0]).__name__ if found.size else "object"
             raise self._failure(f"it gives a {kind}, not an array of numbers", vector)
@@ -160,10 +165,16 @@ def open_callable(text: str) -> CallableDevice:
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    if not faulthandler.is_enabled():
+        faulthandler.enable(2)  # where a library ends the process, standard error says in which line
     try:
-        loader.exec_module(module)
-    except Exception as error:
-        raise DeviceUnavailableError(f"python:{text}: {file} fails: {type(error).__name__}: {error}") from None
+        with contained():
+            loader.exec_module(module)
+    except ForeignError as error:
+        said = f"python:{text}: {file} fails: {error}"
+        if isinstance(error.__cause__, SystemExit):
+            said += '; what ends a script stands below `if __name__ == "__main__":`'
+        raise DeviceUnavailableError(said) from None
     finally:
         sys.dont_write_bytecode = before
     functions = [key for key, value in vars(module).items() if callable(value)]

@@ -13,6 +13,7 @@ from typing import Any
 from runner.process import POLL, LineProcess
 from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Source
 from smtmodel.errors import InputError
+from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.vectors import Vector, parse_pattern
 
 WINDOW = 4096  # vectors sent ahead of their answers
@@ -103,9 +104,11 @@ class CommandDevice(Device):
 
     def _parse(self, line: bytes, question: _Question) -> dict[str, Any]:
         try:
-            document = json.loads(line)
-        except (ValueError, RecursionError):
+            document = parse_json(line)
+        except BrokenJsonError:
             raise self._failure(f"garbage instead of an answer: {_shown(line)}", question) from None
+        except ValueError as error:
+            raise self._failure(f"garbage instead of an answer ({error}): {_shown(line)}", question) from None
         if not isinstance(document, dict):
             raise self._failure(f"an answer that is not a JSON object: {_shown(line)}", question)
         return document

@@ -10,7 +10,7 @@ from runner.protocol import Device
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
 from smtmodel.operands import unpadded
-from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
+from smtmodel.vectors import Vector, lines_of, open_text, read_vectors, to_hex
 
 
 class RecordedDevice(Device):
@@ -32,7 +32,7 @@ class RecordedDevice(Device):
         if not Path(file).exists() and "@" in file:
             file, _, gpu = file.rpartition("@")
         with open_text(Path(file)) as stream:
-            for vector in read_vectors(stream, file, None if asked is None else lambda: asked, gpu):
+            for vector in read_vectors(lines_of(stream, file), file, None if asked is None else lambda: asked, gpu):
                 if vector.d is not None:
                     self._take(vector, file)
         if not self.vectors:

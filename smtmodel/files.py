@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from smtmodel.errors import InputError, MmaprobeError, OutputError
+from smtmodel.escapes import text_bytes
+
+ANOTHER = "another run writes here: wait for its end, or choose another file"
 
 
 def is_file(name: str) -> bool:
@@ -59,15 +62,19 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Write a file, text in UTF-8. Raises what `whole_file` does."""
     with whole_file(path) as stream:
-        stream.write(content.encode() if isinstance(content, str) else content)
+        stream.write(text_bytes(content) if isinstance(content, str) else content)
 
 
-def append_whole(path: Path, content: str) -> None:
-    """Add text to the end of a file, all of it or nothing. Raises what `whole_file` does."""
+def append_whole(path: Path, content: str, after: int | None = None) -> None:
+    """Add text to the end of a file, all of it or nothing. `after`: how many bytes it has unless another process wrote
+    it (see `size_of`). Raises what `whole_file` does, and InputError where another did."""
     with _opened(path, "ab") as stream, _written(path):
+        _lock(stream, path)
+        if after is not None and size_of(path) != after:
+            raise InputError(ANOTHER, str(path))
         end = stream.tell()
         try:
-            stream.write(content.encode())
+            stream.write(text_bytes(content))
             stream.flush()
         except OSError:
             with suppress(OSError):  # the buffer, once more
@@ -75,6 +82,42 @@ def append_whole(path: Path, content: str) -> None:
             with suppress(OSError):
                 os.truncate(path, end)
             raise
+
+
+def size_of(path: Path) -> int | None:
+    """The bytes of a regular file; None for any other."""
+    return path.stat().st_size if path.is_file() and not _special(path) else None
+
+
+def claimed(path: Path) -> IO[bytes]:
+    """A regular file to go on with, unbuffered, made if there is none: no other process can claim it until it is
+    closed. Raises InputError, also where another has."""
+    while True:
+        try:
+            stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+        try:
+            _lock(stream, path)
+            if os.path.samestat(os.fstat(stream.fileno()), os.stat(path)):
+                return stream
+        except FileNotFoundError:  # whoever claimed it has taken it away meanwhile
+            pass
+        except BaseException:
+            stream.close()
+            raise
+        stream.close()
+
+
+def _lock(stream: IO[bytes], path: Path) -> None:
+    try:
+        import fcntl
+
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(ANOTHER, str(path)) from None
+    except (ImportError, OSError):  # a system without locks, or a file system
+        pass
 
 
 def _special(path: Path) -> bool:

@@ -80,10 +80,15 @@ def simulate(
 
         done, starts = 0, product(*(range(0, whole, part) for whole, part in zip(out.shape, size, strict=True)))
         with ThreadPoolExecutor(max_workers=threads) as pool:
-            for outputs in pool.map(block, starts):
-                done += outputs
-                if progress is not None and done // out.shape[1] > (done - outputs) // out.shape[1]:
-                    progress(done // out.shape[1], out.shape[0])
+            try:
+                for outputs in pool.map(block, starts):
+                    done += outputs
+                    if progress is not None and done // out.shape[1] > (done - outputs) // out.shape[1]:
+                        progress(done // out.shape[1], out.shape[0])
+            except BaseException:  # an interrupt: the pool waits for the strips under way
+                if isinstance(work, Job):
+                    work.ended.set()
+                raise
     return out
 
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, NoReturn
+
+#: a half of a surrogate pair in JSON; those of bytes in names of files that are no UTF-8 are kept
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_LONE = re.compile("[\ud800-\udc7f\udd00-\udfff]")
 
 
 class BrokenJsonError(ValueError):
@@ -12,9 +17,13 @@ class BrokenJsonError(ValueError):
 
 def parse_json(text: str | bytes) -> Any:
     """What a JSON text says. Raises BrokenJsonError, or ValueError for what must not be in it: a key given twice, a
-    number of thousands of digits."""
+    number of thousands of digits, NaN or Infinity, a half of a surrogate pair, which no file can hold."""
     try:
-        return json.loads(text, object_pairs_hook=_object)
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        found = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        if _HALF.search(text):
+            _check_text(found, "")
+        return found
     except json.JSONDecodeError as error:
         raise BrokenJsonError(f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
     except UnicodeDecodeError as error:
@@ -23,6 +32,23 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("not JSON: nested too deep") from None
     except ValueError as error:
         raise ValueError(plain_reason(error)) from None
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(f"not JSON: {name} is no number")
+
+
+def _check_text(value: Any, key: str) -> None:
+    """Raises ValueError, with the key, for a string that is no text."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _check_text(name, key)
+            _check_text(item, name)
+    elif isinstance(value, list):
+        for item in value:
+            _check_text(item, key)
+    elif isinstance(value, str) and _LONE.search(value):
+        raise ValueError(f"{key}: {value!r} holds half of a surrogate pair, which is no text".removeprefix(": "))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

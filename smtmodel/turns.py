@@ -52,6 +52,7 @@ class _Reader:
         self.order, self.rounding = order, rounding
         self.left = _TOKENS.findall(order)[::-1]
         self.products: list[int] = []
+        self.depth = 0
         if "".join(reversed(self.left)) != order or not order:
             raise self._error("it is made of c, numbers, + and brackets")
 
@@ -77,7 +78,11 @@ class _Reader:
         token = self._next()
         if token != "(":
             return self._product(token)
+        self.depth += 1
+        if self.depth > MOST:
+            raise self._error(f"brackets are at most {MOST} deep")
         first = self._term()
+        self.depth -= 1
         return self._sum(Round(first, self.rounding) if isinstance(first, Product) else first, ")")
 
     def _product(self, token: str) -> Product:
@@ -90,4 +95,5 @@ class _Reader:
         return self.left.pop() if self.left else ""
 
     def _error(self, what: str) -> ParameterError:
-        return ParameterError(f"order {self.order!r}", f"{what}, as in c+1+0 or c+2+(1+0)")
+        shown = self.order if len(self.order) <= 200 else f"{self.order[:200]}..."
+        return ParameterError(f"order {shown!r}", f"{what}, as in c+1+0 or c+2+(1+0)")

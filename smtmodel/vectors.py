@@ -27,6 +27,7 @@ _KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "
           "reaches"}  # fmt: skip
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # by the hexadecimal digits of a pattern, what `struct` calls it
+LONGEST = 1 << 28  # characters of a line: a vector of ten million products has fewer
 _BOM = "\ufeff"
 
 
@@ -213,6 +214,16 @@ def open_text(path: Path) -> IO[str]:
         raise InputError("no such file", str(path)) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+
+
+def lines_of(stream: IO[str], name: str) -> Iterator[str]:
+    """The lines of a file. Raises InputError for one that is longer than any of vectors, before memory runs out."""
+    number = 0
+    while line := stream.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise InputError(f"a line of more than {LONGEST:,} characters", name, number)
+        yield line
 
 
 def read_vectors(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from smtmodel.errors import InputError
-from smtmodel.files import cannot_write, write_whole
+from smtmodel.files import cannot_write, claimed, write_whole
 
 KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
 
@@ -39,10 +41,11 @@ class Table:
         self.rows: dict[tuple[str, ...], tuple[float, ...]] = {}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            if path.exists():
-                self._read(path.read_text(encoding="utf-8"))
+            text, header = path.read_text(encoding="utf-8") if path.exists() else "", _line((*KEYS, *measures))
+            if len(text) < len(header) and header.startswith(text):  # new, or killed while it was
+                path.write_text(header, encoding="utf-8")
             else:
-                write_whole(path, _line((*KEYS, *measures)))
+                self._read(text)
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"cannot be used: {error}", str(path)) from None
 
@@ -61,7 +64,7 @@ class Table:
                 raise InputError("not a row of this table: delete it or the file", str(self.path), number)
             self.rows[tuple(row[: len(KEYS)])] = values
         if whole != text:  # a run was killed while it wrote a row
-            write_whole(self.path, whole)
+            os.truncate(self.path, len(whole.encode()))
 
     def find(self, point: Point) -> tuple[float, ...] | None:
         """The values of a finished point, in the order of the measures."""
@@ -84,6 +87,17 @@ class Table:
         self.rows = {key: values for key, values in self.rows.items() if key not in last} | last
         rows = ((*key, *(repr(value) for value in values)) for key, values in self.rows.items())
         write_whole(self.path, "".join(map(_line, ((*KEYS, *self.measures), *rows))))
+
+
+@contextmanager
+def claimed_table(path: Path, measures: tuple[str, ...]) -> Iterator[Table]:
+    """A table that no other run changes until its rows are in order. Raises as Table, and where another run does."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be used: {error}", str(path)) from None
+    with claimed(path):
+        yield Table(path, measures)
 
 
 def _line(fields: tuple[str, ...]) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import mmaprobe
 from benchmarks.blind.sets import UNITS
 from benchmarks.order import ORDERS, chain_tree, measure
 from cli.main import main
+from cli.order import revealed
+from queries.compare.steady import ContradictionError
 from queries.order.nested import Nested
 from queries.order.reveal import Tree, UnrevealedError, reveal
 from queries.order.text import Outliner
@@ -484,3 +488,34 @@ def test_terms_that_are_subtracted_or_scaled(name: str, first: str, said: list[s
     assert tree.ends.start == "c"
     assert not tree.ends.fused + tree.ends.rounded
     assert all(answer(question.vector) == question.d for question in tree.questions)
+
+
+@pytest.mark.parametrize("place", range(1, 62, 6))
+def test_a_device_that_changes_late_contradicts_itself(place: int) -> None:
+    """At the end two neighbours have changed places, which few questions show."""
+    length = 64
+
+    class Changing(CallableDevice):
+        def again(self, vectors: Sequence[Vector]) -> list[int | None]:
+            places = list(range(length))
+            places[place : place + 2] = place + 1, place
+            self.function = lambda a, b: one_by_one(a[:, places], b[places])
+            return super().again(vectors)
+
+    asked = parse_signature("f32,f32,f32", length)
+    with Changing(one_by_one, "changing") as device, pytest.raises(ContradictionError):
+        revealed(device, asked, time.monotonic() + 300, ends=True)
+
+
+def test_what_is_asked_again_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(CallableDevice):
+        asked: int = 0
+
+        def again(self, vectors: Sequence[Vector]) -> list[int | None]:
+            self.asked += len(vectors)
+            monkeypatch.setattr("cli.order.time.monotonic", lambda: float("inf"))
+            return super().again(vectors)
+
+    with Slow(one_by_one, "slow") as device:
+        tree = revealed(device, parse_signature("f32,f32,f32", 64), 1e9, ends=True)
+    assert device.asked == SIDE < len(tree.questions)

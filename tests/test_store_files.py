@@ -54,7 +54,7 @@ def damaged(path: Path) -> None:
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "text": (lambda path: path.write_text("# notes\n" * 100, encoding="utf-8"), "is not a result store"),
     "one byte": (lambda path: path.write_bytes(b"S"), "is not a result store"),
-    "cut": (lambda path: path.write_bytes(b"SQLite format 3\0abc"), "SQLite file of another program"),
+    "cut": (lambda path: path.write_bytes(b"SQLite format 3\0abc"), r"is damaged \(cut short after 19 bytes\)"),
     "other SQLite": (other_sqlite, "SQLite file of another program"),
     "newer": (newer, f"newer version \\(schema {SCHEMA + 1}, this one is {SCHEMA}\\); update mmaprobe"),
     "damaged": (damaged, "is damaged"),

@@ -264,14 +264,15 @@ def reveal(
     again: AskDevice | None = None,
     addend: bool = True,
     ends: bool = False,
+    asked_again: int | None = AGAIN,
 ) -> Tree:
     """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
 
     `addend`: whether the device takes one. `ends`: ask what the sum starts from, and which products are rounded.
     `thorough` asks every pair of leaves. `ask_all` asks many vectors at a time, where the device can; `again` asks
-    questions again, of a device that may contradict itself. Raises UnrevealedError, with what was asked, if the answers
-    fit no tree or the formats' range is too narrow (scale blocks stand for their products where only that helps), and
-    ContradictionError.
+    questions again, of a device that may contradict itself: `asked_again` of them at the end, None for all. Raises
+    UnrevealedError, with what was asked, if the answers fit no tree or the formats' range is too narrow (scale blocks
+    stand for their products where only that helps), and ContradictionError.
     """
     every = ask_all or (lambda vectors: [ask(vector) for vector in vectors])
     probe = Probe(every, model, again=again, addend=addend)
@@ -286,7 +287,7 @@ def reveal(
     if probe.width == 1:
         inside.look()
     found_ends = look(probe, root) if ends else None
-    probe.stand_by(AGAIN)
+    probe.stand_by(len(probe.questions) if asked_again is None else asked_again)
     return Tree(
         length=model.length,
         root=root,

@@ -11,6 +11,7 @@ from queries.search.distinguish import Options, Outcome, Verdict, build_query, d
 from queries.search.problem import AgainstAll, Problem
 from queries.search.witness import Witness, confirmed
 from smtmodel.batch import evaluate_row
+from smtmodel.escapes import file_part
 from smtmodel.files import write_whole
 from smtmodel.progress import Pieces
 from smtmodel.vectors import Vector, to_hex
@@ -85,7 +86,7 @@ def answer(question: Question, options: Options, compare: Compare | None = None,
     asked = problems(question, compare)
     for left, right, problem in pieces.of(asked):
         if smt2 is not None:
-            path = smt2 if len(asked) == 1 else smt2.with_stem(f"{smt2.stem}-{left}-{right}")
+            path = smt2 if len(asked) == 1 else smt2.with_stem(f"{smt2.stem}-{file_part(left)}-{file_part(right)}")
             write_whole(path, build_query(problem).text)
         outcome = _reused(problem, answered) if options.count == 1 else None
         pair = PairAnswer(left, right, outcome or distinguish(problem, options), reused=outcome is not None)

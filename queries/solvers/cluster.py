@@ -259,10 +259,18 @@ def _connected(address: str) -> Client:
         from distributed.comm import get_address_host_port
     except ImportError:
         raise ClusterError(f"--cluster needs dask.distributed, which is not installed: {install('cluster')}") from None
+
+    class Connected(Client):  # type: ignore[misc]
+        """A client that closes by itself only what is open: one that found no scheduler would wait, and complain."""
+
+        def __del__(self) -> None:
+            if self.status == "running":
+                super().__del__()
+
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said here, in a line
     try:
         get_address_host_port(address)  # a client is not made for an address that is none
-        return Client(address, timeout=CONNECT, set_as_default=False, name="mmaprobe")
+        return Connected(address, timeout=CONNECT, set_as_default=False, name="mmaprobe")
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterError(f"no dask scheduler at {address!r} ({why}): start one with `dask scheduler`") from None

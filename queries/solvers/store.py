@@ -21,17 +21,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from queries.solvers.contract import ENGINE_NAMES, Answer, Reason
+from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, Status
 from queries.solvers.worker import version_of
 from smtmodel import VERSION
 from smtmodel.errors import MmaprobeError, OutputError
 from smtmodel.folders import cache_folder
+from smtmodel.jsontext import parse_json
 
 SCHEMA = 2  # to be raised when a table changes, and when engines get options by which they decide more
 EARLIER = range(1, SCHEMA)
 APPLICATION_ID = 0x6D6D6150  # "mmaP": SQLite's mark of whose file it is
+VERDICTS = ("equal", "different", "unknown")  # of a whole result
 BUSY = 10.0  # seconds to wait for another process's transaction, which takes milliseconds
 
 _MAGIC = b"SQLite format 3\0"
@@ -155,16 +157,35 @@ _COLUMNS = 'engine, version, status, seconds, "values", why, detail, timeout, me
 _SELECT = f"SELECT {_COLUMNS}, checksum FROM answers WHERE key = ?"
 
 
+class _SenselessError(ValueError):
+    """A row that no version writes, although its checksum is right."""
+
+
 def _entry(key: str, row: tuple[Any, ...] | None) -> _Entry | None:
-    """The entry of a row that _SELECT found; None for no row, and for one that is not as it was written."""
+    """The entry of a row that _SELECT found; None for no row, and for one that is not as it was written. Raises
+    _SenselessError."""
     if row is None:
         return None
     *columns, checksum = row
     if checksum != _checksum(key, *columns):
         return None
     engine, engine_version, status, seconds, values, why, detail, timeout, memory, *_ = columns
-    reason = None if why is None else Reason[why]
-    answer = Answer(status, engine, engine_version, seconds, json.loads(values), reason, detail, stored=True)
+    try:
+        found, reason = parse_json(values), None if why is None else Reason[why]
+        sensible = (
+            status in get_args(Status)
+            and all(isinstance(text, str) for text in (engine, engine_version, detail))
+            and isinstance(seconds, float)
+            and isinstance(timeout, float | None)
+            and isinstance(memory, int)
+            and isinstance(found, dict)
+            and all(type(value) is int for value in found.values())
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise _SenselessError(str(error)) from None
+    if not sensible:
+        raise _SenselessError("a column has no value of its kind")
+    answer = Answer(status, engine, engine_version, seconds, found, reason, detail, stored=True)
     return _Entry(answer, timeout, memory)
 
 
@@ -201,7 +222,11 @@ class Store:
         """What the installed version of an engine said to a query's text, if asking it again with these limits
         (seconds, None for none; MiB, 0 for none) would tell nothing new."""
         key = answer_key(text, engine, _installed(engine))
-        entry = _entry(key, self._read(_SELECT, key))
+        try:
+            entry = _entry(key, self._read(_SELECT, key))
+        except _SenselessError as error:
+            self._doubt(error)
+            return None
         return entry.answer if entry is not None and entry.covers(timeout, memory) else None
 
     def record(self, text: str, answer: Answer, timeout: float | None, memory: int, name: str = "") -> None:
@@ -221,7 +246,10 @@ class Store:
         packed = zlib.compress(text.encode())  # before the transaction, which is to be short
 
         def write(connection: sqlite3.Connection) -> None:
-            old = _entry(key, connection.execute(_SELECT, (key,)).fetchone())
+            try:
+                old = _entry(key, connection.execute(_SELECT, (key,)).fetchone())
+            except _SenselessError:
+                old = None
             if old is not None and old.outranks(_Entry(answer, timeout, memory)):
                 return
             connection.execute("INSERT OR IGNORE INTO queries VALUES (?, ?)", (digest, packed))
@@ -238,7 +266,13 @@ class Store:
         found = self._read("SELECT document, recorded, checksum FROM results WHERE key = ?", key)
         if found is None or found[2] != _checksum(key, *found[:2]):
             return None
-        document: dict[str, Any] = json.loads(found[0])
+        try:
+            document = parse_json(found[0])
+            if not isinstance(document, dict) or document.get("verdict") not in VERDICTS:
+                raise ValueError("no document with a verdict")
+        except (TypeError, ValueError) as error:
+            self._doubt(error)
+            return None
         return document
 
     def record_result(self, key: str, document: dict[str, Any]) -> None:
@@ -285,6 +319,10 @@ class Store:
             self._writable = False
             self._fail(f"cannot be written ({error}): answers from here on are not stored")
 
+    def _doubt(self, error: Exception) -> None:
+        """Warn, once, of a row with a right checksum that no version writes."""
+        self._fail(f"has a row that mmaprobe does not write ({error}): what it is about is asked again")
+
     def _fail(self, message: str) -> None:
         if self.warning:
             return
@@ -330,6 +368,8 @@ def _check_owner(path: Path) -> None:
         return
     if not head.startswith(_MAGIC):
         raise StoreError(path, f"is not a result store; {_OTHER}")
+    if len(head) < 100:
+        raise StoreError(path, f"is damaged (cut short after {len(head)} bytes); move it away, or {_OTHER}")
     if int.from_bytes(head[68:72], "big") != APPLICATION_ID:
         raise StoreError(path, f"is an SQLite file of another program; {_OTHER}")
 
@@ -351,9 +391,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA}")
         elif found != SCHEMA:
-            kind = "newer" if found > SCHEMA else "other"
+            which = "a newer" if found > SCHEMA else "another"
             raise StoreError(
-                path, f"is of a {kind} version (schema {found}, this one is {SCHEMA}); update mmaprobe, or {_OTHER}"
+                path, f"is of {which} version (schema {found}, this one is {SCHEMA}); update mmaprobe, or {_OTHER}"
             )
         connection.execute("SELECT count(*) FROM (SELECT 1 FROM answers LIMIT 1)")
         connection.execute("COMMIT")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -40,14 +41,19 @@ class Patterns:
     format: Format
 
 
+class EndedError(Exception):
+    """What was computed is not wanted any more."""
+
+
 class Job:
     """A plan with its whole inputs: A and B as the units take them.
 
-    `scales`: scale factors of A (rows x K / block) and B (K / block x columns), for a unit that has them.
+    `scales`: scale factors of A (rows x K / block) and B (K / block x columns), for a unit that has them. `ended`: set
+    where the result is not wanted any more; the next tile of a strip raises EndedError.
     """
 
     def __init__(self, plan: Plan, a: Matrix, b: Matrix, scales: tuple[Matrix, Matrix] | None = None) -> None:
-        self.plan, self.scales = plan, scales
+        self.plan, self.scales, self.ended = plan, scales, threading.Event()
         self.a, self.b = (
             side if how is None else of_matrices(Round(Given(0, fmt), how), [Patterns(side, fmt)]).matrix
             for side, fmt, how in ((a, plan.a, plan.convert_a), (b, plan.b, plan.convert_b))
@@ -134,6 +140,8 @@ class Strip(Results[Patterns]):
         return self._zeros[fmt, negative]
 
     def tile(self, model: Model, span: Span, start: Patterns) -> Patterns:
+        if self.job.ended.is_set():
+            raise EndedError
         first, missing = span.start.offset, model.length - span.count
         places: Any = slice(first, first + span.count * span.step, span.step) if span.groups == 1 else span.places
         a, b = self.job.a[self.rows, places], self.job.b[places]
