@@ -9,9 +9,9 @@ from queries.proof.rewriting import SameResults
 from queries.proof.same import SidesAgree
 from queries.properties.statements import Reordered
 from queries.search.problem import Problem
-from smtmodel.nodes import Each, Element, Index, Node, Sum
+from smtmodel.nodes import Element, ExactSum, Index, Node, Sum
 from smtmodel.nodes.normal import normal
-from smtmodel.nodes.rewriting import at_place, rebuilt, replaced, written_out
+from smtmodel.nodes.rewriting import each_of, rebuilt, replaced, written_out
 from smtmodel.unit import Unit
 
 
@@ -42,16 +42,26 @@ def one_sum(problem: Reordered) -> Made:
 @rule
 def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> Made:
     """Let two units have the same operands, and let each compute the same as some expression (its own, if no theorem is
-    given). If both expressions have the same normal form, the units compute the same."""
-    forms = []
+    given). If both expressions have the same normal form, as they are or with loops and the terms of sums written out,
+    the units compute the same."""
+    found = []
     for unit, theorem in zip(units_of(problem, "one_form"), (left, right), strict=True):
         goal = SameResults(unit, unit.result) if theorem is None else goal_of(theorem, SameResults, "one_form")
         if goal.unit != unit:
             raise RuleError("one_form: the premise is about another unit")
-        forms.append(normal(goal.other))
-    if forms[0] != forms[1]:
+        found.append(goal.other)
+    one, other = found
+    if normal(one) != normal(other) and not _alike_written_out(one, other):
         raise RuleError("one_form: the normal forms are two")
     return Made(SidesAgree(problem), tuple(theorem for theorem in (left, right) if theorem is not None))
+
+
+def _alike_written_out(one: Node, other: Node) -> bool:
+    """Whether two expressions have one normal form once their loops and the terms of their sums are written out."""
+    try:
+        return normal(terms_written_out(one)) == normal(terms_written_out(other))
+    except RecursionError:  # written out they are too many steps within one another: the rule says nothing
+        return False
 
 
 def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
@@ -69,15 +79,14 @@ def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
 
 
 def terms_written_out(node: Node) -> Node:
-    """The expression with its loops and the terms of its sums written out."""
-
-    def terms(item: Node) -> list[Node]:
-        return [at_place(item.body, item.level, k) for k in item.places] if isinstance(item, Each) else [item]
+    """The expression with its loops and the terms of its sums written out, those of exact sums in exact sums as one
+    sum."""
 
     def change(_: Node, new: Node) -> Node:
         if not isinstance(new, Sum):
             return new
-        return new.of_terms([(at, term) for at, item in enumerate(new.items) for term in terms(item)])
+        total = new.flat if isinstance(new, ExactSum) else new
+        return total.of_terms([(at, term) for at, item in enumerate(total.items) for term in each_of(item)])
 
     return rebuilt(written_out(node), change, {})
 
