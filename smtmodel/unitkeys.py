@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from smtmodel.formats import OwnSpecials
@@ -34,7 +36,7 @@ class UnitFile(ExpressionFile):
     """What a unit file has."""
 
     unit: str
-    length: int
-    ignored: list[int] = Field(default=[])
-    scale_block: int = 0
+    length: int = Field(strict=True)
+    ignored: list[Annotated[int, Field(strict=True)]] = Field(default=[])
+    scale_block: int = Field(default=0, strict=True)
     inputs: dict[str, str] = Field(default={})

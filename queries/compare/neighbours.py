@@ -143,7 +143,7 @@ def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, st
     """The step and the term on the left for each term on the right, of sums that the left calls otherwise: the first
     such sum there that has the same products, and as many other terms."""
     free = {step: [name for name, _ in terms] for step, (_, terms) in left.entered.items() if step not in right.entered}
-    found = {}
+    found: dict[tuple[str, str], tuple[str, str]] = {}
     for step, (_, terms) in right.entered.items():
         names = [name for name, _ in terms]
         twin = next((one for one, own in free.items() if _products(own) == _products(names)), None)
