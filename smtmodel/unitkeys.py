@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from smtmodel.formats import OwnSpecials
 from smtmodel.yamlfile import Strict
@@ -36,7 +34,7 @@ class UnitFile(ExpressionFile):
     """What a unit file has."""
 
     unit: str
-    length: int = Field(strict=True)
-    ignored: list[Annotated[int, Field(strict=True)]] = Field(default=[])
-    scale_block: int = Field(default=0, strict=True)
+    length: StrictInt
+    ignored: list[StrictInt] = Field(default=[])
+    scale_block: StrictInt = 0
     inputs: dict[str, str] = Field(default={})
