@@ -44,6 +44,7 @@ STAGES = {
 }
 #: of a term, whose number is a signal too
 PARTS = (Part.SIGN, Part.EXPONENT, Part.IS_ZERO, Part.IS_NAN, Part.IS_INFINITE)
+SUMMED = (Stage.TERM, Stage.MAXIMUM, Stage.ALIGNED, Stage.PLACED, Stage.SUM)  # signals of a sum
 WIDE = FORMATS["f16"]  # in which units multiply narrower factors
 READ = ("operand", "index")  # which input an element is
 #: kinds of nodes, those first of which a parameter is most often wrong
@@ -134,9 +135,6 @@ Told = tuple[Fact, Any]
 def _within(name: Name, first: str) -> Name:
     """The name without that of the first round."""
     return name._replace(step=name.step.removeprefix(first))
-
-
-SUMMED = (Stage.TERM, Stage.MAXIMUM, Stage.ALIGNED, Stage.PLACED, Stage.SUM)  # of the step that a sum is
 
 
 def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, str]]:
