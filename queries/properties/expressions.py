@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
@@ -50,18 +52,19 @@ def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> M
         if goal.unit != unit:
             raise RuleError("one_form: the premise is about another unit")
         found.append(goal.other)
-    one, other = found
-    if normal(one) != normal(other) and not _alike_written_out(one, other):
+    forms = _forms(found)
+    if forms[0] != forms[1]:
         raise RuleError("one_form: the normal forms are two")
     return Made(SidesAgree(problem), tuple(theorem for theorem in (left, right) if theorem is not None))
 
 
-def _alike_written_out(one: Node, other: Node) -> bool:
-    """Whether two expressions have one normal form once their loops and the terms of their sums are written out."""
-    try:
-        return normal(terms_written_out(one)) == normal(terms_written_out(other))
-    except RecursionError:  # written out they are too many steps within one another: the rule says nothing
-        return False
+def _forms(nodes: Sequence[Node]) -> list[Node]:
+    """The normal forms of two expressions; if these are two, those with loops and the terms of sums written out."""
+    one, other = map(normal, nodes)
+    if one != other:
+        with suppress(RecursionError):  # written out they are too many steps within one another
+            return [normal(terms_written_out(node)) for node in nodes]
+    return [one, other]
 
 
 def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
