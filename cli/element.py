@@ -41,7 +41,13 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     found = [step for step in steps if step.cut or step.rounded]
     if as_json:
         rows = [
-            {"step": one.step, "products": one.products, "cut": str(one.cut), "rounded": str(one.rounded)}
+            {
+                "step": one.step,
+                "format": one.format.name,
+                "products": one.products,
+                "cut": str(one.cut),
+                "rounded": str(one.rounded),
+            }
             for one in found
         ]
         document = {"schema": 1, "plan": name, "length": model.length, "element": element, "losses": rows}
@@ -54,11 +60,11 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
 
 
 def _show(found: list[Loss], count: int) -> None:
-    rows: list[tuple[str, ...]] = [("step", "products", "truncated", "rounded", "total loss")]
+    rows: list[tuple[str, ...]] = [("step", "format", "products", "truncated", "rounded", "total loss")]
     for one in found:
         parts = (f"{float(part):+.3e}" if part else "" for part in (one.cut, one.rounded))
-        rows.append((one.step, _products(one), *parts, f"{float(one.lost):+.3e}"))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        rows.append((one.step, one.format.name, _products(one), *parts, f"{float(one.lost):+.3e}"))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows if found else ():
         click.echo("  " + "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip())
     click.echo(f"  {len(found)} of {count} rounded steps lose bits")

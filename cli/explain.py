@@ -283,6 +283,7 @@ def divergence_json(difference: Divergence) -> dict[str, Any]:
 
 def _fact_json(fact: Fact) -> dict[str, Any]:
     from reports.words import value_text
+    from smtmodel.display import number_text
     from smtmodel.trace import Kind
 
     out: dict[str, Any] = {
@@ -295,8 +296,9 @@ def _fact_json(fact: Fact) -> dict[str, Any]:
         out |= {"scale": fact.scale, "signed": fact.is_signed}
     elif fact.kind is Kind.EXPONENT:
         out["offset"] = fact.scale
-    out["real"] = None if fact.real is None else value_text(fact)
-    return out
+    if fact.format is not None:
+        return out | {"format": fact.format.name, "real": number_text(fact.value, fact.format)}
+    return out | {"real": value_text(fact)}
 
 
 def _document(explanation: Explanation, observed: int | None) -> dict[str, Any]:
@@ -314,9 +316,6 @@ def _document(explanation: Explanation, observed: int | None) -> dict[str, Any]:
         for name, given in explanation.inputs.items()
     ]
     signals = [_fact_json(fact) for fact in explanation.facts]
-    for signal in signals:
-        if signal["kind"] == "pattern":
-            signal["real"] = number_text(int(signal["value"], 16), fmt)
     return {
         "model": explanation.model.reference,
         "inputs": inputs,

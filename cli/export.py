@@ -46,19 +46,28 @@ mmaprobe export answers.jsonl --format npz -o answers.npz
 @click.option(
     "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
 )
-def export(file: str, wanted: str, output: str | None, model: str | None) -> None:
+@click.option(
+    "--tininess",
+    type=Choice(["after", "before"]),
+    help="An underflow is a result that is tiny after rounding (default; RISC-V, x86), or before it (ARM). "
+    "A unit that makes tiny results zero says this itself.",
+)
+def export(file: str, wanted: str, output: str | None, model: str | None, tininess: str | None) -> None:
     from queries.compare.observed import evaluate_vectors
     from smtmodel.reference import parse_reference
     from smtmodel.vectors import read_vectors
 
     if wanted == "npz" and output in (None, "-") and _terminal():
         raise click.UsageError("npz is binary, and standard output is a terminal: name a file with --output")
+    if tininess is not None and wanted != "fptest":
+        raise click.UsageError(f"--tininess is of the flags of fptest: {wanted} has none")
     candidate = parse_reference(model) if model else None
     with open_input(file) as (lines, name):
         vectors = read_vectors(lines, name, instead=candidate)
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
-    content, note = getattr(import_module(f"reports.{module}"), function)(rows, name)
+    options = [tininess] if wanted == "fptest" else []
+    content, note = getattr(import_module(f"reports.{module}"), function)(rows, name, *options)
     if output in (None, "-"):
         click.echo(content, nl=False)
         if note:

@@ -260,6 +260,10 @@ GLOSSARY = tuple(Word(*row) for row in (
     ("tile",
      "The part of K that one instruction takes.",
      "[plans](plans.md)"),
+    ("tiny",
+     "Below the smallest normal number, as the exact value or as a value rounded with an unbounded range of exponents: "
+     "an inexact tiny result is an underflow.",
+     "[flags](report.md#flags)"),
     ("truncated",
      "Cut off without rounding. Aligned terms are truncated F bits below the largest exponent.",
      "[truncation](pictures/truncation.svg)"),
@@ -270,6 +274,9 @@ GLOSSARY = tuple(Word(*row) for row in (
     ("ulp",
      "Unit in the last place: the distance between neighbouring numbers of a format.",
      _command("list studies")),
+    ("underflow",
+     "A tiny result that is not exact.",
+     "[flags](report.md#flags)"),
     ("unit",
      "The hardware (or its model) that computes a dot product: a tensor core, a matrix core, a CPU's matrix "
      "instruction.",

@@ -1,32 +1,53 @@
 """Fused multiply-adds in the syntax of IBM's FPgen test suite (`.fptest`): `b32*+ 0 A B C -> D flags`.
 
 Source: "Floating-Point Test-Suite for IEEE 754R", IBM Haifa, 2007, sections on syntax: operands as sign, significand in
-hexadecimal and binary exponent; rounding modes >, <, 0, =0, =^; exceptions x, u, o, z, i.
+hexadecimal and binary exponent; rounding modes >, <, 0, =0, =^; exceptions x, u, o, z, i. Flags are those of IEEE
+754-2019, section 7, which leaves to each processor when it detects that a result is tiny; the first lines of a file,
+which begin with #, say which is meant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
+from typing import Literal, get_args
 
 from queries.compare.observed import ObservedVector
 from smtmodel import ieee
 from smtmodel.algebra import constant
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.display import exact_value
+from smtmodel.dot import Model
 from smtmodel.errors import InputError
 from smtmodel.formats import Format
-from smtmodel.rounding import Target
+from smtmodel.nodes import Element
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.round import Tiny
+from smtmodel.rounding import Rounding, Target
 
 TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
-MODES = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": ">", "down": "<"}
+MODES: dict[Rounding, str] = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": ">", "down": "<"}
+Tininess = Literal["after", "before"]
+TININESS: tuple[Tininess, ...] = get_args(Tininess)
+#: when a unit that makes tiny results zero has found that they are
+FLUSHES: dict[Tiny, Tininess] = {"flush_after": "after", "flush_before": "before"}
+HEADER = """# A * B + C -> D, as observed, else as the model gives it
+# flags of IEEE 754-2019, 7: x inexact, u underflow (tiny and inexact), o overflow, i invalid
+"""
 
 
-def tests(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
+def tests(rows: Sequence[ObservedVector], name: str, tininess: Tininess | None) -> tuple[bytes, str]:
     """A line for each vector that has at most one nonzero product, and operands that d's format (f16, f32 or f64)
-    represents exactly. D is the observed result, or the model's if none was observed. The second item says so where
-    vectors were left out. Raises InputError if no vector fits."""
-    lines = [line for row in rows if (line := _line(row)) is not None]
+    represents exactly. D is the observed result, or the model's if none was observed. `tininess`: when results are
+    found to be tiny, if the unit does not say it (None: after rounding). The second item says so where vectors were
+    left out. Raises InputError if no vector fits, or if a unit says something else than `tininess`."""
+    lines, detected = list[str](), dict[Tininess, dict[str, None]]()
+    for row in rows:
+        when = _tininess(row.model, tininess, name)
+        if (line := _line(row, when)) is not None:
+            lines.append(line)
+            detected.setdefault(when, {})[row.model.reference] = None
     if not lines:
         raise InputError(
             "no vector fits FPgen: one product, no scale factors, and operands that are numbers of a result in "
@@ -34,27 +55,44 @@ def tests(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
             name,
         )
     note = f"{len(lines)} of {len(rows)} vectors; the others do not fit FPgen" if len(lines) < len(rows) else ""
-    return ("\n".join(lines) + "\n").encode(), note
+    told = [f"# tininess is detected {when} rounding" for when in detected]
+    if len(told) > 1:
+        told = [f"{line}: {', '.join(models)}" for line, models in zip(told, detected.values(), strict=True)]
+    return (HEADER + "\n".join([*told, *lines]) + "\n").encode(), note
 
 
-def _line(row: ObservedVector) -> str | None:
+def _tininess(model: Model, wanted: Tininess | None, name: str) -> Tininess:
+    """When a unit detects that a result is tiny. Raises InputError if it is not as wanted."""
+    own = FLUSHES.get(model.unit.rounding.subnormals)
+    if own is not None and wanted is not None and own != wanted:
+        said = f"it makes results zero that are tiny {own} rounding"
+        raise InputError(f"--tininess {wanted}: {model.reference or 'the unit'} says {own}, as {said}", name)
+    return own or wanted or "after"
+
+
+def _line(row: ObservedVector, tininess: Tininess) -> str | None:
     model, operands = row.model, row.vector.operands
     used = [k for k, pair in enumerate(zip(operands.a, operands.b, strict=True)) if any(pair)]
-    if model.d.name not in TYPES or model.scale is not None or len(used) > 1:
+    mode = next((one for one in MODES if one == model.rounding), None)
+    if model.d.name not in TYPES or model.scale is not None or len(used) > 1 or mode is None:
         return None
     k = used[0] if used else 0
-    given = [(operands.a[k], model.a), (operands.b[k], model.b), (operands.c, model.c)]
-    inputs = [_in_format(pattern, fmt, model.d) for pattern, fmt in given]
+    given = {"a": (operands.a[k], model.a), "b": (operands.b[k], model.b), "c": (operands.c, model.c)}
+    inputs = [_in_format(pattern, fmt, model.d) for pattern, fmt in given.values()]
     if None in inputs:
         return None
+    flushed = {
+        part.operand for part in walk(model.unit.result) if isinstance(part, Element) and part.subnormals != "keep"
+    }
+    read = [
+        0 if operand in flushed and _is_subnormal(pattern, fmt) else own
+        for (operand, (pattern, fmt)), own in zip(given.items(), inputs, strict=True)
+        if own is not None
+    ]
     d = row.predicted if row.vector.d is None else row.vector.d
-    patterns = [pattern for pattern in inputs if pattern is not None]
-    texts = " ".join(operand_text(pattern, model.d) for pattern in patterns)
-    flags = _flags(patterns, d, model.d)
-    mode = MODES.get(model.rounding)
-    if mode is None:
-        return None
-    return f"{TYPES[model.d.name]}*+ {mode} {texts} -> {operand_text(d, model.d)} {flags}".rstrip()
+    texts = " ".join(operand_text(pattern, model.d) for pattern in inputs if pattern is not None)
+    flags = flags_of(read, d, model.d, mode, tininess)
+    return f"{TYPES[model.d.name]}*+ {MODES[mode]} {texts} -> {operand_text(d, model.d)} {flags}".rstrip()
 
 
 def _in_format(pattern: int, fmt: Format, target: Format) -> int | None:
@@ -63,17 +101,27 @@ def _in_format(pattern: int, fmt: Format, target: Format) -> int | None:
         return pattern
     value = exact_value(pattern, fmt)
     if value == "nan":
-        return target.nan
+        return target.infinity | 1 << target.padding if _is_signalling(pattern, fmt) else target.nan
     wide = ieee.convert(constant(ArrayCarrier(), pattern, fmt.width), fmt, Target(target, "toward_zero"))
     assert wide.value is not None
     return wide.value if exact_value(wide.value, target) == value else None
+
+
+def _is_subnormal(pattern: int, fmt: Format) -> bool:
+    return 0 < (pattern & ~fmt.sign_bit) >> fmt.padding < 1 << fmt.fraction
+
+
+def _is_signalling(pattern: int, fmt: Format) -> bool:
+    """Whether a pattern is a NaN whose first fraction bit says that it signals (IEEE 754-2019, 6.2.1)."""
+    quiet = 1 << fmt.fraction + fmt.padding - 1
+    return fmt.specials == "ieee" and exact_value(pattern, fmt) == "nan" and not pattern & quiet
 
 
 def operand_text(pattern: int, fmt: Format) -> str:
     """A pattern in FPgen's syntax."""
     value, sign = exact_value(pattern, fmt), "-" if pattern & fmt.sign_bit else "+"
     if value == "nan":
-        return "Q"
+        return "S" if _is_signalling(pattern, fmt) else "Q"
     if isinstance(value, str) and value.endswith("inf"):
         return f"{sign}Inf"
     if not value or value == "-0":
@@ -83,21 +131,35 @@ def operand_text(pattern: int, fmt: Format) -> str:
     return f"{sign}{int(field > 0)}.{fraction:0{(fmt.fraction + 3) // 4}X}P{exponent}"
 
 
-def _flags(inputs: Sequence[int], d: int, fmt: Format) -> str:
-    """The exceptions of a multiply-add with this result."""
+def flags_of(inputs: Sequence[int], d: int, fmt: Format, mode: Rounding, tininess: Tininess) -> str:
+    """The exceptions of a multiply-add with this result. It overflows if, were the range of exponents unbounded, the
+    rounded result would exceed the largest number, or if the unit gives infinity; it is tiny if the exact result, or
+    the rounded one in that unbounded range, lies below the smallest normal number (IEEE 754-2019, 7.4 and 7.5)."""
     a, b, c = (exact_value(pattern, fmt) for pattern in inputs)
     result = exact_value(d, fmt)
     if result == "nan":
-        return "" if "nan" in (a, b, c) else "i"
+        quiet = "nan" in (a, b, c) and not any(_is_signalling(pattern, fmt) for pattern in inputs)
+        return "" if quiet else "i"
     numbers = [Fraction(0) if x == "-0" else x for x in (a, b, c, result)]
     if any(isinstance(x, str) for x in numbers[:3]):
         return ""
     x, y, z = (Fraction(value) for value in numbers[:3])
-    exact = x * y + z
+    exact, rounded = x * y + z, _unbounded(inputs, fmt, mode)
     largest = exact_value(fmt.largest, fmt)
     assert isinstance(largest, Fraction)
-    if isinstance(result, str) and result.endswith("inf"):
+    if isinstance(numbers[3], str) or abs(rounded) > largest:
         return "xo"
     if numbers[3] == exact:
         return ""
-    return "xo" if abs(exact) > largest else "xu" if abs(exact) < Fraction(2) ** fmt.emin else "x"
+    return "xu" if abs(exact if tininess == "before" else rounded) < Fraction(2) ** fmt.emin else "x"
+
+
+def _unbounded(inputs: Sequence[int], fmt: Format, mode: Rounding) -> Fraction:
+    """A multiply-add of numbers, rounded to the format's precision with a range of exponents that holds every product
+    and sum of its numbers."""
+    wide = replace(fmt, name="unbounded", exponent=fmt.exponent + 2, bias=(2 << fmt.exponent) - 1)
+    a, b, c = (constant(ArrayCarrier(), _in_format(pattern, fmt, wide) or 0, wide.width) for pattern in inputs)
+    pattern = ieee.fma(a, b, c, wide, mode).value
+    assert pattern is not None
+    value = exact_value(pattern, wide)
+    return value if isinstance(value, Fraction) else Fraction(0)

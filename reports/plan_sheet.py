@@ -120,8 +120,8 @@ def _words(stage: Stage) -> str:
         case Turns():
             return f"turns of {counted(stage.every, 'product')}, each from the sum so far"
         case Swizzled():
-            passes = f"{stage.ways} passes that take {counted(stage.grain, 'product')} in turn"
-            return f"{passes}, each from the sum so far"
+            passes = f"{stage.ways} passes, each over {counted(stage.grain, 'product')} of every"
+            return f"{passes} {stage.ways * stage.grain}: the whole of what follows, from the sum so far"
         case Whole():
             first = "" if stage.head is None else ", after those left over"
             return f"multiples of {counted(stage.number, 'product')}{first}"

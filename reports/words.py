@@ -220,7 +220,8 @@ def plain_text(picture: Picture) -> str:
     head = f"{picture.name} = " if picture.name and not picture.single else ""
     zeros = ["0"] * len(picture.zeros)
     total = f" = {powers(picture.total.value)}" if len(called) > 1 else ""
-    return f"{head}{' + '.join(called)}: {' + '.join([*terms, *zeros])}{total}, exact"
+    exact = f"exact in {picture.rounded.format.name}" if picture.rounded else "exact"
+    return f"{head}{' + '.join(called)}: {' + '.join([*terms, *zeros])}{total}, {exact}"
 
 
 def zero_text(picture: Picture) -> str:
@@ -305,11 +306,17 @@ def _divergence_text(difference: Divergence | None, both: str, first: str, secon
         return "none: every signal that counts is the same"
     left, right = difference.left, difference.right
     if left is not None and right is not None:
-        said = f"{difference.signal}: {both.format(left=value_text(left), right=value_text(right))}"
+        texts = [value_text(left), value_text(right)]
+        if left.format != right.format:
+            texts = [f"{text} in {fact.format.name}" if fact.format else text
+                     for text, fact in zip(texts, (left, right), strict=True)]  # fmt: skip
+        said = f"{difference.signal}: {both.format(left=texts[0], right=texts[1])}"
     else:
         only = left or right
         assert only is not None
-        said = (first if right is None else second).format(only=f"{only.name} ({value_text(only)})")
+        fmt = only.format
+        value = value_text(only) if fmt is None else f"{fmt.name} {number_text(only.value, fmt)}"
+        said = (first if right is None else second).format(only=f"{only.name} ({value})")
     return f"{difference.stage}: {said}"
 
 

@@ -37,6 +37,10 @@ class NotModelledError(MmaprobeError):
     """An instruction that hardware has, or that users expect it to have, and that the table lacks on purpose."""
 
 
+EXPONENTS = (-4096, 4096)  # what is given as an exponent, or a distance of two
+CARRY_BITS = (0, 16)
+
+
 class ParameterError(MmaprobeError):
     """A parameter with an impossible value, alone or together with others. `parameter` is its name; without one the
     `message` stands alone, for the caller to say which argument it is about."""
@@ -89,3 +93,10 @@ class OutputError(MmaprobeError):
     """Output that could not be written to its end: a full disk, say. The input was right."""
 
     exit_code = 4
+
+
+def check_number(name: str, value: int | None, limits: tuple[int, int]) -> None:
+    """Raises ParameterError for a number outside of the limits of a parameter; None is none."""
+    low, high = limits
+    if value is not None and not low <= value <= high:
+        raise ParameterError(name, f"{value} is impossible; it takes a whole number from {low} to {high}")

@@ -141,6 +141,7 @@ class _Explainer:
         self.model, self.operands = model, operands
         self.evaluation = evaluate_one(model, operands)
         self.facts, self.entered = facts_of(self.evaluation), self.evaluation.trace.entered
+        self.named = set(model.unit.names.values()) | set(model.unit.signals)
         self.last: dict[Node, Visit] = {}
         self.sums: dict[Node, Picture] = {}  # the last picture of each sum
         self.causes: dict[int, list[Cause]] = {}  # of a value that is not finite
@@ -204,8 +205,16 @@ class _Explainer:
                 self._show(node, self._cut(visit, node))
             case Round():
                 self._show(node, self._rounded(visit, node))
-                self.names.setdefault(key, visit.place or visit.prefix.rstrip(".").rpartition(".")[2])
+                self.names.setdefault(key, self._called(visit, node))
                 self.step.last = visit
+
+    def _called(self, visit: Visit, node: Round) -> str:
+        """What a rounded number is called as a number by itself: as its step, or what was rounded with the format."""
+        if node in self.named:
+            return visit.prefix.rstrip(".").rpartition(".")[2]
+        before = self.names.get(id(self.last[node.term].value)) if isinstance(node.term, Round) else None
+        what = (before or "").partition(" in ")[0] or visit.place or "sum"
+        return f"{what} in {node.rounding.format.name}"
 
     def _rectified(self, visit: Visit, node: Relu) -> str:
         """What is rectified, in short: a number that stays as it is needs no other name than x."""
@@ -216,8 +225,8 @@ class _Explainer:
 
     def _show(self, node: Node, picture: Picture) -> None:
         """Add a picture to the step; the picture of a sum that is rounded or cut takes the place of the sum's own."""
-        own = self.sums.get(node.operands[0])
         if isinstance(node, (Cut, Round)):
+            own = self._unfinished(node)
             self.step.pictures = [part for part in self.step.pictures if part is not own]
             if picture.special is not None:  # sums on the way to it mean nothing
                 self.step.pictures = [part for part in self.step.pictures if part.rounded or part.special]
@@ -318,11 +327,18 @@ class _Explainer:
 
     # -- how a sum is rounded
 
-    def _picture(self, node: Node) -> Picture:
+    def _unfinished(self, node: Cut | Round) -> Picture | None:
+        """The picture of the sum that is cut or rounded; None if it shows a rounding of its own already."""
+        found = self.sums.get(node.term)
+        if found is None or found.rounded or found.special or (found.cut and isinstance(node, Cut)):
+            return None
+        return found
+
+    def _picture(self, node: Cut | Round) -> Picture:
         """The picture of what is cut or rounded: of a sum, or of a number by itself."""
-        if node in self.sums and not self.sums[node].rounded and not self.sums[node].special:
-            return self.sums[node]
-        visit = self.last[node]
+        if (found := self._unfinished(node)) is not None:
+            return found
+        visit = self.last[node.term]
         name = self.names.get(id(visit.value)) or visit.place or visit.prefix.rstrip(".")
         item = self._term(name, visit.value)
         rows = () if item.is_zero and not item.special else (term_line(item, ()),)
@@ -330,7 +346,7 @@ class _Explainer:
         return Picture("", rows, () if rows else (name,), total, name=name, single=True)
 
     def _cut(self, visit: Visit, node: Cut) -> Picture:
-        picture, number = self._picture(node.term), self.facts[Name(visit.prefix, Stage.CUT)]
+        picture, number = self._picture(node), self.facts[Name(visit.prefix, Stage.CUT)]
         assert number.scale is not None
         row = bits_line("cut", picture.total.negative, number.value, number.scale, keep_zeros=True)
         if row.value == picture.total.value:
@@ -339,7 +355,7 @@ class _Explainer:
 
     def _rounded(self, visit: Visit, node: Round) -> Picture:
         """The picture of what is rounded with its result, or with the special rule in its place."""
-        prefix, how, picture = visit.prefix, node.rounding, self._picture(node.term)
+        prefix, how, picture = visit.prefix, node.rounding, self._picture(node)
         flags = [Name(prefix, Stage.SPECIAL, part=part) for part in (Part.NAN, Part.INFINITE)]
         result = Name(prefix, Stage.RESULT)
         is_nan, is_infinite = (bool(self.facts[flag].value) for flag in flags)

@@ -24,7 +24,7 @@ _CARRIER = ArrayCarrier()  # constants fold before it is asked
 @dataclass(frozen=True)
 class Fact:
     """A signal as numbers. `scale`: of a number, the exponent of its unit; of an exponent, its static offset.
-    `is_signed`: the integer is in two's complement."""
+    `is_signed`: the integer is in two's complement. `format`: of a pattern."""
 
     name: Name
     kind: Kind
@@ -32,6 +32,7 @@ class Fact:
     value: int
     scale: int | None = None
     is_signed: bool = False
+    format: Format | None = None
 
     @property
     def real(self) -> Fraction | None:
@@ -60,6 +61,11 @@ class Item:
     @property
     def special(self) -> bool:
         return self.is_nan or self.is_infinite
+
+    @property
+    def value(self) -> Fraction:
+        """The number, of one that is finite."""
+        return (-1 if self.negative else 1) * self.significand * Fraction(2) ** self.unit
 
 
 def integer(value: Bits | Bit) -> int:
@@ -109,7 +115,7 @@ def _fact(signal: Signal) -> Fact:
     scale = signal.offset if signal.kind is Kind.EXPONENT else None
     if signal.scale is not None:
         scale = integer(signal.scale.bits) + signal.scale.low
-    return Fact(signal.name, signal.kind, width, number, scale, signal.is_signed)
+    return Fact(signal.name, signal.kind, width, number, scale, signal.is_signed, signal.format)
 
 
 def _term_facts(evaluation: Evaluation, prefix: str) -> list[Fact]:

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from smtmodel.decode import Unpacked
 from smtmodel.dot import Model
-from smtmodel.facts import Item, evaluate_one, integer, item_of
+from smtmodel.facts import evaluate_one, integer, item_of
+from smtmodel.formats import Format
 from smtmodel.nodes import Cut, Round, Sum
 from smtmodel.operands import Operands
 from smtmodel.trace import Visit
@@ -20,7 +21,7 @@ Entered = Mapping[str, tuple[int, tuple[tuple[str, Unpacked], ...]]]
 class Loss:
     """A rounded step. `products`: the first and the last one that it adds and that is not zero, if there are any;
     `count`: how many there are; `cut`: what alignment took away; `rounded`: what normalising and rounding added or took
-    away; both are 0 for a step that loses nothing; `value`: its result."""
+    away; both are 0 for a step that loses nothing; `value`: its result, in `format`."""
 
     step: str
     products: tuple[int, int] | None
@@ -28,6 +29,7 @@ class Loss:
     cut: Fraction
     rounded: Fraction
     value: Fraction
+    format: Format
 
     @property
     def lost(self) -> Fraction:
@@ -49,19 +51,16 @@ def _steps(visits: Sequence[Visit], entered: Entered) -> Iterator[Loss]:
         node, item = visit.node, item_of("", visit.value)
         if item.special:
             return
-        value = values[node] = _value(item)
+        value = values[node] = item.value
         if isinstance(node, Sum) and visit.prefix in entered:
             terms = [item_of(name, term) for name, term in entered[visit.prefix][1]]
-            lost = value - sum(map(_value, terms), Fraction(0))
+            lost = value - sum((term.value for term in terms), Fraction(0))
             cut, rounded = (cut + lost, rounded) if node.bits_of_terms else (cut, rounded + lost)
             places += [int(term.name) for term in terms if term.name.isdigit() and not term.is_zero]
         elif isinstance(node, (Cut, Round)):
             rounded += value - values[node.term]
         if isinstance(node, Round):
             ends = (min(places), max(places)) if places else None
-            yield Loss(visit.prefix.removesuffix(".") or "d", ends, len(places), cut, rounded, value)
+            step = visit.prefix.removesuffix(".") or "d"
+            yield Loss(step, ends, len(places), cut, rounded, value, node.rounding.format)
             cut, rounded, places = Fraction(0), Fraction(0), []
-
-
-def _value(item: Item) -> Fraction:
-    return (-1 if item.negative else 1) * item.significand * Fraction(2) ** item.unit

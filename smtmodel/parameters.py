@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from smtmodel.errors import ParameterError, UnknownNameError
+from smtmodel.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, format_named, is_spelling
 from smtmodel.rounding import OVERFLOWS, ROUNDINGS
 
@@ -71,12 +71,10 @@ PARAMETERS: dict[str, Parameter] = {
     "length": Parameter("K: products in the instruction", low=1, high=1024),
     "block": Parameter("L: products fused in one step; steps are chained", low=1, high=1024),
     "fraction_bits": Parameter("F: bits kept below the unit of the maximum exponent", ("exact",), 1, 64),
-    "carry_bits": Parameter("the sum is kept in F + 1 + n bits and a sign, and wraps", ("exact",), 0, 16),
+    "carry_bits": Parameter("the sum is kept in F + 1 + n bits and a sign, and wraps", ("exact",), *CARRY_BITS),
     "product": Parameter("the product's significand", ("unnormalised", "normalised", *_ROUNDED), formats="rounded_"),
     "product_rounding": Parameter("how a rounded product is rounded", ROUNDINGS),
-    "product_overflow": Parameter(
-        "an exact product of magnitude 2^n or more is infinite", low=-4096, high=4096, none=True
-    ),
+    "product_overflow": Parameter("an exact product of magnitude 2^n or more is infinite", (), *EXPONENTS, none=True),
     "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
     "late_fraction_bits": Parameter("F2: bits kept of the products' sum when a late addend joins", low=1, high=64),
     "late_sum_bits": Parameter(
@@ -89,7 +87,7 @@ PARAMETERS: dict[str, Parameter] = {
     "scale_format": Parameter("format of the scale factors", SCALES, none=True, formats=""),
     "scale_block": Parameter("products that share one pair of scale factors", low=1, high=1024),
     "partials": Parameter("whether partial sums are rounded after every addition", ("unnormalised", "normalised")),
-    "exponent_floor": Parameter("exponent that a zero term brings to the maximum", low=-4096, high=4096, none=True),
+    "exponent_floor": Parameter("exponent that a zero term brings to the maximum", (), *EXPONENTS, none=True),
     "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
     "output": Parameter("format of the result", OUTPUTS, formats=""),
     "output_rounding": Parameter("rounding of the result", ROUNDINGS),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from smtmodel.algebra import Bit, Bits
 from smtmodel.decode import Exponent, Term, Unpacked
+from smtmodel.formats import Format
 from smtmodel.values import plain_value
 
 
@@ -83,7 +84,7 @@ class Signal:
     """A named value of a stage.
 
     `scale`: the value is the integer times 2^scale (None: a flag, a pattern, or an exponent, which is its own integer
-    with a static offset).
+    with a static offset). `format`: of a pattern.
     """
 
     name: Name
@@ -92,6 +93,7 @@ class Signal:
     scale: Exponent | None = None
     offset: int = 0
     is_signed: bool = False
+    format: Format | None = None
 
     @property
     def bits(self) -> Bits:
@@ -142,9 +144,9 @@ class Trace:
         """A truth value."""
         self._add(Signal(Name(self.prefix, stage, of, part), value, Kind.FLAG))
 
-    def pattern(self, stage: Stage, value: Bits) -> None:
+    def pattern(self, stage: Stage, value: Bits, fmt: Format) -> None:
         """The pattern of a number of a format."""
-        self._add(Signal(Name(self.prefix, stage), value, Kind.PATTERN))
+        self._add(Signal(Name(self.prefix, stage), value, Kind.PATTERN, format=fmt))
 
     def exponent(self, stage: Stage, value: Exponent, of: str = "", part: Part = Part.WHOLE) -> None:
         """An exponent: the number is `value.bits` + `value.low`."""
@@ -196,7 +198,7 @@ class Silent(Trace):
     def flag(self, stage: Stage, value: Bit, of: str = "", part: Part = Part.WHOLE) -> None:
         pass
 
-    def pattern(self, stage: Stage, value: Bits) -> None:
+    def pattern(self, stage: Stage, value: Bits, fmt: Format) -> None:
         pass
 
     def exponent(self, stage: Stage, value: Exponent, of: str = "", part: Part = Part.WHOLE) -> None:

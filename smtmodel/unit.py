@@ -146,7 +146,8 @@ class Unit:
         found: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
         found |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
         for node in reversed(list(walk(self.result))):
-            if isinstance(node, (Round, Cut)) and node in found and isinstance(node.term, (Cut, Sum)):
+            cuts = (Sum,) if isinstance(node, Cut) else (Cut, Sum)  # a sum that is cut twice has two steps
+            if isinstance(node, (Round, Cut)) and node in found and isinstance(node.term, cuts):
                 found.setdefault(node.term, found[node])
         nodes = [node for node in walk(self.result) if node not in found]
         for kind in {node.kind for node in nodes}:

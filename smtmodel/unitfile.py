@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
 from smtmodel.formats import FORMATS, Format, format_named, is_spelling, own_format
+from smtmodel.jsontext import plain_reason
 from smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -215,7 +216,8 @@ class ExpressionReader:
         try:
             return build(ast.parse(text.strip(), mode="eval").body)
         except SyntaxError as error:
-            raise self._mistake((section, name), (error.lineno or 1, error.offset or 1), error.msg) from None
+            message = plain_reason(ValueError(error.msg))
+            raise self._mistake((section, name), (error.lineno or 1, error.offset or 1), message) from None
         except MistakeError as error:
             place = getattr(error.where, "lineno", 1), getattr(error.where, "col_offset", 0) + 1
             raise self._mistake((section, name), place, str(error)) from None
@@ -289,7 +291,8 @@ class ExpressionReader:
             raise MistakeError(tree, "a range of elements has a fixed, positive length and step")
         level = len(scope.levels) + 1
         index = Index(low.offset, (*low.factors, (level, step.offset)))
-        return Each(level, range(-(-count.offset // step.offset)), self._input(operand, index))
+        places = _of_length(tree, range(-(-count.offset // step.offset)))
+        return Each(level, places, self._input(operand, index))
 
     def _input(self, operand: Any, index: Index | None) -> Element:
         if operand in FACTORS:
@@ -528,7 +531,7 @@ class ExpressionReader:
             numbers = [self._number(x) for x in self._arguments(tree, 1, 3)]
             if len(numbers) == 3 and not numbers[2]:
                 raise MistakeError(tree, "a step of 0 never ends")
-            return range(*numbers)
+            return _of_length(tree, range(*numbers))
         raise MistakeError(tree, "places are written range(0, 32, 2), or [0, 1, 4, 5]")
 
     def _call_repeat(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
@@ -544,6 +547,13 @@ class ExpressionReader:
         name, level, places = self._loop(loop, scope)
         inner = Scope({**scope.levels, name: level}, scope.repeats)
         return Each(level, places, self._node(body, inner))
+
+
+def _of_length(tree: ast.expr, places: range) -> range:
+    """The places, of which there are no more than products."""
+    if places[LONGEST:]:
+        raise MistakeError(tree, f"these are more than {LONGEST} places")
+    return places
 
 
 class _Reader(ExpressionReader):

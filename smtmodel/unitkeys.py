@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, StrictInt
 
 from smtmodel.formats import OwnSpecials
 from smtmodel.yamlfile import Strict
@@ -34,7 +34,7 @@ class UnitFile(ExpressionFile):
     """What a unit file has."""
 
     unit: str
-    length: int
-    ignored: list[int] = Field(default=[])
-    scale_block: int = 0
+    length: StrictInt
+    ignored: list[StrictInt] = Field(default=[])
+    scale_block: StrictInt = 0
     inputs: dict[str, str] = Field(default={})

@@ -347,3 +347,59 @@ def test_a_file_with_another_ending_is_no_unit_file(tmp_path: Path) -> None:
     plan = tmp_path / "plan.yaml"
     plan.write_text("plan: mine\n", encoding="utf-8")
     run("show", f"{plan}@length=64", code=2, said=f"of a plan file it is plan:{plan}@length=K")
+
+
+# -- numbers of unit files
+
+OWN_UNIT = """unit: own
+formats: {{a: e4m3, b: e4m3, c: f16, d: f16}}
+length: {length}
+roundings: {{r: "round(f16, nearest_even)"}}
+steps: {{d: "{steps}"}}
+"""
+HUGE = "1000000000"
+TOO_LARGE = [
+    ("r(fused(a[0] * b[0], c, F=9, carry=%s))", "carry: %s is impossible; it takes a whole number from 0 to 16"),
+    ("r(fused(a[0] * b[0], c, F=9, zeros=%s))", "zeros: %s is impossible; it takes a whole number from -4096 to 4096"),
+    ("r(fused(a[0] * b[0], c, F=9, least=-%s))", "least: -%s is impossible"),
+    ("r(fused(a[0] * b[0], c, F=9, floors=[none, %s]))", "floors: %s is impossible"),
+    ("r(fused(a[0] * b[0], c, F=9, reach=[%s, none]))", "reach: %s is impossible"),
+    ("r(grid(a[0] * b[0], c, F=[9, 9], reach=[%s, none]))", "reach: %s is impossible"),
+    ("r(grid(a[0] * b[0], c, F=[9, %s]))", "F: %s is impossible; it takes a whole number from 0 to 256"),
+    ("r(fused(a[0] * b[0], c, F=%s))", "F: %s is impossible"),
+    ("r(exact(product(a[0], b[0], limit=%s), c))", "limit: %s is impossible"),
+    ("r(cut(exact(a[0] * b[0], c), 9, down, least=%s))", "least: %s is impossible"),
+    ("r(cut(exact(a[0] * b[0], c), %s, down))", "%s bits are impossible"),
+    ("r(exact(segment(a[0], 0, %s) * b[0], c))", "segment: %s is impossible"),
+    ("repeat(k in range(0, %s), c, r(exact(a[0] * b[0], acc)))", "these are more than 4096 places"),
+    ("r(exact(a[0:%s] * b[0:%s], c))", "these are more than 4096 places"),
+]
+
+
+@pytest.mark.parametrize(("steps", "said"), TOO_LARGE)
+def test_numbers_of_a_unit_file_have_limits(steps: str, said: str, tmp_path: Path) -> None:
+    """As parameters of a reference have: file, line and key are named, and no datapath is built."""
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN_UNIT.format(length=1, steps=steps.replace("%s", HUGE)))
+    result = CliRunner().invoke(main, ["show", str(path)])
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith(f"error: {path}:5: steps.d:"), result.stderr
+    assert said.replace("%s", HUGE) in result.stderr
+
+
+def test_a_number_of_thousands_of_digits_is_called_that(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN_UNIT.format(length=1, steps=f"r(fused(a[0] * b[0], c, F={'9' * 5000}))"))
+    result = CliRunner().invoke(main, ["show", str(path)])
+    assert result.exit_code == 2
+    assert "a number of more than 4300 digits" in result.stderr
+    assert "sys." not in result.stderr
+
+
+@pytest.mark.parametrize("length", ["true", '"4"', "1.0"])
+def test_the_length_of_a_unit_is_a_whole_number(length: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(OWN_UNIT.format(length=length, steps="r(exact(a[0] * b[0], c))"))
+    result = CliRunner().invoke(main, ["show", str(path)])
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith(f"error: {path}:3: length:"), result.stderr

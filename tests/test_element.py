@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from cli.main import main
 from smtmodel.batch import evaluate_row
 from smtmodel.dot import Model
+from smtmodel.formats import FORMATS
 from smtmodel.losses import Loss, losses
 from smtmodel.numbers import from_numbers
 from smtmodel.operands import Operands
@@ -74,8 +75,8 @@ def test_a_product_is_lost_where_it_is_cut() -> None:
     given = Operands((0x3C00, 0, 0, 0, 0, 0x0001), (0x3C00, 0, 0, 0, 0, 0x0400), 0)  # 2^-38 beside 1
     found, _ = losses(Model("cut", unit_of_plan(plan, 8)), given)
     assert found == [
-        Loss("tile[0]", (0, 0), 1, Fraction(0), Fraction(0), Fraction(1)),
-        Loss("tile[1]", (5, 5), 1, -(Fraction(2) ** -38), Fraction(0), Fraction(1)),
+        Loss("tile[0]", (0, 0), 1, Fraction(0), Fraction(0), Fraction(1), FORMATS["f32"]),
+        Loss("tile[1]", (5, 5), 1, -(Fraction(2) ** -38), Fraction(0), Fraction(1), FORMATS["f32"]),
     ]
 
 

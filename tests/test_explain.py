@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import groupby
+from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -497,10 +499,104 @@ def test_a_rectified_number_says_what_becomes_of_it() -> None:
         (0xC0A00000, "  max(-5, 0): 0"),
         (0x7FC00000, "  max(nan, 0): a NaN decides: term max(nan, 0)"),
         (0xFF800000, "  max(-inf, 0): 0"),
-        (0x40A00000, "  max(x, 0): 5, exact"),
+        (0x40A00000, "  max(x, 0): 5, exact in f16"),
     ):
         explanation = explain(model, Operands((0x0000,), (0x3C00,), c))
         assert line in drawn(explanation)
     assert dict(arithmetic(model.unit))["Activation"] == "max(x, 0); a NaN is kept, -0 is kept"
     changes = {f"{name}={value}" for name, value, _ in neighbours(model)}
     assert {"relu_zero=positive", "relu_zero=signed", "relu_nan=zero", "relu=false"} <= changes
+
+
+# -- a rounding whose result is rounded again
+
+VIA_DOUBLE = """unit: via-double
+formats: {a: f32, b: f32, c: f32, d: f32}
+length: 1
+roundings: {w: "round(f64, nearest_even)", r: "round(f32, nearest_even)"}
+steps: {d: "r(w(exact(a[0] * b[0], c)))"}
+"""
+CAST = """unit: cast
+formats: {a: f32, b: f32, c: f64, d: bf16}
+length: 1
+ignored: [0]
+roundings: {w: "round(f32, nearest_even)", r: "round(bf16, nearest_even)"}
+steps: {d: "r(w(c))"}
+"""
+STORED = """plan: stored-twice
+formats: {a: f16, b: f16, c: f16, d: bf16}
+units: {mma: ampere/mma/m16n8k16.f32.f16.f16.f32}
+roundings: {h: "round(f16, nearest_even)", o: "round(bf16, nearest_even)"}
+steps: {d: "o(h(sum(mma, +0)))"}
+"""
+#: (a + 2^-23)(1 + 3 * 2^-23) + 2^-77: the f64 nearest to it lies half way between two numbers of f32
+HALF_WAY = {"a": ["3f800001"], "b": ["3f800001"], "c": "19000000"}
+TWICE: dict[str, Any] = {"a": ["3c01"], "b": ["3c03"], "c": "0000"}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    texts = {"via": VIA_DOUBLE, "cast": CAST, "stored": STORED}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.yaml").write_text(text)
+    named = {name: str(tmp_path / f"{name}.yaml") for name in texts}
+    return {**named, "stored": f"plan:{named['stored']}@length=2"}
+
+
+def roundings(explanation: Explanation) -> list[tuple[str, Fraction | str]]:
+    """Each rounding drawn: its format, and its result there."""
+    found = [picture.rounded for picture in pictures(explanation) if picture.rounded]
+    return [(rounded.format.name, exact_value(rounded.pattern, rounded.format)) for rounded in found]
+
+
+def test_every_rounding_is_drawn_with_its_format(files: dict[str, str]) -> None:
+    """In units and in plans; a cast shows c itself, then c in f32."""
+    value = 1 + TWO**-8 + TWO**-19 + TWO**-20  # (1 + 2^-10)(1 + 3 * 2^-10)
+    product = (1 + TWO**-10) * (1 + 3 * TWO**-10)
+    stored = explained(files["stored"], **TWICE)
+    assert value == product
+    assert roundings(stored)[-3:] == [("f32", product), ("f16", 1 + TWO**-8), ("bf16", 1)]
+    cast = explained(files["cast"], a=["00000000"], b=["00000000"], c="3ff0100000000001")
+    assert roundings(cast) == [("f32", 1 + TWO**-8), ("bf16", 1)]
+    first, second = pictures(cast)
+    assert [(row.name, row.value) for row in first.rows] == [("c", 1 + TWO**-8 + TWO**-52)]
+    assert [(row.name, row.value) for row in second.rows] == [("c in f32", 1 + TWO**-8)]
+    lines = drawn(stored)
+    assert [line.strip() for line in lines if "rounded to" in line] == [
+        "tail: rounded to f16",
+        "tail in f16: rounded to bf16",
+    ]
+    via = explained(files["via"], **HALF_WAY)
+    assert [name for name, _ in roundings(via)] == ["f64", "f32"]
+    assert "  sum in f64: rounded to f32" in drawn(via)
+
+
+def test_drawings_and_json_have_every_rounding_in_its_format(files: dict[str, str], tmp_path: Path) -> None:
+    picture = tmp_path / "x.svg"
+    given = json.dumps(TWICE)
+    run("explain", files["stored"], given, "--svg", str(picture))
+    text = picture.read_text()
+    assert "tail: rounded to f16" in text
+    assert "tail in f16: rounded to bf16" in text
+    document = json.loads(run("explain", files["stored"], given, "--json").stdout)
+    signals = {one["name"]: one for one in document["evaluations"][0]["signals"] if one["kind"] == "pattern"}
+    results = {one["format"]: one["real"] for name, one in signals.items() if name.endswith("result")}
+    assert results == {"f32": "1052675*2^-20", "f16": "1 + 2^-8", "bf16": "1"}
+
+
+def test_cuts_of_a_cut_sum_are_drawn_each() -> None:
+    text = VIA_DOUBLE.replace("w(exact(a[0] * b[0], c))", "cut(cut(exact(a[0] * b[0], c), 20, toward_zero), 12, up)")
+    explanation = explain(Model("cuts", parse_unit(text, "cuts.yaml")), Operands((0x3FAAAAAA,), (0x3F800001,), 0))
+    assert [len(picture.cut.bits) for picture in pictures(explanation) if picture.cut] == [20, 12]
+
+
+def test_the_first_difference_is_one_of_values(files: dict[str, str]) -> None:
+    """A rounding that one side alone has, and that changes its number; the sums before it are one, whatever they are
+    called."""
+    for one, other, which in ((files["via"], "ieee/fma/f32", "first"), ("ieee/fma/f32", files["via"], "second")):
+        lines = run("explain", one, json.dumps(HALF_WAY), "--against", other).stdout.splitlines()
+        assert lines[-1].startswith(f"first divergence: rounding: only the {which} has round.rounded (f64 ")
+        assert sum("<-- only here" in line for line in lines) == 1
+    same = {"a": ["3f800000"], "b": ["3f800001"], "c": "00000000"}
+    lines = run("explain", files["via"], json.dumps(same), "--against", "ieee/fma/f32").stdout.splitlines()
+    assert lines[-1] == "first divergence: none: every signal that counts is the same"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import json
 import re
 from fractions import Fraction
@@ -20,6 +21,12 @@ from pysmt.smtlib.parser import SmtLibParser
 
 from cli.export import FORMATS
 from cli.main import main
+from reports.fptest import TININESS, flags_of
+from smtmodel import ieee
+from smtmodel.algebra import constant
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.display import exact_value
+from smtmodel.formats import Format
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 NVFP4 = "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"
@@ -126,7 +133,7 @@ OPERAND = re.compile(r"([+-])([01])\.([0-9A-F]+)P(-?\d+)")
 
 
 def operand(text: str, precision: int) -> Fraction | str:
-    if text[1:] in ("Zero", "Inf") or text == "Q":
+    if text[1:] in ("Zero", "Inf") or text in ("Q", "S"):
         return Fraction(0) if text.endswith("Zero") else text
     found = OPERAND.fullmatch(text)
     assert found, text
@@ -150,7 +157,7 @@ def test_fptest_against_gmp(reference: str, tmp_path: Path) -> None:
         [f"{pattern:0{model.a.digits}x}" for pattern in (model.a.bias << model.a.fraction,) * 3]
     )  # 1 * 1 + 1
     rows = [{"model": reference, "a": [a], "b": [b], "c": c} for a, b, c in patterns]
-    lines = exported(tmp_path, "fptest", *rows).decode().splitlines()
+    lines = [line for line in exported(tmp_path, "fptest", *rows).decode().splitlines() if line[0] != "#"]
     assert len(lines) == len(rows)
     seen = set()
     for line in lines:
@@ -161,7 +168,7 @@ def test_fptest_against_gmp(reference: str, tmp_path: Path) -> None:
         flags = words[arrow + 2] if len(words) > arrow + 2 else ""
         seen.add(flags)
         if any(isinstance(x, str) for x in (a, b, c, d)):
-            assert d != "Q" or "Q" in (a, b, c) or flags == "i"
+            assert d != "Q" or flags == ("" if "Q" in (a, b, c) and "S" not in (a, b, c) else "i")
             continue
         exact = Fraction(a) * Fraction(b) + Fraction(c)
         context = gmpy2.context(
@@ -171,7 +178,119 @@ def test_fptest_against_gmp(reference: str, tmp_path: Path) -> None:
             rounded = gmpy2.mpfr(gmpy2.mpq(exact.numerator, exact.denominator))
         assert rounded == gmpy2.mpq(Fraction(d)), line
         assert ("x" in flags) == (Fraction(d) != exact), line
+        mode_name = {"=0": "nearest_even", "0": "toward_zero", ">": "up", "<": "down"}[mode]
+        assert flags == exceptions(exact, Fraction(d), model.d, mode_name, "after"), line
     assert {"", "x", "xo"} <= seen
+
+
+def nearest_places(exact: Fraction, precision: int) -> tuple[Fraction, int, Fraction]:
+    """The unit of the last of so many places of a number, how many units are below it, and what is left of one."""
+    unit = Fraction(1)
+    while abs(exact) >= unit * 2**precision:
+        unit *= 2
+    while exact and abs(exact) < unit * 2 ** (precision - 1):
+        unit /= 2
+    whole = exact / unit // 1
+    return unit, int(whole), exact / unit - whole
+
+
+def exceptions(exact: Fraction, d: Fraction | str, fmt: Format, mode: str, tininess: str) -> str:
+    """The flags of IEEE 754-2019, 7.4 to 7.6, of a number rounded as if the range of exponents were unbounded."""
+    unit, below, rest = nearest_places(exact, fmt.precision)
+    up = {"down": 0, "up": rest > 0, "toward_zero": rest > 0 and exact < 0,
+          "nearest_even": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and below % 2),
+          "nearest_away": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and exact > 0)}[mode]  # fmt: skip
+    rounded = (below + int(up)) * unit
+    exponent, significand = fmt.largest_number
+    if abs(rounded) > significand * Fraction(2) ** exponent:
+        return "xo"
+    if d == exact:
+        return ""
+    return "xu" if abs(exact if tininess == "before" else rounded) < Fraction(2) ** fmt.emin else "x"
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "nearest_away", "toward_zero", "up", "down"])
+def test_flags_of_every_input_of_a_small_format(mode: Any) -> None:
+    fmt, carrier = Format("q", 2, 1, 1, "ieee"), ArrayCarrier()
+    values = [exact_value(pattern, fmt) for pattern in range(1 << fmt.width)]
+    seen = {"after": set[str](), "before": set[str]()}
+    for row in itertools.product(range(1 << fmt.width), repeat=3):
+        if row[0] > row[1]:  # factors in the other order
+            continue
+        d = ieee.fma(*(constant(carrier, pattern, fmt.width) for pattern in row), fmt, mode).value
+        assert d is not None
+        a, b, c = (Fraction(0) if values[pattern] == "-0" else values[pattern] for pattern in row)
+        result = Fraction(0) if values[d] == "-0" else values[d]
+        found = {when: flags_of(row, d, fmt, mode, when) for when in TININESS}
+        if any(isinstance(x, str) for x in (a, b, c)):
+            quiet = "nan" in (a, b, c)  # as every NaN of a format with one fraction bit
+            assert set(found.values()) == {"i" if result == "nan" and not quiet else ""}, row
+            continue
+        exact = Fraction(a) * Fraction(b) + Fraction(c)
+        for when in TININESS:
+            assert found[when] == exceptions(exact, result, fmt, mode, when), (row, when)
+            seen[when].add(found[when])
+    assert seen["before"] == seen["after"] == {"", "x", "xo", "xu"}
+
+
+#: A * B + C, and its flags where tiny results are found after and before rounding
+FLAGS = [
+    ("ieee/fma/f16", ("4800", "3c00", "7bff"), "x", "x"),  # 65504 + 8 is rounded to 65504
+    ("ieee/fma/f16", ("4c00", "3c00", "7bff"), "xo", "xo"),  # 65504 + 16 to 65536
+    ("ieee/fma/f16@output_rounding=up", ("0001", "3c00", "7bff"), "xo", "xo"),
+    ("ieee/fma/f16@output_rounding=down", ("0001", "3c00", "7bff"), "x", "x"),
+    ("ieee/fma/f16@output_rounding=toward_zero", ("7bff", "7bff", "0000"), "xo", "xo"),
+    ("ieee/fma/f32", ("99800000", "19800000", "00800000"), "x", "xu"),
+    ("ieee/fma/f32", ("19800000", "19800000", "00000001"), "xu", "xu"),
+    ("ieee/fma/f32", ("7f800001", "3f800000", "3f800000"), "i", "i"),  # a signalling NaN
+    ("ieee/fma/f32", ("7fc00000", "3f800000", "3f800000"), "", ""),
+]
+
+
+@pytest.mark.parametrize(("reference", "given", "after", "before"), FLAGS)
+def test_flags_at_the_limits(
+    reference: str, given: tuple[str, str, str], after: str, before: str, tmp_path: Path
+) -> None:
+    a, b, c = given
+    path = vectors(tmp_path, {"model": reference, "a": [a], "b": [b], "c": c})
+    for when, flags in ((None, after), ("after", after), ("before", before)):
+        more = [] if when is None else ["--tininess", when]
+        *header, line = run("export", path, "--format", "fptest", *more).stdout.splitlines()
+        assert line.partition("-> ")[2].partition(" ")[2] == flags
+        assert header[-1] == f"# tininess is detected {when or 'after'} rounding"
+
+
+def test_a_unit_that_makes_tiny_results_zero_says_when_it_finds_them(tmp_path: Path) -> None:
+    text = """unit: own
+formats: {a: f32, b: f32, c: f32, d: f32}
+length: 1
+ELEMENTS
+roundings: {r: "round(f32, nearest_even, subnormals=HOW)"}
+steps: {d: "r(exact(a[0] * b[0], c))"}
+"""
+    rows = []
+    for how in ("flush_before", "flush_after", "keep"):
+        (tmp_path / f"{how}.yaml").write_text(text.replace("HOW", how).replace("ELEMENTS\n", ""))
+        model = str(tmp_path / f"{how}.yaml")
+        rows.append({"model": model, "a": ["99800000"], "b": ["19800000"], "c": "00800000"})
+    found = exported(tmp_path, "fptest", *rows).decode().splitlines()
+    assert [line for line in found if "tininess" in line] == [
+        f"# tininess is detected before rounding: {rows[0]['model']}",
+        f"# tininess is detected after rounding: {rows[1]['model']}, {rows[2]['model']}",
+    ]
+    assert [line.split()[-1] for line in found[-3:]] == ["xu", "x", "x"]
+    refused = run("export", vectors(tmp_path, rows[0]), "--format", "fptest", "--tininess", "after", code=2)
+    assert "says before, as it makes results zero that are tiny before rounding" in refused.stderr
+
+
+def test_a_subnormal_operand_read_as_zero_is_no_inexact_one(tmp_path: Path) -> None:
+    row = {"model": "ieee/fma/f32@flush_inputs=true", "a": ["00000001"], "b": ["3f800000"], "c": "3f800000"}
+    assert exported(tmp_path, "fptest", row).decode().splitlines()[-1].endswith("-> +1.000000P0")
+
+
+def test_tininess_is_of_fptest_alone(tmp_path: Path) -> None:
+    refused = run("export", vectors(tmp_path, ROWS[0]), "--format", "csv", "--tininess", "after", code=2)
+    assert "--tininess is of the flags of fptest: csv has none" in refused.stderr
 
 
 def test_fptest_takes_what_fits(tmp_path: Path) -> None:
@@ -179,7 +298,9 @@ def test_fptest_takes_what_fits(tmp_path: Path) -> None:
     path, target = vectors(tmp_path, *rows), tmp_path / "out.fptest"
     result = run("export", path, "--format", "fptest", "-o", str(target))
     assert "1 of 3 vectors; the others do not fit FPgen" in result.stderr
-    assert target.read_text() == "b32*+ 0 +1.000000P0 +1.000000P0 +1.000000P0 -> +1.000001P1 x\n"
+    *header, line = target.read_text().splitlines()
+    assert all(told.startswith("# ") for told in header)
+    assert line == "b32*+ 0 +1.000000P0 +1.000000P0 +1.000000P0 -> +1.000001P1 x"
     run("export", vectors(tmp_path, SCALED), "--format", "fptest", code=2)
 
 

@@ -16,6 +16,7 @@ from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import FusedSum
 from smtmodel.nodes.chains import chain_of
 from smtmodel.nodes.node import walk
+from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
 from smtmodel.unitfile import parse_unit
@@ -184,3 +185,52 @@ def test_recorded_results_against_a_mutated_model() -> None:
     assert "fraction_bits=24 gives the observed result; first divergence: alignment: block0.aligned[" in result.stderr
     assert "one change that gives all 3 results drawn above: fraction_bits=24" in result.stderr
     assert result.stderr.count("maximum exponent") == 3
+
+
+# -- sums with parameters of their own for each operand
+
+
+def own_unit(steps: str) -> Model:
+    text = """unit: own
+formats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3}
+length: 2
+roundings: {r: "round(e4m3, nearest_even)"}
+steps: {d: "%s"}
+"""
+    return Model(steps, parse_unit(text % steps, "own.yaml"))
+
+
+CHAINED = "repeat(s in range(2), c, r(fused(a[s] * b[s], acc, %s)))"
+ONE_STEP = "r(fused(a[0:2] * b[0:2], c, %s))"
+LATE_C = "r(fused(fused(a[0] * b[0], a[1] * b[1], %s), c, F=[9, 4], floors=[none, -2], reach=[none, 5]))"
+OWN = ["F=2, floors=[none, 0]", "F=2, floors=[-3, none], reach=[4, 2]", "F=[2, 3]", "F=[3, 2], floors=[1, 0]"]
+
+
+@pytest.mark.parametrize("own", OWN)
+@pytest.mark.parametrize("shape", [CHAINED, ONE_STEP, LATE_C])
+def test_units_with_parameters_of_each_operand_have_neighbours(shape: str, own: str) -> None:
+    for _, _, near in neighbours(own_unit(shape % own)):
+        evaluate_row(near, Operands((3, 9), (5, 2), 41))
+
+
+@pytest.mark.parametrize(
+    ("steps", "change", "wanted"),
+    [
+        (ONE_STEP % "F=[2, 3], floors=[-3, 1]", "normalised",
+         "r(fused(r(fused(a[0] * b[0], a[1] * b[1], F=[2, 2], floors=[-3, -3])), c, F=[3, 3], floors=[1, 1]))"),
+        (ONE_STEP % "F=2, floors=[-3, none], reach=[4, 2]", "late",
+         "r(fused(fused(a[0:2] * b[0:2], F=2, floors=[-3], reach=[4]), c, F=[31, 2], rounding=down, reach=[none, 2]))"),
+        (ONE_STEP % "F=2, floors=[none, 0]", "late",
+         "r(fused(fused(a[0:2] * b[0:2], F=2, floors=[none]), c, F=[31, 2], rounding=down, floors=[none, 0]))"),
+        (CHAINED % "F=2, floors=[-3, 1]", "fused",
+         "r(fused(a[0:2] * b[0:2], c, F=2, floors=[-3, 1]))"),
+        (LATE_C % "F=2", "fused",
+         "r(fused(a[0] * b[0], a[1] * b[1], c, F=2, floors=[none, none, -2], reach=[none, none, 5]))"),
+        (LATE_C % "F=[2, 3], floors=[-3, 1]", "fused",
+         "r(fused(a[0] * b[0], a[1] * b[1], c, F=[2, 3, 4], floors=[-3, 1, -2], reach=[none, none, 5]))"),
+    ],
+)  # fmt: skip
+def test_an_operand_takes_its_parameters_along(steps: str, change: str, wanted: str) -> None:
+    """Into sums of two, into a late sum and out of one."""
+    made = {near.unit.result for _, value, near in neighbours(own_unit(steps)) if value == change or change == "fused"}
+    assert own_unit(wanted).unit.result in made

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from cli.main import main
+from reports.plan_sheet import stage_words
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
@@ -29,6 +30,7 @@ from smtmodel.plans.tape import BLOCK, Tape
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.rounding import ROUNDINGS, Rounding
 from smtmodel.unitfile import parse_unit, unit_text
+from smtmodel.wording import counted
 from tests import plan_oracle
 from tests.oracle import decode
 
@@ -225,6 +227,30 @@ def test_choices_of_a_plan_count() -> None:
     a, b, c = operands(plan_of(steps[0]), 32, 32, 64)
     found = {simulate(a, b, c, plan_of(step), engine="numpy").tobytes() for step in steps}
     assert len(found) == len(steps)
+
+
+@pytest.mark.parametrize(
+    ("stage", "grain", "length"),
+    [("halve(4, fma, r)", 1, 32), ("halve(4, mma, r)", 2, 32), ("mma", 1, 6), ("mma", 1, 26),
+     ("promote(6, fma, r)", 1, 26), ("chain(mma, tail=fma)", 2, 44)],
+)  # fmt: skip
+def test_a_swizzled_stage_runs_once_for_each_pass(stage: str, grain: int, length: int) -> None:
+    """As the page and the sheet say: from the sum so far, and not once over the products in that order; with tiles
+    longer than a pass, and stages that divide what they are given."""
+    a, b, c = operands(plan_of("sum(fma, c)"), 24, 24, length)
+    once = plan_of(f"sum({stage}, c)")
+    first = np.array([k // grain % 2 == 0 for k in range(length)])
+    expected = simulate(a[:, first], b[first], c, once, engine="numpy")
+    expected = simulate(a[:, ~first], b[~first], expected, once, engine="numpy")
+    plan = plan_of(f"sum(swizzle(2, {stage}, grain={grain}), c)")
+    assert np.array_equal(simulate(a, b, c, plan, engine="numpy"), expected)
+    order = [*np.flatnonzero(first), *np.flatnonzero(~first)]
+    assert not np.array_equal(simulate(a[:, order], b[order], c, once, engine="numpy"), expected)
+    said, *_ = (one.text for one in stage_words(plan.sums[0].stage))
+    products = counted(grain, "product")
+    assert (
+        said == f"2 passes, each over {products} of every {2 * grain}: the whole of what follows, from the sum so far"
+    )
 
 
 def scaled(step: str) -> Plan:

@@ -91,6 +91,13 @@ length: 4
 roundings: {r: "round(f16, nearest_even, zero=exact_positive)"}
 steps: {d: "repeat(k in range(0, 4), +0, r(exact(r(a[k] * b[k]), acc)))"}
 """
+NESTED = """
+unit: nested
+formats: {a: f16, b: f16, c: f16, d: f16}
+length: 4
+roundings: {r: "round(f16, nearest_even)"}
+steps: {d: "r(exact(exact(a[0:2] * b[0:2]), exact(a[2:4] * b[2:4], c)))"}
+"""
 GATED = """
 unit: gated
 formats: {{a: e2m1, b: {}, c: f16, d: f16}}
@@ -118,6 +125,7 @@ USEFUL = [
     (LANES, ("a term that is never -0", "sign of a zero that nothing reads", "number of the format, rounded again")),
     (GATED.format("e4m3", "-0"), ("gated products whose zeros",)),
     (CHAIN, ("first step of a loop", "zero added", "sum of one term")),
+    (NESTED, ("exact sum in an exact sum",)),
 ]
 
 
@@ -184,6 +192,8 @@ LIMITS = [
     ("number of the format, rounded again", LANES, LANES.replace("even)", "even, subnormals=flush_after)")),
     ("zero added", CHAIN, CHAIN.replace("exact_positive", "ieee").replace("nearest_even", "down")),
     ("first step of a loop", CHAIN, CHAIN.replace("+0", "c")),
+    ("exact sum in an exact sum", NESTED,
+     NESTED.replace("exact(a", "fused(a").replace("])", "], F=3)").replace("c)", "c, F=3)")),
 ]  # fmt: skip
 
 

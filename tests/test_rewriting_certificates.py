@@ -231,6 +231,8 @@ GATED, E4 = Gate(P, True), r(C, E4M3)
 HELD = r(P)
 COARSE = fused(P, C, bits=2, sticky=False)
 OWN = Literal(0x3C00, F16)
+FREE_SUM, EACH = ExactSum((P, C)), Each(2, range(2), P)
+EACH_SUM = Each(2, range(2), FREE_SUM)
 STEP = r(ExactSum((LOOPED, ACC)), zero="exact_positive")
 FIRST = r(ExactSum((P, ZERO)), zero="exact_positive")
 FLUSHED = r(ExactSum((P, C)), zero="positive", subnormals="flush_after")
@@ -361,6 +363,22 @@ STEPS: list[tuple[str, Node, Node, str | None]] = [
      plus(r(ExactSum((loop(UNKNOWN),) * 2))), "it is not known which numbers the results so far are"),
     ("sign of a zero that nothing reads", r(P), plus(r(P)), None),
     ("sign of a zero that nothing reads", r(P, zero="exact_positive"), r(P, zero="exact_positive"), "nothing changes"),
+    ("exact sum in an exact sum", ExactSum((FREE_SUM, ACC)), ExactSum((P, C, ACC)), None),
+    ("exact sum in an exact sum", ExactSum((C, EACH_SUM)), ExactSum((C, EACH, Each(2, range(2), C))), None),
+    ("exact sum in an exact sum", fused(FREE_SUM, ACC), ExactSum((P, C, ACC)), "it says nothing of a"),
+    ("exact sum in an exact sum", ExactSum((FREE_SUM, ACC)), fused(P, C, ACC),
+     "what stands for the node is no exact sum"),
+    ("exact sum in an exact sum", ExactSum((FREE_SUM,)), P, "what stands for the node is no exact sum"),
+    ("exact sum in an exact sum", ExactSum((FREE_SUM, ACC)), ExactSum((P, ACC)), "it is the sum of other terms"),
+    ("exact sum in an exact sum", ExactSum((FREE_SUM, ACC)), ExactSum((P, C, C)), "it is the sum of other terms"),
+    ("exact sum in an exact sum", ExactSum((r(FREE_SUM), ACC)), ExactSum((P, C, ACC)),
+     "it is the sum of other terms"),
+    ("exact sum in an exact sum", ExactSum((Cut(FREE_SUM, 4), ACC)), ExactSum((P, C, ACC)),
+     "it is the sum of other terms"),
+    ("exact sum in an exact sum", ExactSum((fused(P, C), ACC)), ExactSum((P, C, ACC)), "it is the sum of other terms"),
+    ("exact sum in an exact sum", ExactSum((C, EACH_SUM)), ExactSum((C, EACH, C)), "it is the sum of other terms"),
+    ("exact sum in an exact sum", ExactSum((C, EACH_SUM)), ExactSum((C, EACH, Each(2, range(3), C))),
+     "it is the sum of other terms"),
     ("zero added", r(ExactSum((P, ZERO, MINUS))), r(ExactSum((P,))), None),
     ("zero added", r(ExactSum((P, C))), r(ExactSum((P, C))), "no zero is added, or nothing else"),
     ("zero added", r(ExactSum((ZERO, ZERO))), r(ExactSum((ZERO,))), "no zero is added, or nothing else"),
@@ -513,7 +531,7 @@ def test_no_condition_of_rewriting_is_without_a_step() -> None:
 SCOPE = Scope.of(UNIT)
 INNER = SCOPE.within(1, rewriting.Held(frozenset((F16,))))
 SUM, ROUNDED = ExactSum((NORMALISED, C)), r(fused(NORMALISED, C))
-FREE_SUM, BARE = ExactSum((P, C)), fused(P, C)
+BARE = fused(P, C)
 STEP_SUM = r(ExactSum((LOOPED, ACC)))
 WITH_C = r(ExactSum((LOOPED, C, ACC)))  # of which C is a multiple of less
 GRID = loop(r(GridSum((LOOPED, ACC), (4, 4))))

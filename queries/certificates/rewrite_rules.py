@@ -298,6 +298,26 @@ def unread_sign(place: Place) -> Needs:
     return Needs(signs=False)
 
 
+def nested_sum(place: Place) -> Needs:
+    place.kind("exact")
+    need(place.new["kind"] == "exact", "what stands for the node is no exact sum")
+    one, other = (list(_summed(place.tree, at, ())) for at in (place.at, place.other))
+    need(one == other, "it is the sum of other terms")
+    return Needs()
+
+
+def _summed(tree: Document, at: int, ranges: tuple[tuple[int, Sequence[int]], ...]) -> Iterator[tuple[Any, int]]:
+    """What an exact sum adds: each term that is no exact sum itself, with the ranges that it is repeated over."""
+    node = tree.nodes[at]
+    if node["kind"] == "exact":
+        for item in node["items"]:
+            yield from _summed(tree, item, ranges)
+    elif node["kind"] == "each":
+        yield from _summed(tree, node["body"], (*ranges, (node["level"], node["places"])))
+    else:
+        yield ranges, at
+
+
 def zero_added(place: Place) -> Needs:
     total = place.of(place.kind("round")["term"], place.new.get("term", -1))
     items = total.kind("exact")["items"]
@@ -478,6 +498,7 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "sum that fits the result": fitting_sum,
     "a term that is never -0": positive_term,
     "sign of a zero that nothing reads": unread_sign,
+    "exact sum in an exact sum": nested_sum,
     "zero added": zero_added,
     "sum of one term": single_term,
     "number of the format, rounded again": rounded_again,

@@ -43,7 +43,12 @@ class Numbers:
         return self.made("element", operand, place, how["subnormals"], how["positive_zeros"])
 
     def exact(self, terms: Sequence[int]) -> int:
-        return self.made("exact", (), tuple(sorted((term, ()) for term in terms)))
+        """The exact sum of terms, and of those of which a term is itself the exact sum."""
+        flat: list[int] = []
+        for term in terms:
+            kind, *parts = self.made_of[term]
+            flat += [one for one, _ in parts[1]] if kind == "exact" else [term]
+        return self.made("exact", (), tuple(sorted((term, ()) for term in flat)))
 
     def applied(self, kind: str, operands: Sequence[int], own: Plain) -> int:
         """What a node that is no sum makes of its operands; `own`: its parameters."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any
@@ -14,9 +14,9 @@ from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.explaining import RUNNING
-from smtmodel.facts import Fact, Facts, evaluate_one, facts_of
+from smtmodel.facts import Fact, Facts, Item, evaluate_one, facts_of, item_of
 from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes import Element, Node, Product, Repeat, Round
+from smtmodel.nodes import Element, ExactSum, Node, Product, Repeat, Round
 from smtmodel.nodes.node import Variant, walk
 from smtmodel.nodes.regrouping import regrouped
 from smtmodel.nodes.round import Rounding
@@ -44,6 +44,7 @@ STAGES = {
 }
 #: of a term, whose number is a signal too
 PARTS = (Part.SIGN, Part.EXPONENT, Part.IS_ZERO, Part.IS_NAN, Part.IS_INFINITE)
+SUMMED = (Stage.TERM, Stage.MAXIMUM, Stage.ALIGNED, Stage.PLACED, Stage.SUM)  # signals of a sum
 WIDE = FORMATS["f16"]  # in which units multiply narrower factors
 READ = ("operand", "index")  # which input an element is
 #: kinds of nodes, those first of which a parameter is most often wrong
@@ -96,19 +97,29 @@ def first_difference(left: Facts, one: Model, right: Facts, other: Model) -> Div
     """The first signal that differs in value, in the order of the stages.
 
     Terms of zero do not count, nor do their exponents; where a special value decides, no number on the way counts. Of
-    the signals that only one side has, nonzero terms count: an alignment (where the other side sums exactly) is no
-    difference until a sum shows it.
+    the signals that only one side has, nonzero terms count, and roundings that lose something: an alignment (where the
+    other side sums exactly) is no difference until a sum shows it. Sums of the same terms are one step, whatever each
+    side calls it.
     """
     same_nan = one.nan is not None and other.nan is not None
-    sides = [_telling(facts, model, one.d == other.d, same_nan) for facts, model in ((left, one), (right, other))]
+    sides = [_telling(facts, one.d == other.d, same_nan) for facts in (left, right)]
+    called = _same_sums(left.trace, right.trace)
+    sides[1] = {_called(name, called): told for name, told in sides[1].items()}
     rounds = [facts.trace.rounds for facts in (left, right)]
+    losing = [_losing(facts.trace) for facts in (left, right)]
+    exact = _exact_sums(left.trace) & {called.get((step, ""), (step, ""))[0] for step in _exact_sums(right.trace)}
     if bool(rounds[0]) != bool(rounds[1]):  # the first round answers to the only one
         first = (rounds[0] or rounds[1])[0]
         sides = [{_within(name, first): told for name, told in side.items()} for side in sides]
     for name in _merged(list(sides[0]), list(sides[1])):
+        if (
+            name.stage is Stage.SUM and name.step in exact
+        ):  # of the same terms: each side keeps as many bits as it needs
+            continue
         here, there = (side.get(name) for side in sides)
         if here is None or there is None:
-            if not (alone := here or there) or not _tells_alone(alone[0], rounds[here is None]):
+            alone, which = here or there, here is None
+            if not alone or not _tells_alone(alone[0], rounds[which], losing[which]):
                 continue
         elif here[1] == there[1]:
             continue
@@ -126,10 +137,54 @@ def _within(name: Name, first: str) -> Name:
     return name._replace(step=name.step.removeprefix(first))
 
 
-def _tells_alone(fact: Fact, rounds: Sequence[str]) -> bool:
+def _same_sums(left: Trace, right: Trace) -> dict[tuple[str, str], tuple[str, str]]:
+    """The step and the term on the left for each term on the right, of sums that the left calls otherwise: the first
+    such sum there that has the same products, and as many other terms."""
+    free = {step: [name for name, _ in terms] for step, (_, terms) in left.entered.items() if step not in right.entered}
+    found: dict[tuple[str, str], tuple[str, str]] = {}
+    for step, (_, terms) in right.entered.items():
+        names = [name for name, _ in terms]
+        twin = next((one for one, own in free.items() if _products(own) == _products(names)), None)
+        if step not in left.entered and twin is not None:
+            found |= {(step, name): (twin, own) for name, own in zip(names, free.pop(twin), strict=True)}
+            found[step, ""] = twin, ""
+    return found
+
+
+def _products(names: Sequence[str]) -> list[str]:
+    """The terms that are products, by their places, and nothing for each other term."""
+    return [name if name.isdigit() else "" for name in names]
+
+
+def _called(name: Name, called: Mapping[tuple[str, str], tuple[str, str]]) -> Name:
+    """The name that the other side has for a signal of a sum."""
+    step, of = called.get((name.step, name.of), (name.step, name.of)) if name.stage in SUMMED else (name.step, name.of)
+    return name._replace(step=step, of=of)
+
+
+def _exact_sums(trace: Trace) -> set[str]:
+    """The steps that are exact sums."""
+    return {visit.prefix for visit in trace.visits if isinstance(visit.node, ExactSum)}
+
+
+def _losing(trace: Trace) -> set[str]:
+    """The steps that round a number and change it."""
+    values, found = dict[object, Item](), set[str]()
+    for visit in trace.visits:
+        item = values[visit.node] = item_of("", visit.value)
+        if isinstance(visit.node, Round) and not item.special:
+            before = values[visit.node.term]
+            if before.value != item.value:
+                found.add(visit.prefix)
+    return found
+
+
+def _tells_alone(fact: Fact, rounds: Sequence[str], losing: Set[str]) -> bool:
     """Whether a signal that only one side has is a difference: a nonzero term of a sum, but not the running sum of a
-    later round."""
+    later round; or the result of a rounding that changes what it rounds."""
     name = fact.name
+    if name.stage is Stage.ROUNDED:
+        return name.step in losing
     running = name.of in RUNNING and name.step in rounds[1:]
     return name.stage is Stage.TERM and fact.kind is Kind.NUMBER and fact.value != 0 and not running
 
@@ -144,7 +199,7 @@ def _stage(name: Name, *traces: Trace) -> str:
     return STAGES[Stage.PRODUCT if rounds_product else name.stage]
 
 
-def _telling(facts: Facts, model: Model, alike: bool, nan_counts: bool) -> dict[Name, Told]:
+def _telling(facts: Facts, alike: bool, nan_counts: bool) -> dict[Name, Told]:
     """The signals that count, with what is compared of each: numbers by value, patterns too if formats differ."""
     decided = {fact.name.step for fact in facts if fact.name.stage is Stage.SPECIAL and fact.value}
     zero = {fact.name for fact in facts if fact.kind is Kind.NUMBER and not fact.value}
@@ -164,15 +219,16 @@ def _telling(facts: Facts, model: Model, alike: bool, nan_counts: bool) -> dict[
             continue
         if name == Name(name.step, Stage.SUM) or (name.stage is Stage.MAXIMUM and name.step not in live):
             continue  # a sum is told by its sign and magnitude
-        found[name] = (fact, fact.real if fact.kind is not Kind.PATTERN else _pattern(fact, model, alike, nan_counts))
+        found[name] = (fact, fact.real if fact.format is None else _pattern(fact, fact.format, alike, nan_counts))
     return found
 
 
-def _pattern(fact: Fact, model: Model, alike: bool, nan_counts: bool) -> Any:
-    value = exact_value(fact.value, model.d)
-    if value == "nan" and not nan_counts:
-        return value
-    return fact.value if alike else Fraction(0) if value == "-0" else value
+def _pattern(fact: Fact, fmt: Format, alike: bool, nan_counts: bool) -> Any:
+    """The number of a pattern, or the pattern of a NaN that counts; signs of zeros count if results are `alike`."""
+    value = exact_value(fact.value, fmt)
+    if value == "nan":
+        return f"nan {fact.value:x}" if nan_counts and alike else value
+    return value if alike or value != "-0" else Fraction(0)
 
 
 def _merged(left: list[Name], right: list[Name]) -> list[Name]:

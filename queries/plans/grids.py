@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Each, Element, ExactSum, Node, Product, Repeat, Round, Running
+from smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Repeat, Round, Running
 from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import at_place
+from smtmodel.nodes.rewriting import each_of
 
 ANY = 1 << 20  # an exponent above all: zero is a multiple of every power of two
 
@@ -56,18 +56,8 @@ class Grids:
 
 def terms_of(rounding: Round) -> list[Node]:
     """The terms that a rounding adds exactly: those of its exact sum, nested ones included, or its one term."""
-    return list(_added(rounding.term))
-
-
-def _added(node: Node) -> Iterator[Node]:
-    if isinstance(node, ExactSum):
-        for item in node.items:
-            yield from _added(item)
-    elif isinstance(node, Each):
-        for place in node.places:
-            yield from _added(at_place(node.body, node.level, place))
-    else:
-        yield node
+    items = rounding.term.flat.items if isinstance(rounding.term, ExactSum) else (rounding.term,)
+    return [term for item in items for term in each_of(item)]
 
 
 def has_positive_sums(rounding: Round) -> bool:

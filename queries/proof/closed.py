@@ -43,7 +43,7 @@ RULES = _by_name({
 REWRITES = _by_name({
     "queries.proof.rewriting": "unreached gated_zero held_product normalised_in_vain needless_floor needless_carry "
                                "plain_overflow no_sum_to_zero no_last_sum_to_zero fitting_sum positive_term "
-                               "unread_sign zero_added single_term rounded_again first_step positive_chain",
+                               "unread_sign nested_sum zero_added single_term rounded_again first_step positive_chain",
 })  # fmt: skip
 
 #: statements about all values of some bits, which engines or evaluation settle: name -> module

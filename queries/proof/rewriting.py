@@ -331,6 +331,16 @@ def unread_sign(scope: Scope, node: Node) -> Replacement | None:
     return Replacement(_with_plus(node), signs=False)
 
 
+@rewrite("exact sum in an exact sum")
+def nested_sum(_: Scope, node: Node) -> Replacement | None:
+    """Nothing is lost between an exact sum and another one that it is a term of. An infinity or a NaN among the terms
+    of either is one of the whole, which counts as zero where all of them do; the sign of a zero depends on whether all,
+    or any, of the numbers added are negative, in either grouping."""
+    if not isinstance(node, ExactSum) or (other := node.flat) is node:
+        return None
+    return Replacement(other)
+
+
 @rewrite("zero added")
 def zero_added(scope: Scope, node: Node) -> Replacement | None:
     """A zero term changes nothing in an exact sum but the sign of a zero sum, which matters if the rounding keeps

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
@@ -9,9 +11,9 @@ from queries.proof.rewriting import SameResults
 from queries.proof.same import SidesAgree
 from queries.properties.statements import Reordered
 from queries.search.problem import Problem
-from smtmodel.nodes import Each, Element, Index, Node, Sum
+from smtmodel.nodes import Element, ExactSum, Index, Node, Sum
 from smtmodel.nodes.normal import normal
-from smtmodel.nodes.rewriting import at_place, rebuilt, replaced, written_out
+from smtmodel.nodes.rewriting import each_of, rebuilt, replaced, written_out
 from smtmodel.unit import Unit
 
 
@@ -42,16 +44,27 @@ def one_sum(problem: Reordered) -> Made:
 @rule
 def one_form(problem: Problem, left: Theorem | None, right: Theorem | None) -> Made:
     """Let two units have the same operands, and let each compute the same as some expression (its own, if no theorem is
-    given). If both expressions have the same normal form, the units compute the same."""
-    forms = []
+    given). If both expressions have the same normal form, as they are or with loops and the terms of sums written out,
+    the units compute the same."""
+    found = []
     for unit, theorem in zip(units_of(problem, "one_form"), (left, right), strict=True):
         goal = SameResults(unit, unit.result) if theorem is None else goal_of(theorem, SameResults, "one_form")
         if goal.unit != unit:
             raise RuleError("one_form: the premise is about another unit")
-        forms.append(normal(goal.other))
+        found.append(goal.other)
+    forms = _forms(found)
     if forms[0] != forms[1]:
         raise RuleError("one_form: the normal forms are two")
     return Made(SidesAgree(problem), tuple(theorem for theorem in (left, right) if theorem is not None))
+
+
+def _forms(nodes: Sequence[Node]) -> list[Node]:
+    """The normal forms of two expressions; if these are two, those with loops and the terms of sums written out."""
+    one, other = map(normal, nodes)
+    if one != other:
+        with suppress(RecursionError):  # written out they are too many steps within one another
+            return [normal(terms_written_out(node)) for node in nodes]
+    return [one, other]
 
 
 def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
@@ -69,15 +82,14 @@ def units_of(problem: Problem, name: str) -> tuple[Unit, Unit]:
 
 
 def terms_written_out(node: Node) -> Node:
-    """The expression with its loops and the terms of its sums written out."""
-
-    def terms(item: Node) -> list[Node]:
-        return [at_place(item.body, item.level, k) for k in item.places] if isinstance(item, Each) else [item]
+    """The expression with its loops and the terms of its sums written out, those of exact sums in exact sums as one
+    sum."""
 
     def change(_: Node, new: Node) -> Node:
         if not isinstance(new, Sum):
             return new
-        return new.of_terms([(at, term) for at, item in enumerate(new.items) for term in terms(item)])
+        total = new.flat if isinstance(new, ExactSum) else new
+        return total.of_terms([(at, term) for at, item in enumerate(total.items) for term in each_of(item)])
 
     return rebuilt(written_out(node), change, {})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable
+from contextlib import suppress
 
 from queries.proof.kernel import RuleError
 from queries.proof.normalising import Normaliser, rules_of
@@ -20,6 +21,7 @@ from smtmodel.nodes.node import walk
 SAMPLES = 512  # inputs on which both sides must agree before lemmas are asked
 SAME = "the expressions are one"
 ANY_ORDER = "the expressions are one, in which terms of a sum have no order"
+ANY_GROUPS = "the expressions are one, in which terms of a sum have no order, and those of an exact sum no groups"
 
 
 def by_form(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:
@@ -38,8 +40,8 @@ def by_expression(problem: Problem) -> Proof | None:
 
 
 def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Proof | None:
-    """The proof that both models have the same normal form; None if they do not, or if a lemma is not proved. Raises
-    KeyboardInterrupt."""
+    """The proof that both models have the same normal form, as they are or by rules of rewriting; None if they do not,
+    or if a lemma is not proved. Raises KeyboardInterrupt."""
     start = time.monotonic()
     try:
         units = units_of(problem, "by_rewriting")
@@ -49,6 +51,9 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
         return None
     if _differ_on_samples(problem):  # no lemma needs to be asked
         return None
+    with suppress(RuleError):
+        theorem = one_form(problem, None, None)
+        return Proof(problem, "equal", seconds=time.monotonic() - start, why=ANY_GROUPS, theorem=theorem)
     normaliser = Normaliser(options, confirm)
     proofs = [normaliser.proof(unit) for unit in units]
     try:

@@ -37,7 +37,9 @@ class Fact(Part):
     """of a number: whether its bits are in two's complement"""
     offset: int = ABSENT
     """of an exponent: what is added to its bits to get the exponent"""
-    real: str | None
+    format: str = ABSENT
+    """of a pattern: the format of its number"""
+    real: str
     """its value in powers of two"""
 
 

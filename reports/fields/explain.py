@@ -74,6 +74,8 @@ class LossStep(Part):
 
     step: str
     """its name"""
+    format: str
+    """the format that it is rounded to"""
     products: list[int] | None
     """the numbers of its first and its last product"""
     cut: str

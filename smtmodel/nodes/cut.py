@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from smtmodel.algebra import Bit, choose, constant, select
 from smtmodel.decode import Term, unpack
-from smtmodel.errors import ParameterError
+from smtmodel.errors import EXPONENTS, ParameterError, check_number
 from smtmodel.formats import Format
 from smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant, near, others
 from smtmodel.rounding import ROUNDINGS, Mode, Target, round_and_pack
@@ -35,6 +35,7 @@ class Cut(Unary):
     def __post_init__(self) -> None:
         if not 2 <= self.bits <= 256:
             raise ParameterError("cut", f"{self.bits} bits are impossible; it takes a whole number from 2 to 256")
+        check_number("least", self.least, EXPONENTS)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)

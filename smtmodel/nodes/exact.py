@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -12,6 +12,7 @@ from smtmodel.alignment import magnitude_of, place_all, total_of
 from smtmodel.decode import Exponent, Term
 from smtmodel.ieee import sum_two
 from smtmodel.nodes.node import Changed, Context, Node, Total, Value
+from smtmodel.nodes.repeat import Each
 from smtmodel.nodes.sums import Sum
 from smtmodel.trace import Part, Stage, Trace
 
@@ -31,6 +32,12 @@ class ExactSum(Sum):
     @property
     def summands(self) -> tuple[Node, ...]:
         return self.items
+
+    @property
+    def flat(self) -> ExactSum:
+        """The sum of all terms of the exact sums among its terms, and of those among theirs: the same on every input.
+        Nothing is lost in between, and infinities, NaNs and the sign of a zero depend on all that was added."""
+        return replace(self, items=tuple(_terms(self))) if any(map(_has_sum, self.items)) else self
 
     def place(self, context: Context) -> str:
         places = [place for item in self.items for place in item.places_of_terms(context)]
@@ -75,3 +82,20 @@ class ExactSum(Sum):
 
     def sentence(self) -> str:
         return "the exact sum"
+
+
+def _terms(node: Node) -> Iterator[Node]:
+    """The terms that a node stands for in an exact sum; a range of terms stays one."""
+    if isinstance(node, ExactSum):
+        for item in node.items:
+            yield from _terms(item)
+    elif isinstance(node, Each):
+        for item in _terms(node.body):
+            yield node if item is node.body else replace(node, body=item)
+    else:
+        yield node
+
+
+def _has_sum(item: Node) -> bool:
+    """Whether a term, or what a range of terms repeats, is an exact sum."""
+    return _has_sum(item.body) if isinstance(item, Each) else isinstance(item, ExactSum)

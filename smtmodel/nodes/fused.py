@@ -10,7 +10,7 @@ from typing import ClassVar
 from smtmodel.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from smtmodel.alignment import align, bound_matters, distance, magnitude_of, total_of, within
 from smtmodel.decode import Exponent, Term, Unpacked
-from smtmodel.errors import ParameterError
+from smtmodel.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
 from smtmodel.nodes.exact import ExactSum
 from smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
 from smtmodel.nodes.sums import Sum, bare, enter, record
@@ -48,6 +48,9 @@ class FusedSum(Sum):
 
     def __post_init__(self) -> None:
         self.check_alignment(self.fraction_bits, self.floors, self.reach)
+        check_number("carry", self.carry_bits, CARRY_BITS)
+        check_number("zeros", self.zeros, EXPONENTS)
+        check_number("least", self.least, EXPONENTS)
         if self.sticky and self.rounding != "toward_zero":
             raise ParameterError("sticky", "the bits of a term that are ORed into the sum are not rounded as well")
         if self.carry_bits is not None and (self.sticky or isinstance(self.fraction_bits, tuple)):

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from smtmodel.alignment import reaches
 from smtmodel.decode import Unpacked, multiply, row
-from smtmodel.errors import ParameterError
+from smtmodel.errors import EXPONENTS, ParameterError, check_number
 from smtmodel.ieee import product_specials
 from smtmodel.nodes.element import Element
 from smtmodel.nodes.node import Context, Node, Number, Value, Variant, near, others
@@ -27,6 +27,7 @@ class Product(Node):
     limit: int | None = None
 
     def __post_init__(self) -> None:
+        check_number("limit", self.limit, EXPONENTS)
         for operand in (self.left, self.right):
             if not operand.is_number:
                 raise ParameterError("product", f"its operands are inputs or rounded results, not a {operand.kind}")

@@ -20,6 +20,7 @@ from smtmodel.nodes.round import Round, Rounding
 
 F2 = 31  # bits kept of the products when a late addend joins them (CDNA3: Xie et al. 2026, Algorithm 10)
 MOST_ROUNDED = 32  # products of a step, where every sum of two is rounded
+PRODUCTS, BEFORE = 0, 1  # the places of the products and of what was before in the sum of a step
 
 
 def regrouped(result: Node) -> Iterator[tuple[Variant, Node]]:
@@ -82,9 +83,21 @@ def _joined(result: Node) -> Iterator[tuple[Variant, Node]]:
     for node in walk(result):
         inner = node.items[0] if isinstance(node, FusedSum) and len(node.items) == 2 else None
         if isinstance(node, FusedSum) and isinstance(inner, FusedSum):
-            whole = replace(inner, items=(*inner.items, node.items[1]))
+            whole = _with_operand(inner, node, 1)
             joined = replaced(result, lambda part, old=node, new=whole: new if part == old else None)  # type: ignore[misc]
             yield Variant("addend", "late", "fused"), joined
+
+
+def _with_operand(inner: FusedSum, outer: FusedSum, position: int) -> FusedSum:
+    """A sum with an operand of another sum beside its own, and the parameters that it has there; F, where the sum has
+    one for all, is that one."""
+    every = {"fraction_bits": inner.fraction_bits, "floors": inner.floors, "reach": inner.reach}
+    changed: dict[str, object] = {"items": (*inner.items, outer.items[position])}
+    for name, given in every.items():
+        own = outer.each(getattr(outer, name), position)
+        if isinstance(given, tuple) and (given or own is not None):
+            changed[name] = (*(inner.each(given, k) for k in range(len(inner.items))), own)
+    return replace(inner, **changed)  # type: ignore[arg-type]
 
 
 def _after(chain: Chain) -> Node | None:
@@ -106,9 +119,10 @@ def _late(chain: Chain) -> Node | None:
     own = _sum(chain)
     if not isinstance(own, FusedSum) or not isinstance(own.fraction_bits, int) or own.carry_bits is not None:
         return None
-    products = replace(own, items=(chain.terms,))
-    keeps = (F2, own.fraction_bits)
-    late = FusedSum((products, Running(OUTER)), keeps, "down", zeros=own.zeros, least=own.least)
+    products = own.of_terms([(PRODUCTS, chain.terms)])
+    late = FusedSum((products, Running(OUTER)), (F2, own.fraction_bits), "down", zeros=own.zeros, least=own.least)
+    floor, far = own.each(own.floors, BEFORE), own.each(own.reach, BEFORE)
+    late = replace(late, floors=() if floor is None else (None, floor), reach=() if far is None else (None, far))
     step = replaced(chain.step, lambda part: late if part == own else None)
     return replace(chain, step=step).in_blocks(chain.blocks)
 
@@ -119,10 +133,11 @@ def _rounded_one_by_one(chain: Chain) -> Node | None:
         return None
     assert isinstance(chain.step, Round)
     loop = ((OUTER, 1),) if len(chain.blocks) > 1 else ()
-    terms = [*(chain.form(Index(k, loop)) for k in first), Running(OUTER)]
-    running: Node = terms[0]
+    terms = [*((PRODUCTS, chain.form(Index(k, loop))) for k in first), (BEFORE, Running(OUTER))]
+    so_far: tuple[int, Node] = terms[0]
     for term in terms[1:]:
-        running = Round(replace(own, items=(running, term)), chain.step.rounding)
+        so_far = BEFORE, Round(own.of_terms([so_far, term]), chain.step.rounding)
+    running = so_far[1]
     if not loop:
         return replaced(running, lambda part: chain.start if part == Running(OUTER) else None)
     offsets = tuple(block[0] - first[0] for block in chain.blocks)

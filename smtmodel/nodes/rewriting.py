@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -81,6 +81,15 @@ def at_place(node: Node, level: int, place: int) -> Node:
 def with_running(node: Node, level: int, value: Node) -> Node:
     """The expression with the result so far of the loop at a level replaced."""
     return replaced(node, lambda part: value if part == Running(level) else part if level not in part.free else None)
+
+
+def each_of(term: Node) -> Iterator[Node]:
+    """The terms of a range of terms, one by one; of another term, itself."""
+    if isinstance(term, Each):
+        for place in term.places:
+            yield from each_of(at_place(term.body, term.level, place))
+    else:
+        yield term
 
 
 def written_out(node: Node) -> Node:

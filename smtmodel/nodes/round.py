@@ -105,7 +105,7 @@ class Round(Unary):
             return Number(item.folded(), result)
         sign, finite, result, item = self._rounded(value.term, *flags)
         with context.within(context.prefix(self)):
-            self._record(context.trace, sign, value, finite, result)
+            self._record(context.trace, fmt, sign, value, finite, result)
         return Number(item, result)
 
     def _result(
@@ -170,12 +170,12 @@ class Round(Unary):
         return Number(unpack(result, fmt), result, (fmt, raw))
 
     @staticmethod
-    def _record(trace: Trace, sign: Bit, value: Value, finite: Bits, result: Bits) -> None:
+    def _record(trace: Trace, fmt: Format, sign: Bit, value: Value, finite: Bits, result: Bits) -> None:
         trace.flag(Stage.SIGN, sign)
         trace.flag(Stage.SPECIAL, value.is_nan | (value.infinities[0] & value.infinities[1]), part=Part.NAN)
         trace.flag(Stage.SPECIAL, value.infinities[0] | value.infinities[1], part=Part.INFINITE)
-        trace.pattern(Stage.ROUNDED, finite)
-        trace.pattern(Stage.RESULT, result)
+        trace.pattern(Stage.ROUNDED, finite, fmt)
+        trace.pattern(Stage.RESULT, result, fmt)
 
     def key(self, context: Context) -> Hashable:
         key = self.term.key(context)

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 from smtmodel.algebra import constant, truth
 from smtmodel.decode import Unpacked, fit
-from smtmodel.errors import ParameterError
+from smtmodel.errors import ParameterError, check_number
 from smtmodel.nodes.element import Element
 from smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, near, others
+from smtmodel.nodes.sums import BITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class Segment(Unary):
     def __post_init__(self) -> None:
         if not isinstance(self.term, Element):
             raise ParameterError("segment", "it takes an input: an element of a, b or c")
+        check_number("segment", self.end, BITS)
         if not 0 <= self.first < self.end:
             raise ParameterError("segment", f"{self.first} to {self.end} is no range of bits, counted from 0")
 

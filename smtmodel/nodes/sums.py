@@ -8,9 +8,11 @@ from typing import Self
 
 from smtmodel.algebra import Bits, truth
 from smtmodel.decode import Exponent, Unpacked
-from smtmodel.errors import ParameterError
+from smtmodel.errors import EXPONENTS, ParameterError, check_number
 from smtmodel.nodes.node import Node, Value
 from smtmodel.trace import Part, Stage, Trace
+
+BITS = (0, 256)  # kept of a term
 
 
 class Sum(Node):
@@ -34,8 +36,10 @@ class Sum(Node):
             if (given or name == "fraction_bits") and len(given) != len(self.items):
                 raise ParameterError(name, f"{len(given)} values for {len(self.items)} operands")
         for bits in every:
-            if not 0 <= bits <= 256:
-                raise ParameterError("F", f"{bits} is impossible; it takes a whole number from 0 to 256")
+            check_number("F", bits, BITS)
+        for name, numbers in (("floors", floors), ("reach", reach)):
+            for number in numbers:
+                check_number(name, number, EXPONENTS)
 
     @property
     def operands(self) -> tuple[Node, ...]:

@@ -18,7 +18,8 @@ where a STAGE says how:
                                                 with unroll=16, the 8 lanes take multiples of 16 products
     halve(8, STAGE, r, grain=8, first=smaller)  pairwise summation down to 8 products
     turns(8, STAGE, tail=STAGE)                 each 8 products go through a stage, from the sum so far
-    swizzle(2, STAGE, grain=4)                  the first 4 of every 8 products, then the others, in one sum
+    swizzle(2, STAGE, grain=4)                  the stage over the first 4 of every 8 products, then once more over
+                                                the others, from the sum so far
     whole(8, STAGE, tail=STAGE)                 multiples of 8 go through a stage, what is left over through another one
     whole(4, STAGE, head=STAGE)                 the same, but what is left over comes first (4 where nothing is)
     first(4, STAGE, STAGE)                      the first 4 products through one stage, the others through another one

@@ -331,8 +331,9 @@ class Turns(Stage):
 
 @dataclass(frozen=True)
 class Swizzled(Stage):
-    """Products in another order, in one sum: first those of the first `grain` of every `ways` * `grain` products, then
-    those of the next `grain`, and so on."""
+    """The stage in `ways` passes, each from the sum so far: over the first `grain` of every `ways` * `grain` products,
+    then over the next `grain` of each, and so on. A pass is the whole stage over its own products: it divides these
+    alone, and fills up a last tile of them."""
 
     ways: int
     body: Stage
