@@ -26,11 +26,18 @@ CERTIFICATE = click.option(
 NO_CERTIFICATE = "no certificate is written for such a verdict"
 
 
-def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]]) -> MmaprobeError | None:
-    """Write certificates by `write`, print what they contain, and add them to a document. An error is returned, not
-    raised, as the proof is valid without a certificate: it is printed first, then `check_attached` raises the error."""
+def attach(
+    document: dict[str, Any], folder: Path, write: Callable[[Path], Iterable[Certificate]]
+) -> MmaprobeError | None:
+    """Write certificates into a folder by `write`, print what they contain, and add them to a document. An error is
+    returned, not raised, as the proof is valid without a certificate: it is printed first, then `check_attached` raises
+    the error."""
+    from queries.certificates.place import written_apart
+
     try:
-        document["certificates"] = [_shown(*certificate) for certificate in write()]
+        with written_apart(folder) as new:
+            written = [(folder / path.relative_to(new), manifest) for path, manifest in write(new)]
+        document["certificates"] = [_shown(*certificate) for certificate in written]
     except MmaprobeError as error:
         document["certificate_error"] = str(error)
         return error

@@ -6,7 +6,6 @@ on. `mmaprobe check` (queries/checking/folder.py) checks them again.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,8 @@ from pysmt.fnode import FNode
 
 from queries.certificates.bitblast import cnf_of_text
 from queries.certificates.checker import Check, check_files
+from queries.certificates.manifest import MANIFEST, README, SCHEMA
+from queries.certificates.reading import digest, file_text
 from queries.certificates.sat import CertificateError, FaultyProofError, OutOfTimeError, solver_version
 from queries.certificates.whole import Whole, WholeLemma
 from queries.search.distinguish import Options
@@ -31,18 +32,18 @@ from smtmodel.files import write_whole
 from smtmodel.progress import Pieces, Wait
 
 __all__ = [
+    "MANIFEST",
     "Certificate",
     "CertificateError",
     "Leaf",
     "OutOfTimeError",
     "Whole",
     "WholeLemma",
+    "digest",
     "whole_of_query",
     "write_certificate",
 ]
 
-SCHEMA = 3
-MANIFEST, README = "manifest.json", "README.md"
 TREE, UNIT = "tree.json", "unit.yaml"  # of a theorem
 CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts, each proved from earlier ones
 CLAIM, ROWS = "claim.yaml", "rows.json"  # the claim that such facts prove; bounds of rows of numbers
@@ -52,9 +53,11 @@ FORMS = ("form-left", "form-right")  # parts: what each of two units is rewritte
 WITNESS = "witness.json"  # an input that refutes what is asked, or decides a claim
 COVER = "cover.json"  # that no input reaches some outcomes
 SUMS, PLAN = "sums.json", "bounded.plan.yaml"  # theorems about a plan, and that plan
+#: every file of a certificate beside its manifest: the names, and the patterns of names of which there are several
 OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml",
           COVER, SUMS, WITNESS)  # fmt: skip
 SUFFIXES = ("smt2", "cnf", "drat")
+NAMES = (*OTHERS, *(f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES))
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: a lemma that takes longer rests on the answers of engines
 
 
@@ -134,11 +137,10 @@ class _Writer:
         self.deadline = None if options.timeout is None else time.monotonic() + options.timeout
 
     def clear(self) -> None:
-        """Make the folder, and remove the files of an earlier certificate."""
+        """Make the folder, and remove what an earlier attempt left in it."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            pieces = (f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES)
-            for pattern in (MANIFEST, *OTHERS, *pieces):
+            for pattern in (MANIFEST, *NAMES):
                 for path in self.directory.glob(pattern):
                     path.unlink()
         except OSError as error:
@@ -203,12 +205,8 @@ def check_piece(directory: Path, name: str, timeout: float | None = None) -> Che
 def formula_fault(directory: Path, name: str) -> str:
     """What is wrong with a formula: empty if it is the one of its query in SMT-LIB."""
     query, formula = (directory / f"{name}.{suffix}" for suffix in SUFFIXES[:2])
-    same = cnf_of_text(query.read_text(encoding="ascii")).text == formula.read_text(encoding="ascii")
+    same = cnf_of_text(file_text(query, "ascii")).text == file_text(formula, "ascii")
     return "" if same else f"is not the formula of {name}.smt2"
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _readme(template: str, question: str, pieces: Sequence[dict[str, Any]]) -> str:

@@ -31,6 +31,7 @@ from queries.certificates.certificate import (
 )
 from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.magnitudes import need
+from queries.certificates.reading import file_text
 from queries.certificates.row_rules import row_faults
 from queries.certificates.together import any_pattern, one_unit, property_fault, property_text, rewritten_unit
 from queries.checking.finding import Contents, Finding, of_file, read_claim
@@ -69,7 +70,7 @@ def question(folder: Path, contents: Contents) -> Iterator[Finding]:
         (goal,) = (stated["theorems"][number]["goal"] for number in stated["states"])
         fits = left == right == plain(read_unit(folder / UNIT)) and _tree_answers(goal, problem)
     elif "whole" in contents.pieces:
-        text = (folder / "whole.smt2").read_text(encoding="utf-8")
+        text = file_text(folder / "whole.smt2")
         fits = text in (text_of(problem, maximum) for maximum in MAXIMA)
     elif contents.parts:
         fits = type(problem) is Problem and _one_form(folder, contents.parts, left, right)
@@ -139,7 +140,7 @@ def cover(folder: Path, contents: Contents) -> Iterator[Finding]:
     faults = []
     for lemma, cases in stated["lemmas"].items():
         text = known.query([tuple(conditions[name] for name in case) for case in cases]).text
-        if lemma not in contents.pieces or (folder / f"{lemma}.smt2").read_text(encoding="utf-8") != text:
+        if lemma not in contents.pieces or file_text(folder / f"{lemma}.smt2") != text:
             faults.append(f"{lemma}.smt2 does not ask whether some input reaches these cases")
     for case in stated["cases"]:
         said = stated["lemmas"][case["lemma"]]
@@ -148,10 +149,12 @@ def cover(folder: Path, contents: Contents) -> Iterator[Finding]:
     faults += [f"nobody says what {part} is for" for part in contents.parts
                if part not in {change["part"] for change in stated["changes"]}]  # fmt: skip
     for change in stated["changes"]:
-        problem = read_question(folder / change["part"])
+        problem = read_question(folder / change["part"]) if change["part"] in contents.parts else None
         plainly = type(problem) is Problem and problem.inputs == Inputs() and problem.compare == "bits"
-        if change["part"] not in contents.parts or not plainly or plain(problem.left.unit) != plain(unit):
+        if problem is None or not plainly or plain(problem.left.unit) != plain(unit):
             faults.append(f"{change['part']} does not say that {change['change']} changes nothing")
+    if not stated["cases"] and not stated["changes"]:
+        faults.append("it states nothing")
     yield from (Finding(COVER, fault, "fault") for fault in faults)
     if not faults:
         told = f"no input reaches any of {counted(len(stated['cases']), 'case')}"
@@ -166,11 +169,15 @@ def chain(folder: Path, contents: Contents) -> Iterator[Finding]:
     """The facts, one finding for each that does not follow, and what they say."""
     document = read_document(folder / CHAIN)
     facts = Facts(folder / FACTS)
-    faults = list(chain_faults(folder, facts, document))
     strange = {step["lemma"] for step in document["steps"]} - set(contents.pieces)
-    said = list(_claim(folder, document, facts, contents.pieces)) if (folder / CLAIM).exists() else []
-    yield from (Finding(f"{CHAIN}, {name}", fault, "fault") for name, fault in faults)
     yield from (Finding(CHAIN, f"rests on {name}, which is not in the manifest", "fault") for name in sorted(strange))
+    if CLAIM not in contents.files:
+        yield Finding(CHAIN, f"there is no {CLAIM}: nothing says what the facts are about", "fault")
+    if strange or CLAIM not in contents.files:
+        return
+    faults = list(chain_faults(folder, facts, document))
+    said = list(_claim(folder, document, facts, contents.pieces))
+    yield from (Finding(f"{CHAIN}, {name}", fault, "fault") for name, fault in faults)
     if not faults:
         axioms = ", ".join(document["axioms"].values())
         yield Finding(CHAIN, f"{len(document['steps'])} facts follow one from another; from: {axioms}")
@@ -193,7 +200,7 @@ def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list
     for part, names in whole.items():
         wanted_lemmas: tuple[Lemma, ...] = lemmas_of(claim, part)
         for name, lemma in zip(names, wanted_lemmas, strict=True):
-            if name not in pieces or (folder / f"{name}.smt2").read_text(encoding="utf-8") != query_of(lemma).text:
+            if name not in pieces or file_text(folder / f"{name}.smt2") != query_of(lemma).text:
                 yield Finding(CLAIM, f"{name}.smt2 does not ask: {lemma.statement()}", "fault")
                 return
     yield Finding(CLAIM, f"no admitted input decides, and every value is a number: {claim.text}")
@@ -204,6 +211,7 @@ def rows(folder: Path, contents: Contents) -> Iterator[Finding]:
     """The bounds of rows, one finding for each that does not follow, and what they say."""
     document = read_document(folder / ROWS)
     claim = read_claim(folder, OverflowClaim)
+    need(bool(document["states"]), "it states nothing")
     faults = row_faults(document)
     starts = [start_of(document, place) for place in document["states"]]
     made = [recorded(claim.reduction, start) for start in starts]

@@ -10,6 +10,7 @@ from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from hypotheses.claim import AnyClaim, build_claims
 from queries.certificates.certificate import CLAIM
+from queries.certificates.reading import file_text
 from smtmodel.yamlfile import read_yaml
 
 Params = ParamSpec("Params")
@@ -61,7 +62,7 @@ def of_file(
 
 def read_claim(folder: Path, kind: type[Kind]) -> Kind:
     """The claim that a certificate is about, of one kind. Raises what reading it raises, TypeError."""
-    (claim,) = build_claims(read_yaml((folder / CLAIM).read_text(encoding="utf-8"), CLAIM))
+    (claim,) = build_claims(read_yaml(file_text(folder / CLAIM), CLAIM))
     if not isinstance(claim, kind):
         raise TypeError(f"{CLAIM} is not a {kind.__name__}")
     return claim

@@ -9,6 +9,7 @@ from pathlib import Path
 import yaml
 
 from queries.certificates.certificate import PLANS, WITNESS, Certificate, CertificateError, write_certificate
+from queries.certificates.reading import file_text
 from queries.plans.equal import PlanProof
 from queries.properties.asked import SCHEMA, read_unit
 from queries.properties.certify import certify_joined
@@ -80,4 +81,4 @@ def read_plan(folder: Path, name: str) -> Plan:
             raise ParameterError("units", f"{file!r} is not in the folder")
         return Model(file, read_unit(folder / file))
 
-    return parse_plan((folder / name).read_text(encoding="utf-8"), name, model_of)
+    return parse_plan(file_text(folder / name), name, model_of)

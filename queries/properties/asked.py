@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from hypotheses.schema import Compare, Inputs
 from queries.certificates.certificate import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
+from queries.certificates.reading import file_text, json_of
 from queries.proof.written import Written
 from queries.properties.statements import Exact, Monotonic, Negated, Reordered
 from queries.search.problem import Problem, free_values
@@ -62,6 +63,8 @@ def read_question(folder: Path, name: str = QUESTION) -> Problem:
     document = read_document(folder / name)
     left, right = (Model(name, read_unit(folder / name)) for name in (LEFT, RIGHT))
     inputs, compare = Inputs.model_validate(document["inputs"]), document["compare"]
+    if compare not in get_args(Compare):
+        raise ValueError(f"compare: {compare!r} is no way to compare results")
     match document["asks"]:
         case "agree":
             kind = Exact if document.get("property") == "exact" else Problem  # which differ in what sides are called
@@ -78,7 +81,9 @@ def read_question(folder: Path, name: str = QUESTION) -> Problem:
 def read_document(path: Path) -> dict[str, Any]:
     """Read a JSON file of a certificate. Raises ValueError if it is not JSON or has another schema, KeyError if it
     names none, and OSError."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json_of(path)
+    if not isinstance(found, dict):
+        raise ValueError("not the keys and values of a document")
     if found["schema"] != SCHEMA:
         raise ValueError(f"of schema {found['schema']}; this version reads {SCHEMA}")
     return found
@@ -86,7 +91,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 def read_unit(path: Path) -> Unit:
     """Read a unit file of a certificate. Raises MmaprobeError if it is malformed, and OSError."""
-    return parse_unit(path.read_text(encoding="utf-8"), path.name)
+    return parse_unit(file_text(path), path.name)
 
 
 def plain(unit: Unit) -> dict[str, Any]:

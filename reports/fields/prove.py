@@ -88,7 +88,7 @@ class Certificate(Part):
 
     folder: str = ABSENT
     """where it is"""
-    schema_: Literal[3] = Field(alias="schema")
+    schema_: Literal[4] = Field(alias="schema")
     """the version of the manifest"""
     question: str
     """what is proved"""
