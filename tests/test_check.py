@@ -19,8 +19,9 @@ from pysmt.fnode import FNode
 from benchmarks.sabotage import ROOT, changes
 from cli.main import main
 from hypotheses.schema import Inputs
-from queries.certificates.certificate import CHAIN, FACTS, digest, whole_of_query
+from queries.certificates.certificate import digest, whole_of_query
 from queries.certificates.chain import Facts, chain_faults
+from queries.certificates.names import CHAIN, FACTS
 from queries.certificates.sum_rules import SumTree
 from queries.certificates.tree import RULES, Tree, statement_text
 from queries.checking.folder import check_all, check_folder

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from pysmt.fnode import FNode
 
-from queries.certificates.certificate import CHAIN, CLAIM, MANIFEST, digest
+from queries.certificates.certificate import MANIFEST, digest
+from queries.certificates.names import CHAIN, CLAIM
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.verify import verify

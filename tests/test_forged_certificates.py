@@ -84,7 +84,8 @@ DEEP = "[" * 100_000
     (lambda m: m.update(pieces=[{"name": "x", "states": "", "words": [], "sha256": {"\u0000": "0" * 64}}]), "sha256"),
     (lambda m: m["sha256"].update({"/dev/zero": "0" * 64}), "sha256"),
     (lambda m: m["sha256"].update({"../../etc/passwd": "0" * 64}), "sha256"),
-    (lambda m: m.update(schema="4"), "schema"), (lambda m: m.pop("parts"), "parts"), (lambda m: m.update(more=1), "more"),
+    (lambda m: m.update(schema="4"), "schema"), (lambda m: m.pop("parts"), "parts"),
+    (lambda m: m.update(more=1), "more"),
 ])  # fmt: skip
 def test_a_broken_manifest_is_bad_input(proof: Path, change: Callable[[dict[str, Any]], Any], key: str) -> None:
     rewritten(proof, change)
@@ -295,3 +296,140 @@ def test_cases_take_the_place_of_older_ones(tmp_path: Path) -> None:
     assert {path.name for path in place.iterdir()} != first
     assert len(list(place.iterdir())) == 2
     run("check", place)
+
+
+# -- what is stated, whole
+
+
+def test_restrictions_and_units_are_said(tmp_path: Path) -> None:
+    """Of the same units a statement about some inputs cannot be handed on as one about all."""
+    u, v = unit(tmp_path / "u.yaml"), unit(tmp_path / "v.yaml", TURNED)
+    run("prove", u, v, "--inputs", "normal,exponents=0..1", "--certificate", tmp_path / "proof")
+    text, page = run("check", tmp_path / "proof"), (tmp_path / "proof" / "README.md").read_text()
+    for words in (
+        "inputs: those alone that are normal, with exponents from 0 to 1", "left.yaml: u: 2 products of e2m1",
+        "right.yaml: v: 2 products of e2m1", digest(tmp_path / "proof" / "left.yaml"), "bit by bit",
+    ):  # fmt: skip
+        assert words in text
+        assert words in page
+
+
+def test_a_rewritten_readme_or_question_is_a_fault(proof: Path) -> None:
+    page = (proof / "README.md").read_text()
+    (proof / "README.md").write_text(page.replace("u:", "hopper/mma/m16n8k16.f32.f16.f16.f32:", 1))
+    assert said(proof) == ["README.md: does not say what the files state"]
+    (proof / "README.md").unlink()
+    assert any(line.startswith("README.md") for line in said(proof))
+    (proof / "README.md").write_text(page)
+    rewritten(proof, lambda m: m.update(question="hopper and volta are equal on all inputs"))
+    assert said(proof) == ["manifest.json: its question is not what the files state"]
+
+
+def test_a_unit_that_calls_itself_another_is_told(tmp_path: Path) -> None:
+    name = "volta/mma/m8n8k4.f32.f16.f16.f32"
+    own = unit(tmp_path / "u.yaml")
+    own.write_text(own.read_text().replace("unit: u", f"unit: {name}"))
+    run("prove", own, own, "--certificate", tmp_path / "proof")
+    assert f"left.yaml: calls itself {name}, but is NOT the unit of that name" in run("check", tmp_path / "proof")
+    run("prove", name, name, "--certificate", tmp_path / "other")
+    assert f"left.yaml: is {name} of the table" in run("check", tmp_path / "other")
+
+
+# -- shorter units
+
+VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32@length=2"
+
+
+def padded(folder: Path, change: Callable[[dict[str, Any]], Any], name: str) -> None:
+    """A document with a change, and the question and page that fit it."""
+    document = json.loads((folder / name).read_text())
+    change(document)
+    (folder / name).write_text(json.dumps(document))
+    fitted(folder)
+
+
+def test_a_shorter_unit_is_the_one_of_the_table(tmp_path: Path) -> None:
+    run("prove", "--property", "zero-padding", VOLTA, "--certificate", tmp_path / "padding")
+    folder = tmp_path / "padding"
+    assert accepted(folder)
+    text = run("check", folder)
+    assert f"the whole one is {VOLTA}, the shorter ones are that with length 1" in text
+    for change in (
+        {"model": "volta/mma/m8n8k4.f32.f16.f16.f32"}, {"model": f"{VOLTA},carry_bits=9"}, {"lengths": []},
+        {"lengths": [2]}, {"model": "u.yaml"}, {"model": 1}, {"model": "plan:cublas/plain@length=2"},
+    ):  # fmt: skip
+        shutil.copytree(folder, tmp_path / "changed")
+        padded(tmp_path / "changed", lambda document, change=change: document.update(change), "property.json")
+        assert said(tmp_path / "changed"), change
+        shutil.rmtree(tmp_path / "changed")
+
+
+def test_no_other_unit_is_taken_for_the_shorter_one(tmp_path: Path) -> None:
+    """A shorter unit with the zero product written in agrees with a unit whose own shorter one would not; and one that
+    differs from it refutes nothing."""
+    whole = unit(tmp_path / "w.yaml", "round(fused(c, a[0] * b[0], a[1] * b[1], F=3, zeros=6), e3m2, nearest_even)")
+    zero = "number(0x0, e2m1) * number(0x0, e2m1)"
+    short = unit(tmp_path / "s.yaml", f"round(fused(c, a[0] * b[0], {zero}, F=3, zeros=6), e3m2, nearest_even)", 1)
+    run("prove", short, whole, "--certificate", tmp_path / "forged" / "proof-1")
+    folder = tmp_path / "forged"
+    question = json.loads((folder / "proof-1" / "question.json").read_text())
+    document = {"schema": 1, "inputs": question["inputs"], "compare": "bits", "property": "zero-padding",
+                "model": "w", "lengths": [1]}  # fmt: skip
+    (folder / "property.json").write_text(json.dumps(document))
+    shutil.copy(folder / "proof-1" / "right.yaml", folder / "unit.yaml")
+    manifest = {"schema": 4, "question": "", "solver": "", "skipped_lemmas": [], "parts": ["proof-1"], "pieces": [],
+                "sha256": dict.fromkeys(("property.json", "unit.yaml"), "0" * 64)}  # fmt: skip
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    fitted(folder)
+    assert len(said(folder)) == 1
+    assert "unknown model 'w'" in said(folder)[0]
+    (folder / "property.json").write_text(json.dumps(document | {"model": VOLTA}))
+    fitted(folder)
+    assert said(folder) == [f"property.json: the unit is not {VOLTA} of the table"]
+
+    plain = unit(tmp_path / "p.yaml", "round(fused(c, a[0] * b[0], F=3, zeros=6), e3m2, nearest_even)", 1)
+    run("prove", plain, whole, "--certificate", tmp_path / "refuted", code=1)
+    padded(tmp_path / "refuted", lambda d: d.update(property="zero-padding", model=VOLTA, lengths=[1]), "witness.json")
+    assert said(tmp_path / "refuted") == [f"witness.json: the unit is not {VOLTA} of the table"]
+
+
+# -- claims
+
+
+CLAIM = """id: t
+about: t
+source: t
+says: nothing
+expect: {expect}
+terms: 1
+inputs: {{format: e2m1, a: [0, 1], b: [0, 0], c: [0, 1]}}
+parts: {{p: ./p.yaml}}
+claim: error(p) <= {bound}
+"""
+
+
+@pytest.mark.parametrize(("expect", "bound"), [("holds", "4"), ("refuted", "2**-4")])
+def test_a_certificate_holds_the_units_of_its_claim(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expect: str, bound: str
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    unit(Path("p.yaml"), "round(exact(a[0] * b[0], c), e3m2, toward_zero)", 1)
+    Path("claim.yaml").write_text(CLAIM.format(expect=expect, bound=bound))
+    run("verify", "claim.yaml", "--certificate", "proof", "--timeout", "60")
+    shutil.move("proof", tmp_path / "elsewhere")
+    text = run("check", tmp_path / "elsewhere")
+    for words in (
+        'inputs: {"format": "e2m1", "a": [0, 1], "b": [0, 0], "c": [0, 1]}', "terms: 1", f"error(p) <= {bound}",
+        "./unit-1.yaml", digest(tmp_path / "elsewhere" / "unit-1.yaml"),
+    ):  # fmt: skip
+        assert words in text
+    monkeypatch.chdir(tmp_path)
+    unit(Path("p.yaml"), "round(exact(c, c), e3m2, toward_zero)", 1)
+    assert accepted(tmp_path / "elsewhere")
+    text = (tmp_path / "elsewhere" / "claim.yaml").read_text()
+    for other in ("./p.yaml", f"{tmp_path}/p.yaml", "'{x}'", "ootomo-yokota@unit =./p.yaml"):
+        more = f"cases: {{x: [{tmp_path}/p.yaml]}}\n" if "{x}" in other else ""
+        (tmp_path / "elsewhere" / "claim.yaml").write_text(text.replace("./unit-1.yaml", other) + more)
+        fitted(tmp_path / "elsewhere")
+        assert any("claim" in line or "cannot be read" in line for line in said(tmp_path / "elsewhere")), other

@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from hypotheses.claim import build_claims
-from queries.certificates.certificate import CLAIM, MANIFEST, digest
+from queries.certificates.certificate import MANIFEST, digest
+from queries.certificates.names import CLAIM
 from queries.certificates.row_rules import row_faults
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim

@@ -12,7 +12,8 @@ from typing import Any, cast
 import pytest
 
 from hypotheses.claim import Claim
-from queries.certificates.certificate import CLAIM, MANIFEST, digest
+from queries.certificates.certificate import MANIFEST, digest
+from queries.certificates.names import CLAIM
 from queries.certificates.tree import Tree
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
-from queries.certificates.certificate import NAMES
 from queries.certificates.manifest import MANIFEST, read_manifest
+from queries.certificates.names import NAMES
 from queries.certificates.reading import is_folder
 from smtmodel.errors import InputError
 from smtmodel.files import INPUTS

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -57,21 +57,25 @@ def json_of(path: Path) -> Any:
 
 
 class Held(Mapping[str, str]):
-    """The texts of the files of a folder by name, read where one is asked for, which raises what `file_text` does."""
+    """The texts of the files of these names in a folder, read where one is asked for, which raises what `file_text`
+    does."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, names: Collection[str]) -> None:
+        self.folder, self.names = folder, names
 
     def __getitem__(self, name: str) -> str:
-        if name != os.path.basename(name):
-            raise OSError(errno.EINVAL, f"{name!r} is not in the folder")
+        if name not in self.names:
+            raise KeyError(name)
         return file_text(self.folder / name)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.names
+
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(os.listdir(self.folder)))
+        return iter(self.names)
 
     def __len__(self) -> int:
-        return len(os.listdir(self.folder))
+        return len(self.names)
 
 
 def is_folder(path: Path) -> bool:

@@ -14,39 +14,42 @@ import numpy as np
 from hypotheses.claim import Claim
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import OverflowClaim
-from queries.certificates.certificate import (
+from queries.certificates.chain import Facts, chain_faults
+from queries.certificates.magnitudes import need
+from queries.certificates.names import (
     CHAIN,
     CLAIM,
     COVER,
     FACTS,
     FORMS,
+    LEFT_PLAN,
     PLANS,
     PROPERTY,
     QUESTION,
+    RIGHT_PLAN,
     ROWS,
     SUMS,
     TREE,
     UNIT,
     WITNESS,
 )
-from queries.certificates.chain import Facts, chain_faults
-from queries.certificates.magnitudes import need
 from queries.certificates.reading import file_text
 from queries.certificates.row_rules import row_faults
 from queries.certificates.together import any_pattern, one_unit, property_fault, property_text, rewritten_unit
 from queries.checking.finding import Contents, Finding, of_file, read_claim
+from queries.checking.padding import padding_fault
 from queries.checking.plan_bounds import bounds
 from queries.checking.plans import plans_fault, plans_text
 from queries.checking.trees import theorems
 from queries.checking.witnesses import witness
 from queries.covering.unreachable import datapath
-from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
+from queries.plans.certify import read_plan
 from queries.proof.lemmas import Lemma, query_of
 from queries.proof.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
 from queries.proof.same import Compared
 from queries.proof.undecided import Question, lemmas_of
 from queries.proof.written_rows import same_operations, start_of
-from queries.properties.asked import plain, read_document, read_question, read_unit
+from queries.properties.asked import PADDING, plain, read_document, read_question, read_unit
 from queries.properties.statements import Monotonic, Negated, Reordered
 from queries.search.problem import Problem
 from queries.solvers.smtlib import Query
@@ -117,6 +120,8 @@ def properties(folder: Path, contents: Contents) -> Iterator[Finding]:
         own = read_document(folder / part / QUESTION)
         asked.append(own | {name: plain(read_unit(folder / part / f"{name}.yaml")) for name in SIDES})
     fault = property_fault(stated, unit, asked)
+    if stated["property"] == PADDING and not fault:
+        fault = padding_fault(stated, unit, [part["left"] for part in asked], every=True)
     text = fault or f"the parts give it, of {UNIT}: {property_text(stated, unit, asked)}"
     yield Finding(PROPERTY, text, "fault" if fault else "fine")
 

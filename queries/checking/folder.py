@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from queries.certificates.certificate import SUFFIXES, check_piece, formula_fault
-from queries.certificates.manifest import MANIFEST, Manifest, Piece, read_manifest
+from queries.certificates.certificate import check_piece, formula_fault, readme
+from queries.certificates.manifest import MANIFEST, README, Manifest, Piece, read_manifest
+from queries.certificates.names import SUFFIXES
 from queries.certificates.place import is_ours
-from queries.certificates.reading import Held, digest, is_folder
+from queries.certificates.reading import Held, digest, file_text, is_folder
+from queries.certificates.statement import named, statement
 from queries.checking.answers import ANSWERS
 from queries.checking.finding import Contents, Finding
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from smtmodel.errors import InputError
 
+STATED = "stated"  # the place of the words of what is stated
 DEEPEST = 5  # folders within one another
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
 AskSolver = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
@@ -52,6 +55,7 @@ def check_folder(
         yield from (Finding(part, "is not a folder in it", "fault") for part in strange)
         yield from [Finding(MANIFEST, "parts of parts of parts have no parts", "fault")] * (depth == DEEPEST)
         return
+    yield from stated(folder, manifest, aloud=depth == 0)
     yield from _strays(folder, manifest)
     yield from _digests(folder, manifest.sha256)
     names = [piece.name for piece in manifest.pieces]
@@ -65,6 +69,31 @@ def check_folder(
             yield from answer(folder, contents)
     if contents.files.keys().isdisjoint(ANSWERS):
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
+
+
+def stated(folder: Path, manifest: Manifest, aloud: bool) -> Iterator[Finding]:
+    """What the files state, in words, and whether the manifest and the README say the same. `aloud`: with the words,
+    and what is called by which name."""
+    texts = Held(folder, manifest.sha256.keys())
+    if not any(name in texts for name in ANSWERS):
+        return
+    try:
+        question = statement(texts)
+        page = readme(texts, [piece.model_dump() for piece in manifest.pieces], manifest.parts)
+        names = list(named(texts))
+    except Exception as error:  # as of a file that is no such document
+        yield Finding(MANIFEST, f"what is stated cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    if aloud:
+        yield from (Finding(STATED, line) for line in question.splitlines())
+        yield from (Finding(name, says) for name, says in names)
+    if manifest.question != question:
+        yield Finding(MANIFEST, "its question is not what the files state", "fault")
+    try:
+        if file_text(folder / README) != page:
+            yield Finding(README, "does not say what the files state", "fault")
+    except (OSError, UnicodeDecodeError) as error:
+        yield Finding(README, f"cannot be read: {error}", "fault")
 
 
 def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
@@ -133,7 +162,7 @@ def _words(folder: Path, query: str, words: Sequence[str], ask: AskSolver | None
     if ask is None or not named:
         return Finding(query, f"no proof; said by {', '.join(words) or 'nobody'}; not asked again", "open")
     try:
-        text = Held(folder)[query]
+        text = file_text(folder / query)
     except (OSError, UnicodeDecodeError) as error:
         return Finding(query, f"cannot be read: {error}", "fault")
     answers = [ask(engine, text) for engine in named]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hypotheses.claim import Claim
-from queries.certificates.certificate import CLAIM, TREE, UNIT
+from queries.certificates.names import CLAIM, TREE, UNIT
 from queries.certificates.reading import file_text
 from queries.certificates.tree import Tree, statement_text
 from queries.checking.finding import Contents, Finding, of_file, read_claim

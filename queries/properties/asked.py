@@ -7,11 +7,12 @@ in `unit.yaml`; its parts are certificates of sides. The checker makes the terms
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 from hypotheses.schema import Compare, Inputs
-from queries.certificates.certificate import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
+from queries.certificates.names import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
 from queries.certificates.reading import file_text, json_of
 from queries.proof.written import Written
 from queries.properties.statements import Exact, Monotonic, Negated, Reordered
@@ -22,6 +23,7 @@ from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 
 SCHEMA = 1
+PADDING = "zero-padding"
 
 
 def question_texts(problem: Problem) -> dict[str, str]:
@@ -44,13 +46,26 @@ def witness_texts(problem: Problem, operands: Operands[int], wanted: str) -> dic
     texts = question_texts(problem)
     values = free_values(problem.layout, problem.inputs.zero_terms, operands.every)
     document = json.loads(texts.pop(QUESTION)) | {"property": wanted, "values": values}
+    if wanted == PADDING:
+        document |= _shorter(problem.right.reference, problem.left.length)
     return {WITNESS: json.dumps(document) + "\n"} | texts
 
 
-def property_texts(wanted: str, unit: Unit, inputs: Inputs, compare: Compare) -> dict[str, str]:
-    """The texts of the files that state a property, by file name."""
+def property_texts(
+    wanted: str, model: Model, inputs: Inputs, compare: Compare, lengths: Sequence[int] = ()
+) -> dict[str, str]:
+    """The texts of the files that state a property, by file name; `lengths`: those of the shorter units that it is
+    about, if it is about any."""
     document = _document(inputs, compare) | {"property": wanted}
-    return {PROPERTY: json.dumps(document) + "\n", UNIT: unit_text(unit)}
+    if wanted == PADDING:
+        document |= _shorter(model.reference, *lengths)
+    return {PROPERTY: json.dumps(document) + "\n", UNIT: unit_text(model.unit)}
+
+
+def _shorter(reference: str, *lengths: int) -> dict[str, Any]:
+    """How many products the shorter units have, and which instruction of the table they are, with that length: a unit
+    file says nothing of others."""
+    return {"model": reference, "lengths": list(lengths)}
 
 
 def _document(inputs: Inputs, compare: Compare) -> dict[str, Any]:
