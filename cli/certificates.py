@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 CERTIFICATE = click.option(
     "--certificate", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-    help="Write what is proved, with checked proofs, or the input that refutes it, into this folder (`mmaprobe check` "
-    "checks it again).",
+    help="Write what is proved, with checked proofs, or the input that refutes it, into this folder, a new or an "
+    "empty one or that of another certificate (`mmaprobe check` checks it again).",
 )  # fmt: skip
 
 #: of claims that nothing decides, or that are evaluated alone

@@ -106,7 +106,7 @@ def tampered(folder: Path, names: str = "*.json", step: int = 1) -> Iterator[str
                      for where, value in documents(document) if not _told(where, whole)]  # fmt: skip
         else:
             every = list(lines(text))
-        kept = {one: one.read_text() for one in folder.rglob("manifest.json")}
+        kept = {one: one.read_text() for name in ("manifest.json", "README.md") for one in folder.rglob(name)}
         for what, other in every[::step]:
             path.write_text(other)
             if not whole:
