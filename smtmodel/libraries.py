@@ -34,7 +34,7 @@ FLAGS = (
     "-O2", "-ftree-vectorize", "--param=vect-epilogues-nomask=0", "-march=native", "-shared", "-fPIC", "-w",
     *(("-mprefer-vector-width=512",) if IS_X86 else ()),  # where there are such: a quarter to two thirds more a second
 )  # fmt: skip
-ANSWER_SECONDS = 3.0  # for a compiler to compile one line: one that takes longer never answers
+ANSWER_SECONDS = 5.0  # for a compiler to compile one line: one that takes longer never answers
 BUILD_SECONDS = 300.0  # for a source of ours; the longest takes a tenth, on a busy machine
 LEFT_SECONDS = 3600.0  # after which a folder of a build is one that was killed
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH

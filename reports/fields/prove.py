@@ -91,7 +91,7 @@ class Certificate(Part):
     schema_: Literal[4] = Field(alias="schema")
     """the version of the manifest"""
     question: str
-    """what is proved"""
+    """what is stated, in lines: what, then of which inputs, units and windows"""
     solver: str
     """the solver that wrote the proofs"""
     skipped_lemmas: list[int]
