@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from queries.certificates.certificate import digest
+from queries.certificates.place import written_apart
 from queries.checking.folder import check_folder
 from tests.tampering import accepted, fitted
 
@@ -272,6 +274,29 @@ def test_an_older_certificate_stays_where_none_is_written(proof: Path, monkeypat
     assert not [path for path in proof.iterdir() if path.name.startswith(".")]
     run("prove", u, v, "--certificate", proof.parent / "new" / "one", code=None)
     assert not (proof.parent / "new").exists()
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_an_interrupt_while_one_takes_the_place_leaves_the_older_one(
+    proof: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    """At any of the moves."""
+    before, count, rename = (proof / "manifest.json").read_text(), [0], Path.rename
+
+    def interrupted(path: Path, target: Path) -> Path:
+        count[0] += 1
+        if count[0] == at:
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with suppress(KeyboardInterrupt), written_apart(proof) as new:
+        for name in ("manifest.json", "left.yaml", "other.txt"):
+            (new / name).write_text("new")
+    assert count[0] >= at
+    assert (proof / "manifest.json").read_text() == before
+    assert accepted(proof)
+    assert not [path for path in proof.iterdir() if path.name.startswith(".")]
 
 
 def test_what_was_left_of_a_killed_run_is_removed(proof: Path) -> None:

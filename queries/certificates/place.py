@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -72,6 +71,30 @@ def _own(top: Path, directory: Path | None = None) -> list[Path]:
     return found
 
 
+def _exchanged(directory: Path, new: Path) -> None:
+    """Put what `new`, which is inside of a folder, holds in the place of all else in it; an interrupt undoes it."""
+    old = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory))
+
+    def moved(source: Path, target: Path) -> None:
+        for path in sorted(source.iterdir(), key=lambda path: path.name == MANIFEST):  # which is last
+            if path not in (new, old):
+                path.rename(target / path.name)
+
+    is_empty = False
+    try:
+        moved(directory, old)
+        is_empty = True
+        moved(new, directory)
+    except BaseException:
+        if is_empty:
+            moved(directory, new)
+        moved(old, directory)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+    new.rmdir()
+
+
 @contextmanager
 def written_apart(directory: Path) -> Iterator[Path]:
     """A new folder inside `directory`: what is written into it takes the place of the certificate that was there, once
@@ -87,13 +110,7 @@ def written_apart(directory: Path) -> Iterator[Path]:
         yield new
         for path in _own(directory):  # by now there may be others, and inputs that other inputs named are known
             INPUTS.check(path)
-        with tempfile.TemporaryDirectory(prefix=UNFINISHED, dir=directory) as old:
-            for path in directory.iterdir():
-                if path.name not in (new.name, os.path.basename(old)):
-                    path.rename(Path(old) / path.name)
-            for path in sorted(new.iterdir(), key=lambda path: path.name == MANIFEST):  # which is last
-                path.rename(directory / path.name)
-        new.rmdir()
+        _exchanged(directory, new)
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         for one in made:
