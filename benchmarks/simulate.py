@@ -244,7 +244,7 @@ def yardstick() -> float:
     with tempfile.TemporaryDirectory() as folder:
         program = Path(folder) / "limit"
         widest = ["-mprefer-vector-width=512"] if IS_X86 else []  # as the generated code has it
-        subprocess.run([cc, "-O3", "-march=native", *widest, "-w", "-o", program, YARDSTICK], check=True)
+        subprocess.run([*cc, "-O3", "-march=native", *widest, "-w", "-o", program, YARDSTICK], check=True)
         return max(float(subprocess.check_output([program], text=True).split()[0]) for _ in range(3)) * 1e6
 
 
@@ -278,7 +278,7 @@ def processor() -> str:
 def made_by() -> str:
     """The C compiler, in its own words."""
     cc = compiler()
-    return subprocess.check_output([cc, "--version"], text=True).splitlines()[0] if cc else "no C compiler"
+    return subprocess.check_output([*cc, "--version"], text=True).splitlines()[0] if cc else "no C compiler"
 
 
 def main() -> None:

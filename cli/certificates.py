@@ -18,19 +18,26 @@ if TYPE_CHECKING:
 
 CERTIFICATE = click.option(
     "--certificate", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-    help="Write what is proved, with checked proofs, or the input that refutes it, into this folder (`mmaprobe check` "
-    "checks it again).",
+    help="Write what is proved, with checked proofs, or the input that refutes it, into this folder, a new or an "
+    "empty one or that of another certificate (`mmaprobe check` checks it again).",
 )  # fmt: skip
 
 #: of claims that nothing decides, or that are evaluated alone
 NO_CERTIFICATE = "no certificate is written for such a verdict"
 
 
-def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]]) -> MmaprobeError | None:
-    """Write certificates by `write`, print what they contain, and add them to a document. An error is returned, not
-    raised, as the proof is valid without a certificate: it is printed first, then `check_attached` raises the error."""
+def attach(
+    document: dict[str, Any], folder: Path, write: Callable[[Path], Iterable[Certificate]]
+) -> MmaprobeError | None:
+    """Write certificates into a folder by `write`, print what they contain, and add them to a document. An error is
+    returned, not raised, as the proof is valid without a certificate: it is printed first, then `check_attached` raises
+    the error."""
+    from queries.certificates.place import written_apart
+
     try:
-        document["certificates"] = [_shown(*certificate) for certificate in write()]
+        with written_apart(folder) as new:
+            written = [(folder / path.relative_to(new), manifest) for path, manifest in write(new)]
+        document["certificates"] = [_shown(*certificate) for certificate in written]
     except MmaprobeError as error:
         document["certificate_error"] = str(error)
         return error

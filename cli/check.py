@@ -44,8 +44,9 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     """Check a certificate again.
 
     Checks every file, every proof and what they prove together, by programs that share no code with those that found
-    the proofs; --json lists every finding. Nothing but the folder is read, which may hold several certificates, as the
-    cases of a claim do. Exit code 1 if a part is rejected, 3 if one could not be checked.
+    the proofs. Says first what is stated: of which inputs and units. --json lists every finding. Nothing but the
+    folder is read, which may hold several certificates, as the cases of a claim do. Exit code 1 if a part is rejected,
+    3 if one could not be checked.
 
     \b
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 from smtmodel.errors import InputError
+from smtmodel.files import INPUTS, is_file
 
 #: parameters that name a file to write
 OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
+#: one that names a folder, all of which is replaced
+FOLDER = "certificate"
+#: what stands between the parts of a word that may be files, as in recorded:A,B and FILE@name=value
+SEPARATORS = re.compile(r"[:,@=\s]+")
+PARTS = 24  # of a word at most that are looked at
 
 
 #: options of the program, not of a command
@@ -20,7 +27,8 @@ GLOBAL = ("-q", "--quiet", "-v", "--verbose")
 
 
 class Command(click.Command):
-    """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written."""
+    """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written. Nor
+    is an input replaced that another input names."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -48,17 +56,32 @@ class Command(click.Command):
             if (other := seen.setdefault(path, option)) != option:
                 why = f"{other} and {option} name one file" if other else f"{option} would overwrite an input"
                 raise InputError(why, str(value))
-        return super().invoke(ctx)
+        if (folder := ctx.params.get(FOLDER)) is not None:
+            _check_folder(Path(folder), seen)
+        with INPUTS.kept():
+            return super().invoke(ctx)
+
+
+def _check_folder(folder: Path, named: Mapping[Path, str]) -> None:
+    """Raises InputError for a folder that cannot be replaced by a certificate."""
+    from queries.certificates.place import check_place
+
+    if not os.path.lexists(folder):
+        return
+    for path, option in named.items():
+        if Path(os.path.realpath(folder)) in path.parents:
+            raise InputError(f"--{FOLDER} would overwrite {option or 'an input'}: {path.name} is in it", str(folder))
+    check_place(folder)
 
 
 def _inputs(ctx: click.Context) -> Iterator[Path]:
-    """The existing files that parameters other than outputs name: alone, in a device (recorded:FILE), with a line
-    (FILE:LINE), or with changed parameters (FILE@name=value)."""
+    """The existing files that parameters other than outputs name, alone or as part of a word."""
     for name, value in ctx.params.items():
         for word in value if isinstance(value, tuple) else (value,):
             if name in OUTPUTS or not isinstance(word, str | Path):
                 continue
             text = str(word)
-            for part in (text, text.partition(":")[2], text.rpartition(":")[0], text.partition("@")[0]):
-                if os.path.isfile(part):
+            ends = [0, *(at for found in SEPARATORS.finditer(text) for at in found.span()), len(text)][: 2 * PARTS]
+            for part in dict.fromkeys(text[start:end] for start in ends[::2] for end in ends[1::2] if start < end):
+                if is_file(part):
                     yield Path(os.path.realpath(part))

@@ -45,8 +45,8 @@ def prove_bound(
     _show(result, document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and result.verdict != "unknown":
-        folder, write = certificate, certify_bound if result.verdict == "holds" else certify_wrap
-        failure = attach(document, lambda: [(folder, write(result, folder, options))])
+        write = certify_bound if result.verdict == "holds" else certify_wrap
+        failure = attach(document, certificate, lambda folder: [(folder, write(result, folder, options))])
     if as_json:
         print_json(document)
     check_attached(failure)
@@ -70,8 +70,7 @@ def _prove_of_plan(
     _show_plan(found, document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and found.verdict == "holds":
-        folder = certificate
-        failure = attach(document, lambda: certify_plan_bound(found, folder, options))
+        failure = attach(document, certificate, lambda folder: certify_plan_bound(found, folder, options))
     if as_json:
         print_json(document)
     check_attached(failure)

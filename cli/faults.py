@@ -41,7 +41,7 @@ def fault_text(error: Exception) -> str:
     command = shlex.join(["mmaprobe", *sys.argv[1:]])
     try:
         path = cache_folder() / NAME
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_whole(path, f"mmaprobe {VERSION}\n{command}\n\n{whole}")
         kept = f"please report it with {path}, which holds the command and the traceback"
     except Exception:  # then it is printed

@@ -134,9 +134,9 @@ def prove(
         from queries.properties.certify import certify_proofs, certify_refuted
 
         failure = attach(
-            document,
-            lambda: certify_proofs(wanted, proofs, certificate, options) if document["verdict"] == "equal" else
-            certify_refuted(wanted, proofs[-1], certificate, options),
+            document, certificate,
+            lambda folder: certify_proofs(wanted, proofs, folder, options) if document["verdict"] == "equal" else
+            certify_refuted(wanted, proofs[-1], folder, options),
         )  # fmt: skip
     if as_json:
         print_json(document | {"verdict": said(wanted, document["verdict"])})

@@ -50,6 +50,7 @@ def study(
     chosen = study_named(name)
     check_width(width)  # before anything is measured
     wanted = chosen.sizes if sizes is None else _sizes(sizes)
+    _check_pictures(output, name)
     show = functools.partial(progress, loud=loudness())
 
     def report(done: int, total: int, point: Point) -> None:
@@ -73,6 +74,16 @@ def study(
     if as_json:
         files = [str(file) for file in (path, *pictures)]
         print_json({"schema": 1, "study": name, "seed": seed, "sizes": list(wanted), "new": measured, "files": files})
+
+
+def _check_pictures(folder: Path, name: str) -> None:
+    """Raises InputError for pictures of these names that no table is beside: no study has drawn them."""
+    from smtmodel.errors import InputError
+
+    if not (folder / f"{name}.csv").exists():
+        for path in (folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")):
+            if path.exists():
+                raise InputError(f"no study has drawn it, as there is no {name}.csv: name another folder", str(path))
 
 
 DIGITS = 9  # of a size

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import sys
 from dataclasses import replace
 from functools import partial
@@ -75,10 +77,13 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         ):
             say(f"  {NO_CERTIFICATE}")
         elif certificate is not None:
+            from queries.certificates.place import emptied
             from queries.claims.certify import certify_claim
 
-            folder = certificate if len(claims) == 1 else certificate / claim.id
-            failure = attach(document, partial(certify_claim, outcome, folder, options))
+            if len(claims) > 1 and not any("certificates" in earlier for earlier in documents):
+                emptied(certificate)
+            folder = certificate if len(claims) == 1 else certificate / _folder_name(claim.id)
+            failure = attach(document, folder, partial(certify_claim, outcome, options=options))
         if largest and not outcome.interrupted and isinstance(claim, Claim):
             document["worst"] = worst_json(maximise(claim, options))
             progress("")
@@ -95,6 +100,13 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     if fault is not None:
         raise fault
     sys.exit(overall(codes))
+
+
+def _folder_name(case: str) -> str:
+    """The name of the folder of a case, whose values may be paths; what of another case would have the same name has a
+    digest at its end."""
+    plain = re.sub(r"[^A-Za-z0-9@=,._+-]", "-", case)[:150]
+    return plain if plain == case else f"{plain}-{hashlib.sha256(case.encode()).hexdigest()[:8]}"
 
 
 def _code(document: dict[str, Any]) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError
 from smtmodel.batch import Patterns
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, UnknownNameError
-from smtmodel.libraries import kept_build
+from smtmodel.libraries import BuildError, command_of, kept_build
 from smtmodel.reference import parse_reference
 from smtmodel.signature import parse_signature
 
@@ -93,17 +92,12 @@ def here() -> list[Instruction]:
 @cache
 def program(compiler: str, flags: tuple[str, ...]) -> Path:
     """The compiled program. Raises DeviceUnavailableError."""
-    if (found := shutil.which(compiler)) is None:
+    if (found := command_of(compiler)) is None:
         raise DeviceUnavailableError(f"no C compiler {compiler!r}: install one, or name one by CC")
     try:
         return kept_build(found, ("-O1", *flags), SOURCE.read_text(encoding="utf-8"), ".cpu")
-    except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip().splitlines()
-        raise DeviceUnavailableError(
-            f"{compiler} does not compile cpu_device.c: {said[0] if said else error}"
-        ) from None
-    except OSError as error:
-        raise DeviceUnavailableError(f"{compiler} cannot be run: {error}") from None
+    except (BuildError, OSError) as error:
+        raise DeviceUnavailableError(f"{compiler} does not compile cpu_device.c: {error}") from None
 
 
 def own_program(arch: str) -> Path:
@@ -125,6 +119,8 @@ def execute(
         done = subprocess.run([*words, instruction], input=rows, capture_output=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         raise IncompleteError(f"no answer within {timeout:g} s") from None
+    except OSError as error:
+        raise IncompleteError(f"{words[-1]} cannot be run: {error.strerror}") from None
     if done.returncode == MISSING:
         raise MissingInstructionError(f"{' '.join(words[:-1]) or 'this processor'} has no {instruction}")
     results = np.frombuffer(done.stdout, dtype="<u8").astype(np.uint64)

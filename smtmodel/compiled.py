@@ -297,7 +297,7 @@ def compile_model(model: Model) -> CompiledModel | None:
     if compiler() is None:
         return None
     try:
-        library = loaded(c_source(model))
+        library = loaded(c_source(model), ("tile",))
     except TooLongError:
         return None
     return None if library is None else CompiledModel(model, library)
@@ -353,5 +353,5 @@ def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ..
         arguments=arguments,
         body=body,
     )
-    library = loaded(source)
+    library = loaded(source, ("lanes",))
     return None if library is None else CompiledLanes(library, [x.width for x in results], widths)

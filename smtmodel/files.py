@@ -15,6 +15,34 @@ from smtmodel.escapes import text_bytes
 ANOTHER = "another run writes here: wait for its end, or choose another file"
 
 
+class Inputs:
+    """The files that a command has read, which none of its outputs replaces; empty outside of commands."""
+
+    def __init__(self) -> None:
+        self._names: set[str] | None = None
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Files that are read meanwhile are not replaced meanwhile."""
+        before, self._names = self._names, set()
+        try:
+            yield
+        finally:
+            self._names = before
+
+    def add(self, path: Path) -> None:
+        if self._names is not None:
+            self._names.add(os.path.realpath(path))
+
+    def check(self, path: Path) -> None:
+        """Raises InputError for one of them."""
+        if self._names and os.path.realpath(path) in self._names:
+            raise InputError("would overwrite an input", str(path))
+
+
+INPUTS = Inputs()
+
+
 def is_file(name: str) -> bool:
     """Whether there is a file of that name; no name is too long to ask."""
     try:
@@ -40,6 +68,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         with _written(path), _opened(path, "wb") as stream:
             yield stream
         return
+    INPUTS.check(path)
     target = Path(os.path.realpath(path))
     if target.exists() and not os.access(target, os.W_OK):
         raise InputError("cannot be written: Permission denied", str(path))

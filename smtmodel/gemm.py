@@ -12,7 +12,7 @@ import numpy as np
 
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
-from smtmodel.libraries import compiler
+from smtmodel.libraries import compiler, failure
 from smtmodel.operands import check_addend
 from smtmodel.plans import Plan
 from smtmodel.plans.matrices import Job, Patterns, Strip
@@ -103,7 +103,7 @@ def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None
     except UncompiledError as error:
         if engine == "auto":
             return None
-        why = "there is no C compiler" if compiler() is None else "it is too long for a compiler, or cc failed"
+        why = "there is no C compiler" if compiler() is None else failure() or "it is too long for a compiler"
         raise ParameterError("engine", f"{error} cannot be compiled: {why}; numpy computes the same") from None
 
 

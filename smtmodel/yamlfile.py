@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from smtmodel.errors import InputError, nearest
+from smtmodel.files import INPUTS
 from smtmodel.jsontext import plain_reason
 
 Key = tuple[str | int, ...]
@@ -233,6 +234,7 @@ def _fields_at(schema: type[BaseModel], path: Key) -> list[str]:
 def read_file(path: Path) -> str:
     """The text of a file. Raises InputError when there is none or it cannot be read."""
     try:
+        INPUTS.add(path)
         with path.open(encoding="utf-8") as stream:
             return stream.read(MOST_CHARACTERS + 1)
     except FileNotFoundError:

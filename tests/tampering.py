@@ -6,15 +6,18 @@ import copy
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import digest
+from queries.certificates.certificate import digest, readme
+from queries.certificates.reading import Held
+from queries.certificates.statement import statement
 from queries.checking.folder import check_folder
 from smtmodel.errors import InputError
 
 #: what manifests say for people, and what programs do not rely on
-TOLD = {"question", "solver", "skipped_lemmas", "states", "words", "variables", "clauses", "proof_lines", "checker"}
+TOLD = {"solver", "skipped_lemmas", "variables", "checker"}
 #: names of steps and of what is given, in chains of facts
 NAMES = re.compile(r"\('(steps', \d+, 'states'|axioms', .*)\)")
 #: what unit and plan files say for people
@@ -67,11 +70,16 @@ def lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def fitted(folder: Path) -> None:
-    """Make every manifest fit the files, as somebody would who wants them to pass."""
+    """Make every manifest and README fit the files, as somebody would who wants them to pass."""
     for path in [*folder.glob("*/manifest.json"), folder / "manifest.json"]:
         manifest = json.loads(path.read_text())
         for digests in [manifest["sha256"], *(piece["sha256"] for piece in manifest["pieces"])]:
             digests.update({name: digest(path.parent / name) for name in digests if (path.parent / name).exists()})
+        texts = Held(path.parent, manifest["sha256"].keys())
+        with suppress(Exception):  # files that cannot be read state nothing
+            manifest["question"] = statement(texts)
+            page = readme(texts, manifest["pieces"], manifest["parts"])
+            (path.parent / "README.md").write_text(page)
         path.write_text(json.dumps(manifest))
 
 
@@ -98,7 +106,7 @@ def tampered(folder: Path, names: str = "*.json", step: int = 1) -> Iterator[str
                      for where, value in documents(document) if not _told(where, whole)]  # fmt: skip
         else:
             every = list(lines(text))
-        kept = {one: one.read_text() for one in folder.rglob("manifest.json")}
+        kept = {one: one.read_text() for name in ("manifest.json", "README.md") for one in folder.rglob(name)}
         for what, other in every[::step]:
             path.write_text(other)
             if not whole:

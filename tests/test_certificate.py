@@ -42,7 +42,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.trace import Name, Part, Stage
 
 ENGINES: tuple[Engine, ...] = ("c", "python")
-LIMIT, PAGE = Options(timeout=60.0), "certificate.md"
+LIMIT = Options(timeout=60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 
 needs_compiler = pytest.mark.skipif(checker.program() is None, reason="no C compiler")
@@ -331,14 +331,14 @@ UNSAID = "nothing in the folder says what was proved"
 
 def test_carry_bits_in_one_go(tmp_path: Path) -> None:
     whole = whole_of_query(carry_query(), 60.0)
-    manifest = write_certificate(tmp_path, "carry bits", LIMIT, {}, PAGE, whole=whole)
+    manifest = write_certificate(tmp_path, LIMIT, {}, whole=whole)
     assert [piece["name"] for piece in manifest["pieces"]] == ["whole"]
     assert [found.says for found in check_folder(tmp_path) if found.kind != "fine"] == [UNSAID]
 
 
 def test_files_of_a_certificate(carry: Whole, tmp_path: Path) -> None:
     (tmp_path / "lemma-07.drat").write_text("left over")
-    write_certificate(tmp_path, "carry", LIMIT, {}, PAGE, [Leaf("sum = sum", sum_query(6))], carry)
+    write_certificate(tmp_path, LIMIT, {}, [Leaf("sum = sum", sum_query(6))], carry)
     names = {f"{stem}.{suffix}" for stem in ("whole", "lemma-01") for suffix in ("smt2", "cnf", "drat")}
     assert {path.name for path in tmp_path.iterdir()} == names | {"manifest.json", "README.md"}
     manifest = json.loads((tmp_path / "manifest.json").read_text())
@@ -358,7 +358,7 @@ def test_files_of_a_certificate(carry: Whole, tmp_path: Path) -> None:
     ],
 )
 def test_changed_files_are_noticed(name: str, fault: str, carry: Whole, tmp_path: Path) -> None:
-    write_certificate(tmp_path, "carry", LIMIT, {}, PAGE, whole=carry)
+    write_certificate(tmp_path, LIMIT, {}, whole=carry)
     path = tmp_path / name
     text = path.read_text()
     if name == "whole.drat":
@@ -385,6 +385,6 @@ def test_a_folder_without_a_manifest_is_no_certificate(text: str | None, tmp_pat
 def test_a_proof_that_does_not_stand_is_an_error(carry: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carry, "drat", "0\n", raising=False)
     with pytest.raises(CertificateError, match="rejected by the checker") as caught:
-        write_certificate(tmp_path, "carry", LIMIT, {}, PAGE, whole=carry)
+        write_certificate(tmp_path, LIMIT, {}, whole=carry)
     assert caught.value.exit_code == 4
     assert not (tmp_path / "manifest.json").exists()

@@ -19,8 +19,9 @@ from pysmt.fnode import FNode
 from benchmarks.sabotage import ROOT, changes
 from cli.main import main
 from hypotheses.schema import Inputs
-from queries.certificates.certificate import CHAIN, FACTS, digest, whole_of_query
+from queries.certificates.certificate import whole_of_query
 from queries.certificates.chain import Facts, chain_faults
+from queries.certificates.names import CHAIN, FACTS
 from queries.certificates.sum_rules import SumTree
 from queries.certificates.tree import RULES, Tree, statement_text
 from queries.checking.folder import check_all, check_folder
@@ -45,6 +46,7 @@ from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
+from tests.tampering import fitted
 from tests.test_bounds import ARITHMETICS, UNITS, believed, small
 from tests.test_claim_stages import claim_of
 from tests.test_table9 import SUM, unit_of
@@ -290,9 +292,8 @@ def rewritten(folder: Path, changes: Callable[[Document], None] = lambda manifes
     """Make the manifest fit what was changed, as somebody would who wants it to pass."""
     manifest = json.loads((folder / "manifest.json").read_text())
     changes(manifest)
-    for digests in [manifest["sha256"], *(piece["sha256"] for piece in manifest["pieces"])]:
-        digests.update({name: digest(folder / name) for name in digests})
     (folder / "manifest.json").write_text(json.dumps(manifest))
+    fitted(folder)
 
 
 def worst(folder: Path) -> set[tuple[str, str]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pysmt.fnode import FNode
 
-from queries.certificates.certificate import CHAIN, CLAIM, MANIFEST, digest
+from queries.certificates.names import CHAIN, CLAIM
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.verify import verify
@@ -53,6 +52,7 @@ from smtmodel.errors import FaultError
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit
 from tests.said import believed, says
+from tests.tampering import fitted
 from tests.test_claim_stages import VOLTA, claim_of
 
 engine = Engines("bitwuzla", 60.0, "a lemma")
@@ -365,7 +365,5 @@ def test_a_certificate_of_another_claim_is_refused(folder: Path, tmp_path: Path,
         text = path.read_text()
         (tmp_path / path.name).write_text(text.replace(old, new) if path.name == file else text)
     assert (tmp_path / file).read_text() != (folder / file).read_text()
-    manifest = json.loads((tmp_path / MANIFEST).read_text())
-    manifest["sha256"][file] = digest(tmp_path / file)
-    (tmp_path / MANIFEST).write_text(json.dumps(manifest))
+    fitted(tmp_path)
     assert "fault" in kinds(tmp_path).values()

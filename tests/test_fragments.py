@@ -34,7 +34,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder: Path = tmp_path_factory.mktemp("placing")
     source = folder / "placing.c"
     source.write_text(placing(KERNELS))
-    command = [str(compiler()), "-O1", "-w", "-shared", "-fPIC", str(source), "-o", str(folder / "placing.so")]
+    command = [*(compiler() or ()), "-O1", "-w", "-shared", "-fPIC", str(source), "-o", str(folder / "placing.so")]
     subprocess.run(command, check=True, timeout=120)
     return ctypes.CDLL(str(folder / "placing.so"))
 

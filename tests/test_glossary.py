@@ -19,6 +19,7 @@ ENDINGS = ("", "s", "es", "ed", "d", "ing", "ly")
 #: ordinary English of the help texts. A word that is in neither list is either a term of art (then define it in
 #: cli/glossary.py) or belongs here
 PLAIN = """
+empty new stated
 alter among call came certain carries change chosen
 before none twice web well whether writes
 cuda divide drawings either even far gpus hold kernels known lie lost

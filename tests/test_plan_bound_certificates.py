@@ -591,7 +591,7 @@ def test_any_line_of_the_plan_changed_is_refused(copied: Path) -> None:
 def test_what_a_part_says_of_another_unit_is_refused(copied: Path) -> None:
     """A part that passes by itself, of a unit that the plan does not use."""
     other = parse_reference("ampere/mma/m16n8k8.f32.f16.f16.f32").unit
-    certify_theorems([chain_of(other, Settled(QUICK, False))], other, "of another", copied / "chain-1", QUICK)
+    certify_theorems([chain_of(other, Settled(QUICK, False))], other, copied / "chain-1", QUICK)
     fitted(copied)
     assert accepted(copied / "chain-1")
     assert "chain-1 does not state it" in [found.says for found in check_folder(copied) if found.kind == "fault"]
@@ -606,7 +606,7 @@ def test_what_a_part_says_with_the_same_bound_is_refused(copied: Path) -> None:
     unit = parse_unit((part / "unit.yaml").read_text(), "unit.yaml")
     other = with_nan(unit, 0x7FFFFFFF if unit.rounding.nan != 0x7FFFFFFF else 0x7FC00000)
     for one, says in ((other, chain_of), (unit, bound_of)):
-        certify_theorems([says(one, Settled(QUICK, False))], one, "of another", part, QUICK)
+        certify_theorems([says(one, Settled(QUICK, False))], one, part, QUICK)
         fitted(copied)
         assert accepted(part)
         assert [found.says for found in check_folder(copied) if found.kind == "fault"] == [

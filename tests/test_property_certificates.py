@@ -164,7 +164,7 @@ def test_an_input_on_which_a_sum_wraps_is_evaluated_again(products: int, rows: i
     wraps = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32@carry_bits=1")
     result = find_bound(wraps, Inputs(), None if rows == 1 else products, believed)
     certify_wrap(result, tmp_path, FREE)
-    assert [one.kind for one in check_folder(tmp_path)] == ["fine"] * 3
+    assert {one.kind for one in check_folder(tmp_path)} == {"fine"}
     found = read_document(tmp_path / "witness.json")
     assert (found["length"], len(found["rows"])) == (products, rows)
     first, *more = found["rows"]
@@ -412,12 +412,12 @@ def test_units_of_one_normal_form(tmp_path: Path) -> None:
     assert [what for what in tampered(tmp_path, step=29) if not weaker.match(what)] == []
     form = PLAIN.proof(other.unit)  # right of its own, and the units differ in a rounding
     assert form is not None
-    certify_theorems([form], other.unit, "another unit", tmp_path / "form-right", FREE)
+    certify_theorems([form], other.unit, tmp_path / "form-right", FREE)
     (tmp_path / "right.yaml").write_text(unit_text(other.unit))
     fitted(tmp_path)
     assert [found.place for found in check_folder(tmp_path) if found.kind == "fault"] == ["question.json"]
     bound = bound_of(carrying(3).unit, Settled(FREE, needed=False))  # right as well, and says nothing of what it is
-    certify_theorems([bound], carrying(3).unit, "a bound", tmp_path / "form-left", FREE)
+    certify_theorems([bound], carrying(3).unit, tmp_path / "form-left", FREE)
     assert "question.json" in [found.place for found in check_folder(tmp_path) if found.kind == "fault"]
     with pytest.raises(FaultError, match="it is not said what the unit computes the same as"):
         rewritten_unit(read_document(tmp_path / "form-left" / "tree.json"))

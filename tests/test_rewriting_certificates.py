@@ -518,7 +518,7 @@ def test_a_unit_that_its_file_does_not_give_back_has_no_certificate(tmp_path: Pa
         proof = PLAIN.proof(own)
         assert proof is not None
         with nullcontext() if fine else pytest.raises(CertificateError, match="does not give back"):
-            certify_theorems([proof], own, "a form", tmp_path, Options("bitwuzla", 20.0))
+            certify_theorems([proof], own, tmp_path, Options("bitwuzla", 20.0))
 
 
 def test_no_condition_of_rewriting_is_without_a_step() -> None:

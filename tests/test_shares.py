@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from hypotheses.claim import Claim
-from queries.certificates.certificate import CLAIM, MANIFEST, digest
+from queries.certificates.names import CLAIM
 from queries.certificates.tree import Tree
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
@@ -50,6 +50,7 @@ from smtmodel.formats import FORMATS
 from smtmodel.nodes import FusedSum, Round
 from smtmodel.reference import parse_reference
 from tests.said import believed
+from tests.tampering import fitted
 from tests.test_claim_stages import TF32, VOLTA, claim_of
 
 SMALL = {"format": "f16", "a": [-2, 2], "b": [-1, 3], "c": [-3, 3]}
@@ -361,9 +362,7 @@ def test_a_certificate_of_shares_is_checked(tmp_path: Path) -> None:
 
 def _rewritten(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
-    manifest = json.loads((folder / MANIFEST).read_text())
-    manifest["sha256"][name] = digest(folder / name)
-    (folder / MANIFEST).write_text(json.dumps(manifest))
+    fitted(folder)
 
 
 def document(claim: Claim) -> dict[str, Any]:

@@ -394,6 +394,15 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(CliRunner().invoke(main, arguments).stdout)["new"] == 0
 
 
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_pictures_that_no_study_has_drawn_stay(kind: str, tmp_path: Path) -> None:
+    (tmp_path / f"valero-tf32.{kind}").write_text("mine")
+    result = CliRunner().invoke(main, ["study", "valero-tf32", "-o", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "no study has drawn it" in result.output
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -68,12 +68,12 @@ ANSWERS = Part("the engines: how they are asked, their processes, their answers,
                [*_in("queries/solvers", "asking portfolio engines pool store contract children worker"),
                 *_in("smtmodel", "folders frames")])  # fmt: skip
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
-    *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps witnesses"),
+    *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps padding witnesses"),
     "queries/proof/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
     *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless read_addends"),
     *_in("queries/certificates", "chain row_rules alike_rules rewrite_rules term_ranges exact_values checker slow"),
-    *_in("queries/certificates", "bitblast gates part_rules"),
+    *_in("queries/certificates", "bitblast gates part_rules manifest names reading statement"),
     "queries/properties/asked.py",
 ])  # fmt: skip
 PARTS = (

@@ -6,13 +6,12 @@ on. `mmaprobe check` (queries/checking/folder.py) checks them again.
 
 from __future__ import annotations
 
-import hashlib
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import reduce
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,11 @@ from pysmt.fnode import FNode
 
 from queries.certificates.bitblast import cnf_of_text
 from queries.certificates.checker import Check, check_files
+from queries.certificates.manifest import MANIFEST, README, SCHEMA
+from queries.certificates.names import NAMES, SUFFIXES
+from queries.certificates.reading import digest, file_text
 from queries.certificates.sat import CertificateError, FaultyProofError, OutOfTimeError, solver_version
+from queries.certificates.statement import guide, statement
 from queries.certificates.whole import Whole, WholeLemma
 from queries.search.distinguish import Options
 from queries.solvers.contract import DEFAULT_MEMORY
@@ -31,30 +34,20 @@ from smtmodel.files import write_whole
 from smtmodel.progress import Pieces, Wait
 
 __all__ = [
+    "MANIFEST",
+    "README",
     "Certificate",
     "CertificateError",
     "Leaf",
     "OutOfTimeError",
     "Whole",
     "WholeLemma",
+    "digest",
+    "readme",
     "whole_of_query",
     "write_certificate",
 ]
 
-SCHEMA = 3
-MANIFEST, README = "manifest.json", "README.md"
-TREE, UNIT = "tree.json", "unit.yaml"  # of a theorem
-CHAIN, FACTS = "chain.json", "facts.smt2"  # of facts, each proved from earlier ones
-CLAIM, ROWS = "claim.yaml", "rows.json"  # the claim that such facts prove; bounds of rows of numbers
-QUESTION, LEFT, RIGHT = "question.json", "left.yaml", "right.yaml"  # whether two sides agree
-PROPERTY, PLANS = "property.json", "plans.json"  # of a unit, proved by the parts; that two plans are equal
-FORMS = ("form-left", "form-right")  # parts: what each of two units is rewritten to
-WITNESS = "witness.json"  # an input that refutes what is asked, or decides a claim
-COVER = "cover.json"  # that no input reaches some outcomes
-SUMS, PLAN = "sums.json", "bounded.plan.yaml"  # theorems about a plan, and that plan
-OTHERS = (UNIT, TREE, CHAIN, FACTS, CLAIM, ROWS, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml",
-          COVER, SUMS, WITNESS)  # fmt: skip
-SUFFIXES = ("smt2", "cnf", "drat")
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: a lemma that takes longer rests on the answers of engines
 
 
@@ -85,20 +78,18 @@ def _sides(goal: FNode) -> list[tuple[FNode, FNode]]:
 
 def write_certificate(
     directory: Path,
-    question: str,
     options: Options,
     texts: Mapping[str, str],
-    template: str,
     leaves: Sequence[Leaf] = (),
     whole: Whole | None = None,
     parts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the files of a certificate, check each proof, and return the manifest, which is written last.
 
-    `whole`: the formula and proof of the whole question, if one was composed; `texts`: the texts of further files, by
-    file name; `parts`: the subfolders with the certificates that this one is composed of. If time runs out, lemmas rest
-    on the answers of engines. If an error is raised, no certificate is left there. Raises FaultyProofError if a proof
-    is rejected, OutOfTimeError, and what `write_whole` raises.
+    `texts`: the texts of the files that state what is proved, by file name; `whole`: the formula and proof of the whole
+    question, if one was composed; `parts`: the subfolders with the certificates that this one is composed of. If time
+    runs out, lemmas rest on the answers of engines. If an error is raised, no certificate is left there. Raises
+    FaultyProofError if a proof is rejected, OutOfTimeError, and what `write_whole` raises.
     """
     shown = Pieces(options.progress, "files of the certificate", len(leaves) + (whole is not None))
     writer = _Writer(directory, replace(options, progress=shown))
@@ -110,7 +101,7 @@ def write_certificate(
             pieces.append(writer.leaf(f"lemma-{number:02d}", leaf))
         manifest: dict[str, Any] = {
             "schema": SCHEMA,
-            "question": question,
+            "question": statement(texts),
             "solver": solver_version(),
             "skipped_lemmas": [] if whole is None else [position + 1 for position in whole.skipped],
             "parts": list(parts),
@@ -119,7 +110,7 @@ def write_certificate(
         for name, text in texts.items():
             write_whole(directory / name, text)
         manifest["sha256"] = {name: digest(directory / name) for name in texts}
-        write_whole(directory / README, _readme(template, question, pieces))
+        write_whole(directory / README, readme(texts, pieces, parts))
         write_whole(directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     except BaseException:
         with suppress(OSError, MmaprobeError):
@@ -134,11 +125,10 @@ class _Writer:
         self.deadline = None if options.timeout is None else time.monotonic() + options.timeout
 
     def clear(self) -> None:
-        """Make the folder, and remove the files of an earlier certificate."""
+        """Make the folder, and remove what an earlier attempt left in it."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            pieces = (f"{stem}.{end}" for stem in ("whole", "lemma-*") for end in SUFFIXES)
-            for pattern in (MANIFEST, *OTHERS, *pieces):
+            for pattern in (MANIFEST, *NAMES):
                 for path in self.directory.glob(pattern):
                     path.unlink()
         except OSError as error:
@@ -203,20 +193,19 @@ def check_piece(directory: Path, name: str, timeout: float | None = None) -> Che
 def formula_fault(directory: Path, name: str) -> str:
     """What is wrong with a formula: empty if it is the one of its query in SMT-LIB."""
     query, formula = (directory / f"{name}.{suffix}" for suffix in SUFFIXES[:2])
-    same = cnf_of_text(query.read_text(encoding="ascii")).text == formula.read_text(encoding="ascii")
+    same = cnf_of_text(file_text(query, "ascii")).text == file_text(formula, "ascii")
     return "" if same else f"is not the formula of {name}.smt2"
 
 
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def _readme(template: str, question: str, pieces: Sequence[dict[str, Any]]) -> str:
+def readme(texts: Mapping[str, str], pieces: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> str:
+    """The text for people who find the folder: what is stated, in words, and how to check it. Raises what reading the
+    texts raises."""
     rows = [
-        f"| {p['name']} | {p['states']} | {p.get('clauses', '-')} | {p.get('proof_lines', 'none')} | "
+        f"| {p['name']} | {p['states']} | {p.get('clauses') or '-'} | {p.get('proof_lines') or 'none'} | "
         f"{', '.join(p['words']) or '-'} |"
         for p in pieces
     ]
-    text = files("queries.certificates").joinpath(template).read_text(encoding="utf-8")
-    by = {"QUESTION": question, "ROWS": "\n".join(rows)}
-    return reduce(lambda found, name: found.replace(name, by[name]), by, text)
+    page = guide(texts, [p["name"] for p in pieces], parts)
+    text = files("queries.certificates").joinpath(page).read_text(encoding="utf-8")
+    by = {"QUESTION": statement(texts).replace("\n", "\n- "), "ROWS": "\n".join(rows)}
+    return re.sub("|".join(by), lambda found: by[found[0]], text)

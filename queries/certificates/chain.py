@@ -15,13 +15,15 @@ from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.smtlib.parser import SmtLibParser
 
+from queries.certificates.reading import file_text
+
 
 class Facts:
     """The named terms of a file, and the queries of other files, in one environment: equal terms are one object."""
 
     def __init__(self, path: Path) -> None:
         self.environment = Environment()
-        self.terms = self.named(path.read_text(encoding="ascii"))
+        self.terms = self.named(file_text(path, "ascii"))
 
     def _read(self, text: str, kind: str) -> Iterator[tuple[str, FNode]]:
         script = SmtLibParser(self.environment).get_script(StringIO(text))
@@ -35,7 +37,7 @@ class Facts:
 
     def asserted(self, path: Path) -> list[FNode]:
         """The assertions of a query."""
-        return [term for _, term in self._read(path.read_text(encoding="ascii"), "assert")]
+        return [term for _, term in self._read(file_text(path, "ascii"), "assert")]
 
     def with_terms(self, term: FNode, terms: Mapping[FNode, FNode]) -> FNode:
         """A term with terms substituted for its free symbols."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import platform
-import shutil
 import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
 from functools import cache
@@ -16,10 +12,11 @@ from pathlib import Path
 from typing import Literal
 
 from queries.certificates import slow
-from smtmodel.folders import cache_folder
+from smtmodel.libraries import BuildError, build, command_of, own_folder
 
 Engine = Literal["c", "python"]
 FLAGS = ("-O2", "-w")
+BUILD_SECONDS = 30.0  # then the slow checker takes its place
 
 
 @dataclass(frozen=True)
@@ -38,32 +35,18 @@ class Check:
 
 @cache
 def program() -> Path | None:
-    """The compiled checker, built if it is not in the user's cache folder; None without a working C compiler."""
-    cc = shutil.which(os.environ.get("CC", "cc"))
+    """The compiled checker, built once in each process, where nobody else can put another in its place; None without a
+    working C compiler."""
+    cc = command_of(os.environ.get("CC") or "cc")
     if cc is None:
         return None
-    source = files("queries.certificates").joinpath("check.c").read_bytes()
-    key = hashlib.sha256(b"\0".join([source, cc.encode(), *(flag.encode() for flag in FLAGS), _machine()])).hexdigest()
+    source = files("queries.certificates").joinpath("check.c").read_text(encoding="utf-8")
     try:
-        path = cache_folder() / "compiled" / f"drat-{key[:32]}"
-        if not path.exists():
-            _build(cc, source, path)
-    except (OSError, subprocess.CalledProcessError):
+        folder = own_folder() / "checker"
+        folder.mkdir(mode=0o700)
+        return build(cc, FLAGS, source, folder, BUILD_SECONDS)
+    except (OSError, BuildError):
         return None
-    return path
-
-
-def _machine() -> bytes:
-    return f"{platform.machine()} {platform.node()}".encode()
-
-
-def _build(cc: str, source: bytes, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        code, built = Path(folder) / "check.c", Path(folder) / "check"
-        code.write_bytes(source)
-        subprocess.run([cc, *FLAGS, "-o", str(built), str(code)], check=True, capture_output=True)
-        built.replace(path)  # at once, so that another process never runs half a file
 
 
 def check_files(cnf: Path, proof: Path, timeout: float | None = None, engine: Engine | None = None) -> Check:
@@ -72,17 +55,23 @@ def check_files(cnf: Path, proof: Path, timeout: float | None = None, engine: En
     start = time.monotonic()
     tool = None if engine == "python" else program()
     if tool is None:
-        limit = None if timeout is None else start + timeout
-        try:
-            fault = slow.fault(cnf.read_text(), proof.read_text(), limit)
-        except slow.TooLateError:
-            return Check("time ran out", "python", time.monotonic() - start, complete=False)
-        return Check(fault, "python", time.monotonic() - start)
+        return _slowly(cnf, proof, start, timeout)
     command = [str(tool), str(cnf), str(proof)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except OSError:  # no program runs from that folder
+        return _slowly(cnf, proof, start, timeout)
     except subprocess.TimeoutExpired:
         return Check("time ran out", "c", time.monotonic() - start, complete=False)
     said = done.stdout.strip() or f"the checker was ended with status {done.returncode}"
     fault = "" if done.returncode == 0 and said == "verified" else said
     return Check(fault, "c", time.monotonic() - start, complete=done.returncode in (0, 1, 2))
+
+
+def _slowly(cnf: Path, proof: Path, start: float, timeout: float | None) -> Check:
+    limit = None if timeout is None else start + timeout
+    try:
+        fault = slow.fault(cnf.read_text(), proof.read_text(), limit)
+    except slow.TooLateError:
+        return Check("time ran out", "python", time.monotonic() - start, complete=False)
+    return Check(fault, "python", time.monotonic() - start)

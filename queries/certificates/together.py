@@ -21,6 +21,7 @@ def property_fault(stated: Plain, unit: Plain, parts: Sequence[Plain]) -> str:
     """Why the parts do not prove the property; empty if they do."""
     try:
         need(stated["property"] in RULES, "there is no such property")
+        need(stated["compare"] in ("bits", "value"), "it is not known how results are compared")
         for part in parts:
             need(part["inputs"] == stated["inputs"], "a part is about other inputs")
             own = [part["left"] == unit, part["right"] == unit]

@@ -75,6 +75,8 @@ class Tree(Document):
 
     def check(self) -> Iterator[tuple[int, str]]:
         """The faults found: the number of the theorem and what is wrong with it."""
+        if not self.states:
+            yield -1, "it states nothing"
         for number, theorem in enumerate(self.theorems):
             try:
                 self.goals.append(Goal("unreadable"))

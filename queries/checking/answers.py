@@ -14,38 +14,42 @@ import numpy as np
 from hypotheses.claim import Claim
 from hypotheses.schema import Inputs
 from hypotheses.unit_claims import OverflowClaim
-from queries.certificates.certificate import (
+from queries.certificates.chain import Facts, chain_faults
+from queries.certificates.magnitudes import need
+from queries.certificates.names import (
     CHAIN,
     CLAIM,
     COVER,
     FACTS,
     FORMS,
+    LEFT_PLAN,
     PLANS,
     PROPERTY,
     QUESTION,
+    RIGHT_PLAN,
     ROWS,
     SUMS,
     TREE,
     UNIT,
     WITNESS,
 )
-from queries.certificates.chain import Facts, chain_faults
-from queries.certificates.magnitudes import need
+from queries.certificates.reading import file_text
 from queries.certificates.row_rules import row_faults
 from queries.certificates.together import any_pattern, one_unit, property_fault, property_text, rewritten_unit
 from queries.checking.finding import Contents, Finding, of_file, read_claim
+from queries.checking.padding import padding_fault
 from queries.checking.plan_bounds import bounds
 from queries.checking.plans import plans_fault, plans_text
 from queries.checking.trees import theorems
 from queries.checking.witnesses import witness
 from queries.covering.unreachable import datapath
-from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
+from queries.plans.certify import read_plan
 from queries.proof.lemmas import Lemma, query_of
 from queries.proof.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
 from queries.proof.same import Compared
 from queries.proof.undecided import Question, lemmas_of
 from queries.proof.written_rows import same_operations, start_of
-from queries.properties.asked import plain, read_document, read_question, read_unit
+from queries.properties.asked import PADDING, plain, read_document, read_question, read_unit
 from queries.properties.statements import Monotonic, Negated, Reordered
 from queries.search.problem import Problem
 from queries.solvers.smtlib import Query
@@ -69,7 +73,7 @@ def question(folder: Path, contents: Contents) -> Iterator[Finding]:
         (goal,) = (stated["theorems"][number]["goal"] for number in stated["states"])
         fits = left == right == plain(read_unit(folder / UNIT)) and _tree_answers(goal, problem)
     elif "whole" in contents.pieces:
-        text = (folder / "whole.smt2").read_text(encoding="utf-8")
+        text = file_text(folder / "whole.smt2")
         fits = text in (text_of(problem, maximum) for maximum in MAXIMA)
     elif contents.parts:
         fits = type(problem) is Problem and _one_form(folder, contents.parts, left, right)
@@ -116,6 +120,8 @@ def properties(folder: Path, contents: Contents) -> Iterator[Finding]:
         own = read_document(folder / part / QUESTION)
         asked.append(own | {name: plain(read_unit(folder / part / f"{name}.yaml")) for name in SIDES})
     fault = property_fault(stated, unit, asked)
+    if stated["property"] == PADDING and not fault:
+        fault = padding_fault(stated, unit, [part["left"] for part in asked], every=True)
     text = fault or f"the parts give it, of {UNIT}: {property_text(stated, unit, asked)}"
     yield Finding(PROPERTY, text, "fault" if fault else "fine")
 
@@ -139,7 +145,7 @@ def cover(folder: Path, contents: Contents) -> Iterator[Finding]:
     faults = []
     for lemma, cases in stated["lemmas"].items():
         text = known.query([tuple(conditions[name] for name in case) for case in cases]).text
-        if lemma not in contents.pieces or (folder / f"{lemma}.smt2").read_text(encoding="utf-8") != text:
+        if lemma not in contents.pieces or file_text(folder / f"{lemma}.smt2") != text:
             faults.append(f"{lemma}.smt2 does not ask whether some input reaches these cases")
     for case in stated["cases"]:
         said = stated["lemmas"][case["lemma"]]
@@ -148,10 +154,12 @@ def cover(folder: Path, contents: Contents) -> Iterator[Finding]:
     faults += [f"nobody says what {part} is for" for part in contents.parts
                if part not in {change["part"] for change in stated["changes"]}]  # fmt: skip
     for change in stated["changes"]:
-        problem = read_question(folder / change["part"])
+        problem = read_question(folder / change["part"]) if change["part"] in contents.parts else None
         plainly = type(problem) is Problem and problem.inputs == Inputs() and problem.compare == "bits"
-        if change["part"] not in contents.parts or not plainly or plain(problem.left.unit) != plain(unit):
+        if problem is None or not plainly or plain(problem.left.unit) != plain(unit):
             faults.append(f"{change['part']} does not say that {change['change']} changes nothing")
+    if not stated["cases"] and not stated["changes"]:
+        faults.append("it states nothing")
     yield from (Finding(COVER, fault, "fault") for fault in faults)
     if not faults:
         told = f"no input reaches any of {counted(len(stated['cases']), 'case')}"
@@ -166,11 +174,15 @@ def chain(folder: Path, contents: Contents) -> Iterator[Finding]:
     """The facts, one finding for each that does not follow, and what they say."""
     document = read_document(folder / CHAIN)
     facts = Facts(folder / FACTS)
-    faults = list(chain_faults(folder, facts, document))
     strange = {step["lemma"] for step in document["steps"]} - set(contents.pieces)
-    said = list(_claim(folder, document, facts, contents.pieces)) if (folder / CLAIM).exists() else []
-    yield from (Finding(f"{CHAIN}, {name}", fault, "fault") for name, fault in faults)
     yield from (Finding(CHAIN, f"rests on {name}, which is not in the manifest", "fault") for name in sorted(strange))
+    if CLAIM not in contents.files:
+        yield Finding(CHAIN, f"there is no {CLAIM}: nothing says what the facts are about", "fault")
+    if strange or CLAIM not in contents.files:
+        return
+    faults = list(chain_faults(folder, facts, document))
+    said = list(_claim(folder, document, facts, contents.pieces))
+    yield from (Finding(f"{CHAIN}, {name}", fault, "fault") for name, fault in faults)
     if not faults:
         axioms = ", ".join(document["axioms"].values())
         yield Finding(CHAIN, f"{len(document['steps'])} facts follow one from another; from: {axioms}")
@@ -193,7 +205,7 @@ def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list
     for part, names in whole.items():
         wanted_lemmas: tuple[Lemma, ...] = lemmas_of(claim, part)
         for name, lemma in zip(names, wanted_lemmas, strict=True):
-            if name not in pieces or (folder / f"{name}.smt2").read_text(encoding="utf-8") != query_of(lemma).text:
+            if name not in pieces or file_text(folder / f"{name}.smt2") != query_of(lemma).text:
                 yield Finding(CLAIM, f"{name}.smt2 does not ask: {lemma.statement()}", "fault")
                 return
     yield Finding(CLAIM, f"no admitted input decides, and every value is a number: {claim.text}")
@@ -204,6 +216,7 @@ def rows(folder: Path, contents: Contents) -> Iterator[Finding]:
     """The bounds of rows, one finding for each that does not follow, and what they say."""
     document = read_document(folder / ROWS)
     claim = read_claim(folder, OverflowClaim)
+    need(bool(document["states"]), "it states nothing")
     faults = row_faults(document)
     starts = [start_of(document, place) for place in document["states"]]
     made = [recorded(claim.reduction, start) for start in starts]

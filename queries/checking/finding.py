@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import functools
+import json
+import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, TypeVar
 
 from hypotheses.claim import AnyClaim, build_claims
-from queries.certificates.certificate import CLAIM
+from queries.certificates.names import CLAIM
+from queries.certificates.reading import file_text
+from queries.certificates.statement import HELD, REFERENCES, with_references
+from smtmodel.errors import ParameterError
+from smtmodel.libraries import own_folder
 from smtmodel.yamlfile import read_yaml
 
 Params = ParamSpec("Params")
@@ -59,9 +67,28 @@ def of_file(
     return read
 
 
+def _copied(folder: Path, reference: str) -> str:
+    """The reference of a unit of the folder as a file of this process's own, which nobody changes meanwhile, and which
+    is named by its content. Raises ParameterError for a file that is not in the folder."""
+    if HELD.fullmatch(reference):
+        text = file_text(folder / reference)
+        own = own_folder() / f"{sha256(text.encode()).hexdigest()}.yaml"
+        own.write_text(text, encoding="utf-8")
+        return str(own)
+    if ".yaml" in reference:
+        raise ParameterError(reference, f"{CLAIM} names a file that is not in the folder")
+    return reference
+
+
 def read_claim(folder: Path, kind: type[Kind]) -> Kind:
-    """The claim that a certificate is about, of one kind. Raises what reading it raises, TypeError."""
-    (claim,) = build_claims(read_yaml((folder / CLAIM).read_text(encoding="utf-8"), CLAIM))
+    """The claim that a certificate is about, of one kind; the units that it names by a path are files of the folder.
+    Raises what reading it raises, TypeError."""
+    file = read_yaml(file_text(folder / CLAIM), CLAIM)
+    data = with_references(file.data, partial(_copied, folder))
+    named = json.dumps([data.get(key) for key in (*REFERENCES, "parts")])
+    if "cases" in data or ".yaml" in re.sub(re.escape(str(own_folder())) + "/[0-9a-f]{64}.yaml", "", named):
+        raise ParameterError(CLAIM, "it has cases, or names a file in another way than a certificate does")
+    (claim,) = build_claims(replace(file, data=data))
     if not isinstance(claim, kind):
         raise TypeError(f"{CLAIM} is not a {kind.__name__}")
     return claim

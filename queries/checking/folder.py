@@ -7,65 +7,105 @@ datapath gives, is checked by making both again.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from queries.certificates.certificate import (
-    MANIFEST,
-    SCHEMA,
-    SUFFIXES,
-    check_piece,
-    digest,
-    formula_fault,
-)
+from queries.certificates.certificate import check_piece, formula_fault, readme
+from queries.certificates.manifest import MANIFEST, README, Manifest, Piece, read_manifest
+from queries.certificates.names import SUFFIXES
+from queries.certificates.place import is_ours
+from queries.certificates.reading import Held, digest, file_text, is_folder
+from queries.certificates.statement import named, statement
 from queries.checking.answers import ANSWERS
 from queries.checking.finding import Contents, Finding
 from queries.solvers.contract import ENGINE_NAMES, Answer
 from smtmodel.errors import InputError
 
+STATED = "stated"  # the place of the words of what is stated
+DEEPEST = 5  # folders within one another
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
 AskSolver = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
 
 
-def check_all(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
+def check_all(
+    folder: Path, ask: AskSolver | None = None, timeout: float | None = None, depth: int = 0
+) -> Iterator[Finding]:
     """As `check_folder`; of a folder that holds folders alone, as the cases of a claim are written, the findings of all
     certificates in it."""
-    below = sorted(folder.iterdir()) if folder.is_dir() else []
-    if not below or not all(one.is_dir() for one in below):
+    try:
+        below = sorted(folder.iterdir()) if folder.is_dir() else []
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(folder)) from None
+    if not below or depth == DEEPEST or not all(map(is_folder, below)):
         yield from check_folder(folder, ask, timeout)
         return
     for one in below:
-        yield from _placed(one.name, check_all(one, ask, timeout))
+        yield from _placed(one.name, check_all(one, ask, timeout, depth + 1))
 
 
-def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
-    """All findings of a certificate. `ask`: for lemmas without a proof. Raises InputError if there is none."""
-    manifest = _manifest(folder)
-    yield from _digests(folder, manifest["sha256"])
-    names = [piece["name"] for piece in manifest["pieces"]]
-    for part in manifest["parts"]:
-        yield from _part(folder, str(part), ask, timeout)
-    for piece in manifest["pieces"]:
+def check_folder(
+    folder: Path, ask: AskSolver | None = None, timeout: float | None = None, depth: int = 0
+) -> Iterator[Finding]:
+    """All findings of a certificate; what its folder does not hold, or holds under another name than a plain one, is
+    not read. `ask`: for lemmas without a proof. Raises InputError if there is none."""
+    manifest = read_manifest(folder)
+    strange = [part for part in manifest.parts if not is_folder(folder / part)]
+    if strange or depth == DEEPEST:
+        yield from (Finding(part, "is not a folder in it", "fault") for part in strange)
+        yield from [Finding(MANIFEST, "parts of parts of parts have no parts", "fault")] * (depth == DEEPEST)
+        return
+    yield from stated(folder, manifest, aloud=depth == 0)
+    yield from _strays(folder, manifest)
+    yield from _digests(folder, manifest.sha256)
+    names = [piece.name for piece in manifest.pieces]
+    for part in manifest.parts:
+        yield from _placed(part, check_folder(folder / part, ask, timeout, depth + 1))
+    for piece in manifest.pieces:
         yield from _piece(folder, piece, ask, timeout)
-    contents = Contents(manifest["sha256"], names, manifest["parts"])
+    contents = Contents(manifest.sha256, names, list(manifest.parts))
     for name, answer in ANSWERS.items():
         if name in contents.files:
             yield from answer(folder, contents)
-        elif (folder / name).exists():
-            yield Finding(name, "is not in the manifest", "fault")
     if contents.files.keys().isdisjoint(ANSWERS):
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
 
 
-def _part(folder: Path, name: str, ask: AskSolver | None, timeout: float | None) -> Iterator[Finding]:
-    """A certificate that is part of another."""
-    if name != Path(name).name or name == "..":
-        yield Finding(MANIFEST, f"{name!r} is not a folder in it", "fault")
+def stated(folder: Path, manifest: Manifest, aloud: bool) -> Iterator[Finding]:
+    """What the files state, in words, and whether the manifest and the README say the same. `aloud`: with the words,
+    and what is called by which name."""
+    texts = Held(folder, manifest.sha256.keys())
+    if not any(name in texts for name in ANSWERS):
         return
-    yield from _placed(name, check_folder(folder / name, ask, timeout))
+    try:
+        question = statement(texts)
+        page = readme(texts, [piece.model_dump() for piece in manifest.pieces], manifest.parts)
+        names = list(named(texts))
+    except Exception as error:  # as of a file that is no such document
+        yield Finding(MANIFEST, f"what is stated cannot be read: {type(error).__name__}: {error}", "fault")
+        return
+    if aloud:
+        yield from (Finding(STATED, line) for line in question.splitlines())
+        yield from (Finding(name, says) for name, says in names)
+    if manifest.question != question:
+        yield Finding(MANIFEST, "its question is not what the files state", "fault")
+    try:
+        if file_text(folder / README) != page:
+            yield Finding(README, "does not say what the files state", "fault")
+    except (OSError, UnicodeDecodeError) as error:
+        yield Finding(README, f"cannot be read: {error}", "fault")
+
+
+def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
+    """What lies in the folder and not in the manifest: nothing is read of it, and a file of one of our names is not
+    taken for part of the certificate."""
+    for path in sorted(folder.iterdir()):
+        if path.name in manifest.files or path.name in manifest.parts:
+            continue
+        if is_ours(path.name):
+            yield Finding(path.name, "is not in the manifest", "fault")
+        else:
+            yield Finding(path.name, "is no part of the certificate, and was not read")
 
 
 def _placed(name: str, findings: Iterator[Finding]) -> Iterator[Finding]:
@@ -75,26 +115,6 @@ def _placed(name: str, findings: Iterator[Finding]) -> Iterator[Finding]:
             yield replace(found, place=f"{name}/{found.place}")
     except InputError as error:
         yield Finding(name, str(error), "fault")
-
-
-def _manifest(folder: Path) -> dict[str, Any]:
-    """The manifest, as far as it is used. Raises InputError."""
-    if not folder.exists():
-        raise InputError("no such folder", str(folder))
-    try:
-        found: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        if found["schema"] != SCHEMA:
-            raise InputError(f"of schema {found['schema']}; this version reads {SCHEMA}", str(folder / MANIFEST))
-        for piece in found["pieces"]:
-            _ = str(piece["name"]), list(piece["words"]), dict(piece["sha256"])
-        _ = dict(found["sha256"]), list(found["parts"])
-    except OSError as error:
-        raise InputError(f"not a folder that --certificate wrote: {MANIFEST}: {error.strerror}", str(folder)) from None
-    except KeyError as error:
-        raise InputError(f"not the manifest of a certificate: it has no {error}", str(folder / MANIFEST)) from None
-    except (ValueError, TypeError) as error:
-        raise InputError(f"not the manifest of a certificate: {error}", str(folder / MANIFEST)) from None
-    return found
 
 
 def _digests(folder: Path, digests: Mapping[str, str]) -> Iterator[Finding]:
@@ -107,9 +127,9 @@ def _digests(folder: Path, digests: Mapping[str, str]) -> Iterator[Finding]:
         yield Finding(name, "as written") if same else Finding(name, "changed since it was written", "fault")
 
 
-def _piece(folder: Path, piece: Mapping[str, Any], ask: AskSolver | None, timeout: float | None) -> Iterator[Finding]:
+def _piece(folder: Path, piece: Piece, ask: AskSolver | None, timeout: float | None) -> Iterator[Finding]:
     """A query, and its proof; or what engines say of it now."""
-    name, digests = piece["name"], piece["sha256"]
+    name, digests = piece.name, piece.sha256
     written = {found.place: found for found in _digests(folder, digests)}
     suffixes = SUFFIXES if len(digests) > 1 or name == "whole" else SUFFIXES[:1]
     for suffix in suffixes:
@@ -119,8 +139,10 @@ def _piece(folder: Path, piece: Mapping[str, Any], ask: AskSolver | None, timeou
             fault, complete = _fault(folder, name, suffix, timeout)
             found = Finding(file, fault or MEANING[suffix], "fine" if not fault else "fault" if complete else "open")
         yield found
+    yield from (Finding(file, "is no file of its query", "fault") for file in
+                digests.keys() - {f"{name}.{suffix}" for suffix in suffixes})  # fmt: skip
     if len(suffixes) == 1:
-        yield _words(folder / f"{name}.smt2", piece["words"], ask)
+        yield _words(folder, f"{name}.smt2", piece.words, ask)
 
 
 def _fault(folder: Path, name: str, suffix: str, timeout: float | None) -> tuple[str, bool]:
@@ -134,15 +156,19 @@ def _fault(folder: Path, name: str, suffix: str, timeout: float | None) -> tuple
     return found.fault, found.complete
 
 
-def _words(query: Path, words: list[str], ask: AskSolver | None) -> Finding:
+def _words(folder: Path, query: str, words: Sequence[str], ask: AskSolver | None) -> Finding:
     """What the engines that are named say of a query now."""
     named = [engine for engine in ENGINE_NAMES if any(word.split()[:1] == [engine] for word in words)]
-    if ask is None or not named or not query.exists():
-        return Finding(query.name, f"no proof; said by {', '.join(words) or 'nobody'}; not asked again", "open")
-    answers = [ask(engine, query.read_text(encoding="utf-8")) for engine in named]
+    if ask is None or not named:
+        return Finding(query, f"no proof; said by {', '.join(words) or 'nobody'}; not asked again", "open")
+    try:
+        text = file_text(folder / query)
+    except (OSError, UnicodeDecodeError) as error:
+        return Finding(query, f"cannot be read: {error}", "fault")
+    answers = [ask(engine, text) for engine in named]
     said = "; ".join(map(str, answers))
     if any(answer.status == "sat" for answer in answers):
-        return Finding(query.name, f"has a model: {said}", "fault")
+        return Finding(query, f"has a model: {said}", "fault")
     if all(answer.status != "unsat" for answer in answers):
-        return Finding(query.name, f"no proof, and no answer: {said}", "open")
-    return Finding(query.name, f"no proof; by the word of the engines alone: {said}", "word")
+        return Finding(query, f"no proof, and no answer: {said}", "open")
+    return Finding(query, f"no proof; by the word of the engines alone: {said}", "word")

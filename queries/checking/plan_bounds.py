@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import PLAN, SUMS, TREE, UNIT
+from queries.certificates.names import PLAN, SUMS, TREE, UNIT
 from queries.certificates.sum_rules import SumTree
 from queries.checking.finding import Contents, Finding, of_file
 from queries.checking.plan_steps import Steps, covered, steps_of

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hypotheses.claim import Claim
-from queries.certificates.certificate import CLAIM, TREE, UNIT
+from queries.certificates.names import CLAIM, TREE, UNIT
+from queries.certificates.reading import file_text
 from queries.certificates.tree import Tree, statement_text
 from queries.checking.finding import Contents, Finding, of_file, read_claim
 from queries.proof.effects import EFFECTS
@@ -39,7 +40,7 @@ def theorems(folder: Path, contents: Contents) -> Iterator[Finding]:
     if not faults:
         yield Finding(TREE, f"{len(tree.theorems)} theorems follow by their rules")
     yield from _unit(folder, document)
-    wanted = share_claim(read_claim(folder, Claim)) if (folder / CLAIM).exists() else None
+    wanted = share_claim(read_claim(folder, Claim)) if CLAIM in contents.files else None
     models = [] if wanted is None else [zero.model for zero in wanted.zeros]
     for number, theorem in enumerate(document["theorems"]):
         if theorem.get("leaf") is not None:
@@ -86,7 +87,7 @@ def lemma_finding(folder: Path, place: str, document: Mapping[str, Any], theorem
         return Finding(place, f"rests on {name}, which is not in the manifest", "fault")
     try:
         lemma = _lemma_of(theorem["goal"], document["formats"], models)
-        text = (folder / f"{name}.smt2").read_text(encoding="utf-8")
+        text = file_text(folder / f"{name}.smt2")
         same = query_of(lemma).text == text
     except Exception as error:  # a lemma about widths or formats that cannot be
         return Finding(place, f"cannot be read: {type(error).__name__}: {error}", "fault")

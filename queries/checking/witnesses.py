@@ -11,16 +11,17 @@ from pysmt.fnode import FNode
 
 from hypotheses.claim import Claim
 from queries.certificates.bitblast import Blaster, bits_of
-from queries.certificates.certificate import CLAIM, UNIT, WITNESS
 from queries.certificates.exact_values import chained, number_of
 from queries.certificates.gates import TRUE
 from queries.certificates.magnitudes import need
+from queries.certificates.names import CLAIM, LEFT_PLAN, RIGHT_PLAN, UNIT, WITNESS
 from queries.certificates.together import refuting_fault
 from queries.checking.finding import Contents, Finding, of_file, read_claim
-from queries.plans.certify import LEFT_PLAN, RIGHT_PLAN, read_plan
+from queries.checking.padding import padding_fault
+from queries.plans.certify import read_plan
 from queries.proof.same import Compared
 from queries.proof.undecided import Question
-from queries.properties.asked import plain, read_document, read_question, read_unit
+from queries.properties.asked import PADDING, plain, read_document, read_question, read_unit
 from queries.search.problem import Placed, Problem, is_beyond
 from smtmodel.algebra import Bits
 from smtmodel.dot import Model
@@ -66,7 +67,10 @@ def witness(folder: Path, contents: Contents) -> Iterator[Finding]:
         return
     problem = read_question(folder, WITNESS)
     units = {"left": plain(problem.left.unit), "right": plain(problem.right.unit)}
-    if fault := refuting_fault(stated | units):
+    fault = refuting_fault(stated | units)
+    if stated["property"] == PADDING and not fault:
+        fault = padding_fault(stated, units["right"], [units["left"]], every=False)
+    if fault:
         yield Finding(WITNESS, fault, "fault")
         return
     yield _differ(problem, stated, f"not {stated['property']}")

@@ -12,7 +12,9 @@ import yaml
 from hypotheses.claim import Claim
 from hypotheses.claim_file import Statement
 from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
-from queries.certificates.certificate import CLAIM, ROWS, WITNESS, CertificateError, write_certificate
+from queries.certificates.certificate import CertificateError, write_certificate
+from queries.certificates.names import CLAIM, ROWS, WITNESS
+from queries.certificates.statement import is_of_file, with_references
 from queries.claims.outcome import Outcome
 from queries.equality.certify import chain_texts
 from queries.proof.facts import Fact
@@ -27,41 +29,42 @@ from queries.properties.bound_certificate import certify_theorems
 from queries.properties.certify import certify_proofs, certify_refuted
 from queries.search.distinguish import Options
 from queries.search.problem import free_values
+from smtmodel.reference import is_plan, parse_reference
+from smtmodel.unitfile import unit_text
+from smtmodel.yamlfile import read_file
 
 
 def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[tuple[Path, dict[str, Any]]]:
     """Write the certificate of what was proved; of several proofs, each in a folder of its own. Raises
     CertificateError."""
     claim = outcome.claim
-    question = f"{claim.id}: {claim.text}"
     if isinstance(claim, Claim) and outcome.row is not None:
         values = free_values(claim.layout, {claim.terms} if claim.zero_addend else (), outcome.row)
-        texts = {CLAIM: _claim_text(claim), WITNESS: json.dumps({"schema": SCHEMA, "values": values}) + "\n"}
-        return [(directory, write_certificate(directory, question, options, texts, "witness.md"))]
+        texts = _claim_texts(claim) | {WITNESS: json.dumps({"schema": SCHEMA, "values": values}) + "\n"}
+        return [(directory, write_certificate(directory, options, texts))]
     if isinstance(claim, PropertyClaim):
         if outcome.refuting is not None:
             return certify_refuted(claim.wanted, outcome.refuting, directory, options)
         return certify_proofs(claim.wanted, outcome.proofs, directory, options)
     if isinstance(claim, BoundClaim) and outcome.theorem is not None:
-        manifest = certify_theorems([outcome.theorem], claim.model.unit, question, directory, options)
+        manifest = certify_theorems([outcome.theorem], claim.model.unit, directory, options)
         return [(directory, manifest)]
     if isinstance(claim, Claim) and outcome.theorem is not None and outcome.theorem.rule == compares.__name__:
         used = {one.model.unit for value in share_claim(claim).values for one in units(value)}
         if len(used) != 1:
             raise CertificateError("a certificate is about one unit, and the claim about several")
         (unit,) = used
-        manifest = certify_theorems(outcome.theorem.premises, unit, question, directory, options,
-                                    {CLAIM: _claim_text(claim)})  # fmt: skip
-        return [(directory, manifest)]
+        texts = _claim_texts(claim)
+        return [(directory, certify_theorems(outcome.theorem.premises, unit, directory, options, texts))]
     if isinstance(claim, OverflowClaim) and outcome.theorem is not None:
-        texts = {CLAIM: _claim_text(claim), ROWS: json.dumps(row_document(outcome.theorem)) + "\n"}
-        manifest = write_certificate(directory, question, options, texts, "rows.md")
+        texts = _claim_texts(claim) | {ROWS: json.dumps(row_document(outcome.theorem)) + "\n"}
+        manifest = write_certificate(directory, options, texts)
         return [(directory, manifest)]
     if outcome.theorem is None or outcome.chain is None:
         raise CertificateError("only what is proved by lemmas has a certificate")
     leaves = [lemma.leaf for lemma in outcome.lemmas]
     texts = _texts(outcome.theorem, outcome.chain, outcome.lemmas)
-    manifest = write_certificate(directory, question, options, texts, "lemmas.md", leaves)
+    manifest = write_certificate(directory, options, texts, leaves)
     return [(directory, manifest)]
 
 
@@ -73,10 +76,20 @@ def _texts(theorem: Theorem, chain: Chain, lemmas: Sequence[Lemma]) -> dict[str,
     whole = {one.goal.part: [names[query_of(lemma.goal).text] for lemma in one.premises]  # type: ignore[arg-type]
              for one in theorem.premises if isinstance(one.goal, ByFirstWords)}  # fmt: skip
     before = len(lemmas) - 1 - max(step.lemma for step in chain.steps)
-    return {CLAIM: _claim_text(theorem.goal.claim)} | chain_texts(chain, facts, before, {"whole": whole})
+    return _claim_texts(theorem.goal.claim) | chain_texts(chain, facts, before, {"whole": whole})
 
 
-def _claim_text(claim: Statement) -> str:
-    """The file of this case alone."""
+def _claim_texts(claim: Statement) -> dict[str, str]:
+    """The file of this case alone, and those of the units that it names by their paths, by file name."""
     data = {key: value for key, value in claim.file.data.items() if key != "cases"}
-    return yaml.safe_dump(data, sort_keys=False)
+    found: dict[str, str] = {}
+
+    def held(reference: str) -> str:
+        """The reference of a unit in the folder of a certificate."""
+        if not is_of_file(reference):
+            return reference
+        text = unit_text(parse_reference(reference).unit) if is_plan(reference) else read_file(Path(reference))
+        return f"./{found.setdefault(text, f'unit-{len(found) + 1}.yaml')}"
+
+    data = with_references(data, held)
+    return {CLAIM: yaml.safe_dump(data, sort_keys=False)} | {name: text for text, name in found.items()}

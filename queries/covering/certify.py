@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import COVER, UNIT, Certificate, CertificateError, Leaf, write_certificate
+from queries.certificates.certificate import Certificate, CertificateError, Leaf, write_certificate
+from queries.certificates.names import COVER, UNIT
 from queries.covering.cover import Change, Cover
 from queries.covering.unreachable import Unreachable, datapath
 from queries.proof.kernel import Theorem
@@ -44,8 +45,7 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certi
         "changes": changes,
     }  # fmt: skip
     texts = {COVER: json.dumps(document) + "\n", UNIT: unit_text(found.model.unit)}
-    question, unlimited = f"what no input of {found.model.reference} reaches", replace(options, timeout=None)
-    manifest = write_certificate(directory, question, unlimited, texts, "cover.md", leaves, parts=parts)
+    manifest = write_certificate(directory, replace(options, timeout=None), texts, leaves, parts=parts)
     return [*written, (directory, manifest)]
 
 

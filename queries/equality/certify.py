@@ -11,13 +11,8 @@ from typing import Any
 
 from pysmt.fnode import FNode
 
-from queries.certificates.certificate import (
-    CHAIN,
-    FACTS,
-    CertificateError,
-    Whole,
-    write_certificate,
-)
+from queries.certificates.certificate import CertificateError, Whole, write_certificate
+from queries.certificates.names import CHAIN, FACTS
 from queries.proof.records import Chain, Proof
 from queries.search.distinguish import Options
 from queries.solvers.smtlib import Query
@@ -32,13 +27,11 @@ def certify(proof: Proof, question: Mapping[str, str], directory: Path, options:
     if proof.verdict != "equal":
         raise CertificateError("only what is proved has a certificate")
     start = time.monotonic()
-    left, right = (f"{side} of {model.reference}" for side, model in
-                   zip(proof.problem.sides, (proof.problem.left, proof.problem.right), strict=True))  # fmt: skip
     leaves = [lemma.leaf for lemma in proof.lemmas]
     whole = _whole(proof, options)
     rest = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
     left_over = replace(options, timeout=rest)
-    return write_certificate(directory, f"{left} = {right}", left_over, question, "certificate.md", leaves, whole)
+    return write_certificate(directory, left_over, question, leaves, whole)
 
 
 def _whole(proof: Proof, options: Options) -> Whole:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from queries.certificates.certificate import PLAN, SUMS, Certificate, CertificateError, Leaf, write_certificate
+from queries.certificates.certificate import Certificate, CertificateError, Leaf, write_certificate
+from queries.certificates.names import PLAN, SUMS
 from queries.plans.bound_report import PlanBound
 from queries.plans.certify import plan_texts
 from queries.proof.enclosures import Enclosed
@@ -46,12 +47,8 @@ def certify_plan_bound(found: PlanBound, directory: Path, options: Options) -> l
     for part, theorem in parts.items():
         goal = theorem.goal
         assert isinstance(goal, Chained)
-        question = f"The error after one instruction of {found.plan.reference}"
-        made.append((directory / part, certify_theorems([theorem], goal.unit, question, directory / part, options)))
-    question = f"A bound of the error of {found.plan.reference}"
-    manifest = write_certificate(
-        directory, question, options, texts, "sums.md", list(leaves.values()), parts=list(parts)
-    )
+        made.append((directory / part, certify_theorems([theorem], goal.unit, directory / part, options)))
+    manifest = write_certificate(directory, options, texts, list(leaves.values()), parts=list(parts))
     return [*made, (directory, manifest)]
 
 

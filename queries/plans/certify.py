@@ -8,7 +8,9 @@ from pathlib import Path
 
 import yaml
 
-from queries.certificates.certificate import PLANS, WITNESS, Certificate, CertificateError, write_certificate
+from queries.certificates.certificate import Certificate, CertificateError, write_certificate
+from queries.certificates.names import LEFT_PLAN, PLANS, RIGHT_PLAN, WITNESS
+from queries.certificates.reading import file_text
 from queries.plans.equal import PlanProof
 from queries.properties.asked import SCHEMA, read_unit
 from queries.properties.certify import certify_joined
@@ -21,8 +23,6 @@ from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
 from smtmodel.unitfile import unit_text
 
-LEFT_PLAN, RIGHT_PLAN = "left.plan.yaml", "right.plan.yaml"
-
 
 def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of a proof that two plans are equal, and of the proofs by solvers that it rests on, into
@@ -33,9 +33,7 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
     document = {"schema": SCHEMA, "length": proof.length, "multiples": ground.multiples}
     plans = {LEFT_PLAN: proof.left, RIGHT_PLAN: proof.right}
     texts = {PLANS: json.dumps(document) + "\n"} | plan_texts(plans)
-    where = f"K = {proof.length}" if proof.length else f"every K that is a multiple of {ground.multiples}"
-    question = f"{proof.left.reference} = {proof.right.reference} for {where}"
-    return certify_joined(proof.proofs, question, texts, "plans.md", directory, options)
+    return certify_joined(proof.proofs, texts, directory, options)
 
 
 def certify_difference(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
@@ -48,8 +46,7 @@ def certify_difference(proof: PlanProof, directory: Path, options: Options) -> l
     length = problem.left.length
     document = {"schema": SCHEMA, "property": "equal", "length": length, "places": problem.places, "values": values}
     texts = {WITNESS: json.dumps(document) + "\n"} | plan_texts({LEFT_PLAN: proof.left, RIGHT_PLAN: proof.right})
-    question = f"{proof.left.reference} and {proof.right.reference} differ on an input at K = {length}"
-    return [(directory, write_certificate(directory, question, options, texts, "witness.md"))]
+    return [(directory, write_certificate(directory, options, texts))]
 
 
 def plan_texts(plans: Mapping[str, Plan]) -> dict[str, str]:
@@ -80,4 +77,4 @@ def read_plan(folder: Path, name: str) -> Plan:
             raise ParameterError("units", f"{file!r} is not in the folder")
         return Model(file, read_unit(folder / file))
 
-    return parse_plan((folder / name).read_text(encoding="utf-8"), name, model_of)
+    return parse_plan(file_text(folder / name), name, model_of)

@@ -7,11 +7,13 @@ in `unit.yaml`; its parts are certificates of sides. The checker makes the terms
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from hypotheses.schema import Compare, Inputs
-from queries.certificates.certificate import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
+from queries.certificates.names import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
+from queries.certificates.reading import file_text, json_of
 from queries.proof.written import Written
 from queries.properties.statements import Exact, Monotonic, Negated, Reordered
 from queries.search.problem import Problem, free_values
@@ -21,6 +23,7 @@ from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 
 SCHEMA = 1
+PADDING = "zero-padding"
 
 
 def question_texts(problem: Problem) -> dict[str, str]:
@@ -43,13 +46,26 @@ def witness_texts(problem: Problem, operands: Operands[int], wanted: str) -> dic
     texts = question_texts(problem)
     values = free_values(problem.layout, problem.inputs.zero_terms, operands.every)
     document = json.loads(texts.pop(QUESTION)) | {"property": wanted, "values": values}
+    if wanted == PADDING:
+        document |= _shorter(problem.right.reference, problem.left.length)
     return {WITNESS: json.dumps(document) + "\n"} | texts
 
 
-def property_texts(wanted: str, unit: Unit, inputs: Inputs, compare: Compare) -> dict[str, str]:
-    """The texts of the files that state a property, by file name."""
+def property_texts(
+    wanted: str, model: Model, inputs: Inputs, compare: Compare, lengths: Sequence[int] = ()
+) -> dict[str, str]:
+    """The texts of the files that state a property, by file name; `lengths`: those of the shorter units that it is
+    about, if it is about any."""
     document = _document(inputs, compare) | {"property": wanted}
-    return {PROPERTY: json.dumps(document) + "\n", UNIT: unit_text(unit)}
+    if wanted == PADDING:
+        document |= _shorter(model.reference, *lengths)
+    return {PROPERTY: json.dumps(document) + "\n", UNIT: unit_text(model.unit)}
+
+
+def _shorter(reference: str, *lengths: int) -> dict[str, Any]:
+    """How many products the shorter units have, and which instruction of the table they are, with that length: a unit
+    file says nothing of others."""
+    return {"model": reference, "lengths": list(lengths)}
 
 
 def _document(inputs: Inputs, compare: Compare) -> dict[str, Any]:
@@ -62,6 +78,8 @@ def read_question(folder: Path, name: str = QUESTION) -> Problem:
     document = read_document(folder / name)
     left, right = (Model(name, read_unit(folder / name)) for name in (LEFT, RIGHT))
     inputs, compare = Inputs.model_validate(document["inputs"]), document["compare"]
+    if compare not in get_args(Compare):
+        raise ValueError(f"compare: {compare!r} is no way to compare results")
     match document["asks"]:
         case "agree":
             kind = Exact if document.get("property") == "exact" else Problem  # which differ in what sides are called
@@ -78,7 +96,9 @@ def read_question(folder: Path, name: str = QUESTION) -> Problem:
 def read_document(path: Path) -> dict[str, Any]:
     """Read a JSON file of a certificate. Raises ValueError if it is not JSON or has another schema, KeyError if it
     names none, and OSError."""
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    found: dict[str, Any] = json_of(path)
+    if not isinstance(found, dict):
+        raise ValueError("not the keys and values of a document")
     if found["schema"] != SCHEMA:
         raise ValueError(f"of schema {found['schema']}; this version reads {SCHEMA}")
     return found
@@ -86,7 +106,7 @@ def read_document(path: Path) -> dict[str, Any]:
 
 def read_unit(path: Path) -> Unit:
     """Read a unit file of a certificate. Raises MmaprobeError if it is malformed, and OSError."""
-    return parse_unit(path.read_text(encoding="utf-8"), path.name)
+    return parse_unit(file_text(path), path.name)
 
 
 def plain(unit: Unit) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import TREE, UNIT, WITNESS, CertificateError, Leaf, write_certificate
+from queries.certificates.certificate import CertificateError, Leaf, write_certificate
+from queries.certificates.names import TREE, UNIT, WITNESS
 from queries.proof.kernel import Theorem
 from queries.proof.lemmas import Lemma, query_of, words_of
 from queries.proof.written import Written
@@ -26,8 +27,7 @@ def certify_bound(result: BoundResult, directory: Path, options: Options) -> dic
     if result.shown is None:
         raise CertificateError("only what is proved has a certificate")
     roots = [theorem for theorem in (result.shown, result.any) if theorem is not None]
-    return certify_theorems(roots, result.model.unit, f"A bound of the error of {result.model.reference}", directory,
-                            options)  # fmt: skip
+    return certify_theorems(roots, result.model.unit, directory, options)
 
 
 def certify_wrap(result: BoundResult, directory: Path, options: Options) -> dict[str, Any]:
@@ -40,14 +40,12 @@ def certify_wrap(result: BoundResult, directory: Path, options: Options) -> dict
     rows = [free_values(layout, (), result.near.row[at : at + width]) for at in range(0, len(result.near.row), width)]
     document = {"schema": SCHEMA, "property": "error-bound", "length": result.length, "rows": rows}
     texts = {WITNESS: json.dumps(document) + "\n", UNIT: unit_text(result.model.unit)}
-    question = f"No bound of the error of {result.model.reference} holds"
-    return write_certificate(directory, question, options, texts, "witness.md")
+    return write_certificate(directory, options, texts)
 
 
 def certify_theorems(
     roots: Sequence[Theorem],
     unit: Unit,
-    question: str,
     directory: Path,
     options: Options,
     texts: Mapping[str, str] | None = None,
@@ -68,4 +66,4 @@ def certify_theorems(
             names[theorem] = f"lemma-{len(leaves):02d}"
     tree = json.dumps(Written(unit).stating(roots, names), separators=(",", ":")) + "\n"
     files = {TREE: tree, UNIT: text} | dict(texts or {})
-    return write_certificate(directory, question, options, files, "bound.md", leaves)
+    return write_certificate(directory, options, files, leaves)

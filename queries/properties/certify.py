@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import FORMS, Certificate, CertificateError, OutOfTimeError, write_certificate
+from queries.certificates.certificate import Certificate, CertificateError, OutOfTimeError, write_certificate
+from queries.certificates.names import FORMS
 from queries.certificates.together import one_unit, rewritten_unit
 from queries.equality.certify import certify
 from queries.equality.staged import prove
@@ -36,8 +37,9 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
         raise CertificateError("no step of the unit adds two products: there is nothing to compare")
     goal = established(wanted, proofs).goal
     assert isinstance(goal, HasProperty)
-    texts = property_texts(wanted, goal.model.unit, goal.inputs, goal.compare)
-    return certify_joined(proofs, goal.statement(), texts, "property.md", directory, options)
+    lengths = [proof.problem.left.length for proof in proofs]
+    texts = property_texts(wanted, goal.model, goal.inputs, goal.compare, lengths)
+    return certify_joined(proofs, texts, directory, options)
 
 
 def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options) -> list[Certificate]:
@@ -46,20 +48,18 @@ def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options
     if proof.witness is None:
         raise CertificateError("no input was found")
     texts = witness_texts(proof.problem, proof.witness.operands, wanted)
-    left, right = proof.problem.sides
-    question = f"{proof.problem.left.reference}, {wanted}: {left} and {right} differ on an input"
-    return [(directory, write_certificate(directory, question, options, texts, "witness.md"))]
+    return [(directory, write_certificate(directory, options, texts))]
 
 
 def certify_joined(
-    proofs: Sequence[Proof], statement: str, texts: dict[str, str], guide: str, directory: Path, options: Options
+    proofs: Sequence[Proof], texts: dict[str, str], directory: Path, options: Options
 ) -> list[Certificate]:
     """Write the certificate of a statement that follows from several proofs; the certificate of each proof is written
     first, in a folder of its own. Raises as `certify_proofs`."""
     folders = [directory / f"proof-{number}" for number in range(1, len(proofs) + 1)]
     found = [(folder, certify_sides(proof, folder, options)) for folder, proof in zip(folders, proofs, strict=True)]
     names = [folder.name for folder in folders]
-    manifest = write_certificate(directory, statement, options, texts, guide, parts=names)
+    manifest = write_certificate(directory, options, texts, parts=names)
     return [*found, (directory, manifest)]
 
 
@@ -69,16 +69,16 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
     theorem, problem = proof.theorem, proof.problem
     if proof.verdict != "equal" or theorem is None:
         raise CertificateError("only what is proved has a certificate")
-    question, texts = theorem.goal.statement(), question_texts(problem)
+    texts = question_texts(problem)
     if theorem.rule == "agreed":
         return certify(proof, texts, directory, options)
     if theorem.rule in ("negates", "does_not_fall"):
-        return certify_theorems(theorem.premises, problem.left.unit, question, directory, options, texts)
+        return certify_theorems(theorem.premises, problem.left.unit, directory, options, texts)
     if theorem.rule in ("one_expression", "one_sum"):
-        return write_certificate(directory, question, options, texts, "one.md")
+        return write_certificate(directory, options, texts)
     if theorem.rule == "one_form":
         with suppress(RuleError):
-            return _one_form(problem, theorem.premises, question, texts, directory, options)
+            return _one_form(problem, theorem.premises, texts, directory, options)
     with suppress(OutOfTimeError):  # no certificate is written for the other rules: the whole question is proved again
         again = prove(problem, options, confirm=True)
         if again.verdict == "equal":
@@ -87,7 +87,7 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
 
 
 def _one_form(
-    problem: Problem, forms: Sequence[Theorem], question: str, texts: dict[str, str], directory: Path, options: Options
+    problem: Problem, forms: Sequence[Theorem], texts: dict[str, str], directory: Path, options: Options
 ) -> dict[str, Any]:
     """Write the certificate that two models are one expression once they are rewritten; the theorems of what each is
     rewritten to are parts of it. Raises RuleError if the checker cannot compare them, and as `certify_proofs`."""
@@ -102,6 +102,5 @@ def _one_form(
     if not one_unit(found[0], found[1]):
         raise RuleError("the checker does not see that they are one")
     for name, (theorem, unit) in parts.items():
-        statement = f"What {unit.reference or 'the unit'} is rewritten to"
-        certify_theorems([theorem], unit, statement, directory / name, options)
-    return write_certificate(directory, question, options, texts, "forms.md", parts=list(parts))
+        certify_theorems([theorem], unit, directory / name, options)
+    return write_certificate(directory, options, texts, parts=list(parts))

@@ -336,7 +336,7 @@ class Store:
 
 def _open(path: Path) -> sqlite3.Connection:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_owner(path)
     except OSError as error:
         raise StoreError(path, f"cannot be used as the result store: {error.strerror}; {_OTHER}") from None

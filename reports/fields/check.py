@@ -11,7 +11,7 @@ class CheckFinding(Part):
     """What was found at one place of a certificate."""
 
     place: str
-    """the file, and where in it"""
+    """the file, and where in it; of the words of what is stated it is `stated`"""
     says: str
     """what was found"""
     kind: Literal["fine", "word", "open", "fault"]

@@ -88,10 +88,10 @@ class Certificate(Part):
 
     folder: str = ABSENT
     """where it is"""
-    schema_: Literal[3] = Field(alias="schema")
+    schema_: Literal[4] = Field(alias="schema")
     """the version of the manifest"""
     question: str
-    """what is proved"""
+    """what is stated, in lines: what, then of which inputs, units and windows"""
     solver: str
     """the solver that wrote the proofs"""
     skipped_lemmas: list[int]

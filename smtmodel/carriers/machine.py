@@ -116,7 +116,9 @@ def _case(code: int, kinds: str, result: str, expression: str) -> str:
 def _function() -> Any:
     """The machine; None where there is no C compiler."""
     cases = [_case(CODES[name], name[1], *statement) for name, statement in STATEMENTS.items()]
-    library = loaded(_SOURCE.format(block=BLOCK, cases="\n".join(cases)), ctypes.PyDLL)  # one thread at a time
+    library = loaded(
+        _SOURCE.format(block=BLOCK, cases="\n".join(cases)), ("run",), ctypes.PyDLL
+    )  # one thread at a time
     if library is None:
         return None
     library.run.restype = None

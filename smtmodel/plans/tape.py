@@ -233,7 +233,7 @@ class Tape(Results[Noted]):
         at = [array if array is None else ctypes.c_void_p(array.ctypes.data) for array in arrays]
         widths = (side.itemsize for side in sides[:2])
         numbers = [ctypes.c_long(x) for x in (blocks, rows, columns, k, factors, *widths, word)]
-        loaded(_PLAYER).play(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:], pointers)
+        loaded(_PLAYER, ("play",)).play(ctypes.c_long(len(steps)), *at[:2], *numbers, *at[2:], pointers)
         found: Matrix = sums[self._result].view(out)[:size].reshape(c.shape).astype(kind_of(plan.d))
         return found
 

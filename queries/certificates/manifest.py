@@ -1,0 +1,67 @@
+"""The manifest of a certificate: what its folder holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, StrictInt
+
+from queries.certificates.reading import json_of
+from smtmodel.errors import InputError
+from smtmodel.yamlfile import Strict, YamlFile, validate
+
+SCHEMA = 4
+MANIFEST, README = "manifest.json", "README.md"
+
+#: of a file or folder in the folder itself
+Name = Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\z")]
+Digests = dict[Name, Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]]
+
+
+class Piece(Strict):
+    """A query: the lemma that it states, the engines that answered it, and the sizes of its formula and proof."""
+
+    name: Name
+    states: str
+    words: tuple[str, ...]
+    variables: StrictInt | None = None
+    clauses: StrictInt | None = None
+    proof_lines: StrictInt | None = None
+    checker: str = ""
+    sha256: Digests
+
+
+class Manifest(Strict):
+    """What is stated (`question`), the files, the queries and the folders with certificates that are parts of it."""
+
+    schema_: StrictInt = Field(alias="schema")
+    question: str
+    solver: str
+    skipped_lemmas: tuple[StrictInt, ...]
+    parts: tuple[Name, ...]
+    pieces: tuple[Piece, ...]
+    sha256: Digests
+
+    @property
+    def files(self) -> set[str]:
+        """The names of all files that the folder holds."""
+        found = {name for piece in self.pieces for name in piece.sha256}
+        return found | self.sha256.keys() | {MANIFEST, README}
+
+
+def read_manifest(folder: Path, any_schema: bool = False) -> Manifest:
+    """The manifest in a folder, of this version's schema or of any that has the same keys. Raises InputError."""
+    path = folder / MANIFEST
+    try:
+        data = json_of(path)
+    except OSError as error:
+        if not folder.is_dir():
+            raise InputError("no such folder", str(folder)) from None
+        raise InputError(f"not a folder that --certificate wrote: {MANIFEST}: {error.strerror}", str(folder)) from None
+    except ValueError as error:
+        raise InputError(f"not the manifest of a certificate: {error}", str(path)) from None
+    schema = data.get("schema") if isinstance(data, dict) else None
+    if isinstance(schema, int) and schema != SCHEMA and not any_schema:
+        raise InputError(f"of schema {schema}; this version reads {SCHEMA}", str(path))
+    return validate(YamlFile(str(path), data), Manifest)

@@ -1,0 +1,119 @@
+"""The folder that a certificate is written into: a new or an empty one, or that of an older certificate."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from fnmatch import fnmatch
+from pathlib import Path
+
+from queries.certificates.manifest import MANIFEST, read_manifest
+from queries.certificates.names import NAMES
+from queries.certificates.reading import is_folder
+from smtmodel.errors import InputError
+from smtmodel.files import INPUTS
+
+DEEPEST = 6  # folders within one another: cases of a claim, their parts, and parts of these
+UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended
+REFUSED = "a certificate is written into a new or an empty folder, or takes the place of another certificate"
+
+
+def is_ours(name: str) -> bool:
+    """Whether a file of that name would be one of a certificate."""
+    return any(fnmatch(name, pattern) for pattern in NAMES)
+
+
+def check_place(directory: Path) -> None:
+    """Raises InputError for a folder that holds anything but a certificate, or certificates in folders of their own."""
+    _own(directory)
+
+
+def emptied(directory: Path) -> None:
+    """Remove the certificates in a folder: what their manifests name, and nothing else. Raises what `check_place`
+    does."""
+    for path in _own(directory):
+        if is_folder(path):
+            path.rmdir()
+        else:
+            path.unlink()
+
+
+def _own(top: Path, directory: Path | None = None) -> list[Path]:
+    """What is in a folder, which all belongs to certificates, files before their folders. Raises InputError."""
+    where = directory or top
+    try:
+        entries = sorted(where.iterdir())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(top)) from None
+    names = {path.name for path in entries}
+    manifest = None
+    if MANIFEST in names:
+        with suppress(InputError):
+            manifest = read_manifest(where, any_schema=True)
+    files = manifest.files if manifest else set[str]()
+    left = [path for path in entries if path.name.startswith(UNFINISHED) and is_folder(path)]
+    found = [inner for one in left for inner in (*sorted(one.rglob("*"), reverse=True), one)]
+    below = [path for path in entries if path not in left and is_folder(path)
+             and (manifest is None or path.name in manifest.parts)]  # fmt: skip
+    for path in entries:
+        if path not in left and path not in below and (path.name not in files or is_folder(path)):
+            raise InputError(f"{path.relative_to(top)} is in it: {REFUSED}", str(top))
+    deep = len(where.relative_to(top).parts) > DEEPEST
+    if where != top and not files and (deep or not below):
+        raise InputError(f"{where.relative_to(top)} is in it: {REFUSED}", str(top))
+    found += [path for path in entries if path.name in files]
+    for path in below:
+        found += [*_own(top, path), path]
+    return found
+
+
+def _exchanged(directory: Path, new: Path) -> None:
+    """Put what `new`, which is inside of a folder, holds in the place of all else in it; an interrupt undoes it."""
+    old = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory))
+
+    def moved(source: Path, target: Path) -> None:
+        for path in sorted(source.iterdir(), key=lambda path: path.name == MANIFEST):  # which is last
+            if path not in (new, old):
+                path.rename(target / path.name)
+
+    is_empty = False
+    try:
+        moved(directory, old)
+        is_empty = True
+        moved(new, directory)
+    except BaseException:
+        if is_empty:
+            moved(directory, new)
+        moved(old, directory)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+    new.rmdir()
+
+
+@contextmanager
+def written_apart(directory: Path) -> Iterator[Path]:
+    """A new folder inside `directory`: what is written into it takes the place of the certificate that was there, once
+    all of it is written. Whatever goes wrong leaves that one as it is. Raises what `check_place` does."""
+    check_place(directory)
+    made = [one for one in (directory, *directory.parents) if not one.exists()]
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        new = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory))
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(directory)) from None
+    try:
+        yield new
+        for path in _own(directory):  # by now there may be others, and inputs that other inputs named are known
+            INPUTS.check(path)
+        _exchanged(directory, new)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        for one in made:
+            with suppress(OSError):
+                one.rmdir()
+        raise

@@ -1,0 +1,323 @@
+"""What a certificate states, in words: made of its files alone, by those who write one and by those who check it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from hypotheses.properties import STATEMENTS
+from queries.certificates.names import (
+    CHAIN,
+    CLAIM,
+    COVER,
+    FORMS,
+    LEFT,
+    LEFT_PLAN,
+    PLAN,
+    PLANS,
+    PROPERTY,
+    QUESTION,
+    RIGHT,
+    RIGHT_PLAN,
+    ROWS,
+    SUMS,
+    TREE,
+    UNIT,
+    WITNESS,
+)
+from queries.certificates.tree import Tree, statement_text
+from smtmodel.errors import MmaprobeError, ParameterError
+from smtmodel.jsontext import parse_json
+from smtmodel.reference import LENGTH, parse_reference
+from smtmodel.unit import Unit
+from smtmodel.unitfile import parse_unit, unit_text
+from smtmodel.wording import counted
+from smtmodel.yamlfile import read_yaml
+
+COMPARED = {
+    "value": "results are compared as values",
+    "bits": "results are compared bit by bit, NaNs alike unless both units name their pattern",
+}
+#: a unit file of the folder, as a claim names it; the unit of an algorithm, as its reference does
+HELD = re.compile(r"\./unit-\d+\.yaml")
+_OF_ALGORITHM = re.compile(r"(\bunit=(?=\()\(|\bunit=)((?<=\()[^()]*|[^,()]*)")
+REFERENCES = ("model", "other", "reduction")  # keys of claims
+
+
+def statement(texts: Mapping[str, str]) -> str:
+    """What is stated by files, of which `texts` has the texts by name: on the first line what, then of which inputs,
+    units and windows. Raises what reading them raises."""
+    for name, lines in _KINDS.items():
+        if name in texts:
+            return "\n".join(_plain_line(line) for line in lines(texts))
+    return "Nothing is stated."
+
+
+def guide(texts: Mapping[str, str], pieces: Sequence[str], parts: Sequence[str]) -> str:
+    """The page about certificates of this kind, from which its README is made."""
+    if QUESTION in texts and TREE not in texts and WITNESS not in texts:
+        return "certificate.md" if "whole" in pieces else "forms.md" if set(FORMS) & set(parts) else "one.md"
+    pages = {WITNESS: "witness.md", SUMS: "sums.md", COVER: "cover.md", PLANS: "plans.md", PROPERTY: "property.md",
+             ROWS: "rows.md", CHAIN: "lemmas.md", TREE: "bound.md"}  # fmt: skip
+    return next((page for name, page in pages.items() if name in texts), "certificate.md")
+
+
+def _plain_line(text: str) -> str:
+    """A line without what a terminal would take for a command."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
+def _document(texts: Mapping[str, str], name: str) -> dict[str, Any]:
+    found = parse_json(texts[name])
+    if not isinstance(found, dict):
+        raise ValueError(f"{name} has no keys and values")
+    return found
+
+
+# -- units, inputs, plans
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _described(unit: Unit) -> str:
+    scales = f", scale factors {unit.scale.name} of {unit.scale_block} products" if unit.scale is not None else ""
+    return (f"{counted(unit.length, 'product')} of {unit.a.name} and {unit.b.name}, c {unit.c.name}, "
+            f"d {unit.rounding.format.name}{scales}")  # fmt: skip
+
+
+def _units(texts: Mapping[str, str], *names: str) -> Iterator[str]:
+    for name in names:
+        unit = parse_unit(texts[name], name)
+        yield f"{name}: {unit.reference or 'a unit'}: {_described(unit)}; SHA-256 {_digest(texts[name])}"
+
+
+def _plans(texts: Mapping[str, str], *names: str) -> Iterator[str]:
+    for name in names:
+        data = read_yaml(texts[name], name).data
+        yield f"{name}: {data.get('plan', 'a plan')}; SHA-256 {_digest(texts[name])}"
+    used = {unit for name in names for unit in read_yaml(texts[name], name).data["units"].values()}
+    yield from _units(texts, *sorted(used))
+
+
+def _inputs(inputs: Mapping[str, Any]) -> str:
+    """Which inputs a statement is about."""
+    said = [name.replace("_", " ") for name, value in inputs.items() if value is True]
+    if (window := inputs["exponents"]) is not None:
+        said.append(f"with exponents from {window['min']} to {window['max']}")
+    if fixed := inputs["zero_terms"]:
+        said.append(f"with terms {', '.join(map(str, fixed))} zero")
+    if not said:
+        return "inputs: all, with infinities, NaNs and subnormal numbers"
+    return f"inputs: those alone that are {', '.join(said)}"
+
+
+# -- the kinds of certificates
+
+
+def _asked(document: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """What a question says of left.yaml and right.yaml."""
+    match document["asks"]:
+        case "agree":
+            lengths = {parse_unit(texts[name], name).length for name in (LEFT, RIGHT)}
+            beyond = f", the longer one with products of +0 beyond the first {min(lengths)}" * (len(lengths) > 1)
+            return f"{LEFT} and {RIGHT} give the same d{beyond}"
+        case "reordered":
+            return f"{LEFT} gives the same d with its products in the order {', '.join(map(str, document['order']))}"
+        case "negated":
+            return f"of {LEFT}, -d(-a, b, -c) is d(a, b, c)"
+    raised = document["raised"]
+    return f"of {LEFT}, d does not fall when {'c' if raised is None else f'product {raised}'} rises"
+
+
+def _question(texts: Mapping[str, str]) -> Iterator[str]:
+    document = _document(texts, QUESTION)
+    yield _asked(document, texts)
+    yield _inputs(document["inputs"])
+    yield COMPARED[document["compare"]]
+    yield from _units(texts, LEFT, RIGHT)
+
+
+def _property(texts: Mapping[str, str]) -> Iterator[str]:
+    document = _document(texts, PROPERTY)
+    wanted = document["property"]
+    yield f"{UNIT} is {wanted}: {STATEMENTS[wanted]}"
+    if wanted == "zero-padding":
+        yield _shorter(document)
+    yield _inputs(document["inputs"])
+    yield COMPARED[document["compare"]]
+    yield from _units(texts, UNIT)
+
+
+def _shorter(document: Mapping[str, Any]) -> str:
+    lengths = ", ".join(map(str, document["lengths"]))
+    return f"the whole one is {document['model']}, the shorter ones are that with length {lengths}"
+
+
+def _witness(texts: Mapping[str, str]) -> Iterator[str]:
+    document = _document(texts, WITNESS)
+    if CLAIM in texts:
+        quantifier = read_yaml(texts[CLAIM], CLAIM).data.get("quantifier", "all")
+        yield f"an input {'refutes' if quantifier == 'all' else 'shows'} {next(_claim(texts))}"
+        yield from list(_claim(texts))[1:]
+    elif UNIT in texts:
+        yield f"no error bound holds for a chain of {document['length']} products of {UNIT}: it wraps on an input"
+        yield from (f"input {place}: {_values(row)}" for place, row in enumerate(document["rows"]))
+        yield from _units(texts, UNIT)
+        return
+    elif LEFT_PLAN in texts:
+        yield f"{LEFT_PLAN} and {RIGHT_PLAN} differ for K = {document['length']}, on an input"
+        places = ", ".join(map(str, document["places"]))
+        yield f"its products are those of the places {places}; all others are zero"
+        yield from _plans(texts, LEFT_PLAN, RIGHT_PLAN)
+    else:
+        wanted = document["property"]
+        asked = "" if wanted == "equal" else f", and so that it is {wanted} ({STATEMENTS[wanted]})"
+        yield f"an input refutes that {_asked(document, texts)}{asked}"
+        if wanted == "zero-padding":
+            yield _shorter(document)
+        yield _inputs(document["inputs"])
+        yield COMPARED[document["compare"]]
+        yield from _units(texts, LEFT, RIGHT)
+    yield f"input: {_values(document['values'])}"
+
+
+def _values(values: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def _plans_equal(texts: Mapping[str, str]) -> Iterator[str]:
+    document = _document(texts, PLANS)
+    multiples, length = document["multiples"], document["length"]
+    where = f"every K that is a multiple of {multiples}" if multiples else f"K = {length}"
+    yield f"{LEFT_PLAN} and {RIGHT_PLAN} give the same d, for {where}"
+    yield "inputs: all, with infinities, NaNs and subnormal numbers"
+    yield COMPARED["bits"]
+    yield from _plans(texts, LEFT_PLAN, RIGHT_PLAN)
+
+
+def _cover(texts: Mapping[str, str]) -> Iterator[str]:
+    document = _document(texts, COVER)
+    cases, changes = counted(len(document["cases"]), "case"), counted(len(document["changes"]), "change")
+    yield f"no input of {UNIT} reaches any of {cases}, and {changes} of it alter no result"
+    yield f"{COVER}, which lists them: SHA-256 {_digest(texts[COVER])}"
+    yield from _units(texts, UNIT)
+
+
+def _bound(texts: Mapping[str, str]) -> Iterator[str]:
+    document = _document(texts, TREE)
+    tree = Tree(document)
+    faults = list(tree.check())
+    said = [statement_text(tree, number) for number in tree.states] if not faults else []
+    yield f"of {UNIT}: {'; '.join(said) or 'nothing, as theorems do not follow'}"
+    yield from _units(texts, UNIT)
+
+
+def _claimed(texts: Mapping[str, str]) -> Iterator[str]:
+    """A tree that proves a claim, or the sides of a question."""
+    if CLAIM in texts:
+        yield from _claim(texts)
+    elif QUESTION in texts:
+        yield from _question(texts)
+    else:
+        yield from _bound(texts)
+
+
+def _sums(texts: Mapping[str, str]) -> Iterator[str]:
+    lengths = [tree["unit"]["length"] for tree in _document(texts, SUMS)["trees"]]
+    numbers = ", ".join("any number of products" if one is None else f"K = {one}" for one in lengths)
+    yield f"bounds of the error of {PLAN}, for {numbers}"
+    yield f"{SUMS}, which states them: SHA-256 {_digest(texts[SUMS])}"
+    yield from _plans(texts, PLAN)
+
+
+def _claim(texts: Mapping[str, str]) -> Iterator[str]:
+    """A claim as its file has it, and the units that it names."""
+    data = read_yaml(texts[CLAIM], CLAIM).data
+    some = data.get("quantifier", "all") == "exists"
+    said = data.get("claim") or f"overflow: {data.get('overflow')}"
+    yield f"{data['id']}: for {'some input' if some else 'all inputs'}, {said}"
+    told = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
+    for key, value in data.items():
+        if key not in told:
+            yield f"{key}: {json.dumps(value)}"
+    for reference in _references(data):
+        if HELD.fullmatch(reference):
+            yield from _units(texts, reference.removeprefix("./"))
+        else:
+            yield f"{reference}: {_of_table(reference)}"
+
+
+def with_references(data: Mapping[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """A claim with the references of its units changed, those of algorithms as well."""
+
+    def changed(text: Any) -> Any:
+        if not isinstance(text, str):
+            return text
+        head, at, tail = text.partition("@")
+        if "/" in head:
+            return change(text.strip())
+        return head + at + _OF_ALGORITHM.sub(lambda found: found[1] + change(found[2].strip()), tail)
+
+    found = dict(data) | {key: changed(data[key]) for key in REFERENCES if key in data}
+    if isinstance(parts := data.get("parts"), dict):
+        found["parts"] = {name: changed(text) for name, text in parts.items()}
+    return found
+
+
+def is_of_file(reference: str) -> bool:
+    """Whether a reference of a claim is the path of a unit file, or that of a plan file at a K."""
+    return reference.partition(LENGTH)[0].endswith(".yaml")
+
+
+def _references(data: Mapping[str, Any]) -> list[str]:
+    """The units that a claim names, by their references."""
+    found: list[str] = []
+
+    def note(reference: str) -> str:
+        found.append(reference)
+        return reference
+
+    with_references(data, note)
+    return list(dict.fromkeys(found))
+
+
+@cache
+def _of_table(reference: str) -> str:
+    """The unit of the table that a claim names, and the digest of its text."""
+    try:
+        unit = parse_reference(reference).unit
+        return f"{_described(unit)}; SHA-256 of its unit file {_digest(unit_text(unit))}"
+    except ParameterError as error:
+        return f"a unit that no file states ({error})"
+
+
+_KINDS = {WITNESS: _witness, SUMS: _sums, COVER: _cover, PLANS: _plans_equal, PROPERTY: _property, ROWS: _claim,
+          CHAIN: _claim, TREE: _claimed, QUESTION: _question}  # fmt: skip
+
+
+# -- names
+
+
+def named(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Of each unit file, whether the table has its unit under its name."""
+    for name in sorted(texts):
+        if name not in (LEFT, RIGHT, UNIT) and not re.fullmatch(r"unit-\d+\.yaml", name):
+            continue
+        unit = parse_unit(texts[name], name)
+        called = _plain_line(unit.reference)
+        if called.endswith(".yaml") or called.startswith("plan:"):
+            yield name, f"calls itself {called}; the table of units has no such name"
+            continue
+        try:
+            own = parse_reference(unit.reference).unit
+        except MmaprobeError:
+            yield name, f"calls itself {called}; the table of units has no such name"
+            continue
+        same = own == unit or parse_unit(unit_text(own), name) == unit
+        yield name, f"is {called} of the table" if same else f"calls itself {called}, but is NOT the unit of that name"
