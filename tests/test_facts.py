@@ -91,7 +91,7 @@ def test_a_counterexample_is_a_whole_input() -> None:
     x, y = (carrier.symbol(name, 8) for name in "xy")
     basis = Basis(carrier, (x.any() & y.equals(7)).node)
     whole, _ = question(basis, x.equals(0).node, [basis.assumed], [], (x.node, y.node))
-    answer = engine(whole)
+    answer = engine.answers(whole)[0]
     assert answer.values["x"] != 0
     assert answer.values["y"] == 7
     lemma, _ = question(basis, x.equals(0).node, [basis.assumed], [])
