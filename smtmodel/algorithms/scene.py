@@ -6,12 +6,14 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, Window, admitted, closer, exact_sum, in_units, magnitude, ulp
 from smtmodel.algorithms.parts import Part
+from smtmodel.algorithms.reach import Reach, reach_of
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.decode import unpack
 from smtmodel.errors import ParameterError
@@ -57,6 +59,20 @@ class Shape:
         """What an expression may name."""
         return {"a", "b", "c", *self.parts, *FORMATS}
 
+    def room(self, terms: int) -> list[tuple[int, Fraction]]:
+        """Of each part the power of two that its results are multiples of, and the largest."""
+        if terms not in self._rooms:
+            window = self.window
+            sides = [Reach.of(*bounds, fmt.fraction) for bounds, fmt in
+                     ((window.a, self.factors), (window.b, self.factors), (window.c, self.addend))]  # fmt: skip
+            found = [reach_of(part.what, terms, *sides) for part in self.parts.values()]
+            self._rooms[terms] = [(one.unit, one.most) for one in found]
+        return self._rooms[terms]
+
+    @cached_property
+    def _rooms(self) -> dict[int, list[tuple[int, Fraction]]]:
+        return {}
+
     @property
     def result(self) -> Format:
         """The format of the parts' results. Raises ParameterError where they differ."""
@@ -98,7 +114,7 @@ class Scene:
         return self._steps[name]
 
     def exact(self, magnitudes: bool = False) -> Fixed:
-        """The exact sum; of `magnitudes`: that of the terms' magnitudes."""
+        """The exact sum, with room for every result; of `magnitudes`: that of the terms' magnitudes."""
         if magnitudes not in self._exact:
             shape = self.shape
 
@@ -107,7 +123,8 @@ class Scene:
                 return x.bits & constant(self.carrier, ~mask, x.bits.width)
 
             a, b = ([plain(x) for x in side] for side in (self.a, self.b))
-            self._exact[magnitudes] = exact_sum(a, b, plain(self.c), shape.factors, shape.addend, shape.window)
+            room = [] if magnitudes else shape.room(len(a))
+            self._exact[magnitudes] = exact_sum(a, b, plain(self.c), shape.factors, shape.addend, shape.window, 0, room)
         return self._exact[magnitudes]
 
     def tops(self) -> list[Fixed]:
