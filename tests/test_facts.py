@@ -271,7 +271,7 @@ def test_side_conditions_of_undecided() -> None:
     with pytest.raises(RuleError, match="says something else"):
         undecided(other, none, numbers)
     with pytest.raises(RuleError, match="says something else"):
-        undecided(asked, believe(asked, ~asked.goal), numbers)
+        undecided(asked, believe(asked, ~asked.fits), numbers)
     with pytest.raises(RuleError, match="whether all values are numbers"):
         undecided(asked, none, None)
     with pytest.raises(RuleError, match="another kind"):

@@ -529,7 +529,10 @@ def share_claim(claim: Claim) -> ShareClaim:
     used = dict.fromkeys(one.model for value in values for one in units(value))
     zeros = tuple(ZerosGiveZero(model, min(space.terms, model.length)) for model in used)
     # of two rows: the quantities of one are constants, which fold
-    exact = lanes_of(claim, np.zeros((2, len(claim.layout.formats)), dtype=np.uint64)).exact()
+    scene = lanes_of(claim, np.zeros((2, len(claim.layout.formats)), dtype=np.uint64))
+    if any(scene.truth(tree).reads for tree in claim.where):
+        raise RuleError("share_claim: a condition reads a result, and whether that is a number is not known here")
+    exact = scene.exact()
     if exact.unit > space.unit:
         raise RuleError("share_claim: the exact sum has another unit")
     # numbers of a claim are multiples of the exact sum's unit, within its width

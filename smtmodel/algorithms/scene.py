@@ -40,6 +40,23 @@ class Error:
         return magnitude(fixed.subtract(self.result, self.exact))
 
 
+@dataclass(frozen=True)
+class Truth:
+    """Whether a predicate holds, `yes` or `no`: neither where a part whose value it reads gives no number. `reads`: for
+    each of these parts, whether it gives one."""
+
+    yes: Bit
+    no: Bit
+    numbers: Bit
+    reads: Mapping[str, Bit]
+
+    @staticmethod
+    def of(holds: Bit, reads: Mapping[str, Bit]) -> Truth:
+        """Of a predicate that holds as it says where every value that it reads is a number."""
+        numbers = all_of([truth(holds.carrier, True), *reads.values()])
+        return Truth(numbers & holds, numbers & ~holds, numbers, reads)
+
+
 Side = tuple[Number, ...]
 
 
@@ -85,8 +102,8 @@ class Shape:
 class Scene:
     """The quantities on one input. Parts are evaluated once, and only those that are asked for.
 
-    `fits`: for every part evaluated so far, whether its value is representable in the width and unit of the exact sum;
-    otherwise the value is unspecified.
+    `fits`: for every part whose value was asked for so far, whether its result is a number, finite and in the width and
+    unit of the exact sum. Where it is not, what is computed from it is of no account (`Truth`).
     """
 
     def __init__(self, shape: Shape, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> None:
@@ -147,28 +164,30 @@ class Scene:
         return found
 
     def value(self, name: str) -> Fixed:
-        """The number that a part gives; see `fits`."""
+        """The number that a part gives, where `fits` says so."""
         if name not in self._values:
             part = self.shape.parts[name]
             self._values[name], self.fits[name] = in_units(self.steps(name)[RESULT], part.result, self.exact())
         return self._values[name]
 
-    def truth(self, tree: ast.expr) -> Bit:
+    def truth(self, tree: ast.expr) -> Truth:
         """Whether a predicate holds. Raises ParameterError for an expression that is not a predicate."""
-        found = _Evaluation(self).of(tree)
-        if not isinstance(found, Bit):
-            raise ParameterError(ast.unparse(tree), "a number, where a condition is needed")
-        return found
-
-    def quantity(self, tree: ast.expr) -> Fixed:
-        """The number that an expression stands for. Raises ParameterError for one that is not a number."""
         evaluation = _Evaluation(self)
-        return evaluation.number(evaluation.of(tree), tree)
+        return Truth.of(evaluation.condition(tree), evaluation.reads)
+
+    def quantity(self, tree: ast.expr) -> tuple[Fixed, Mapping[str, Bit]]:
+        """The number that an expression stands for, and what it reads, as in `Truth`. Raises ParameterError for one
+        that is not a number."""
+        evaluation = _Evaluation(self)
+        return evaluation.number(evaluation.of(tree), tree), evaluation.reads
 
 
 class _Evaluation:
+    """One expression. Whatever reads a part's result as a number notes in `reads` whether it is one."""
+
     def __init__(self, scene: Scene) -> None:
         self.scene, self.carrier = scene, scene.carrier
+        self.reads: dict[str, Bit] = {}
 
     def of(self, node: ast.expr) -> Any:
         """A Bit, a Fixed, a Fraction, an Error, a Number, a Side, a Format, or the name of a part."""
@@ -208,7 +227,10 @@ class _Evaluation:
         return found
 
     def condition(self, node: ast.expr) -> Bit:
-        return self.scene.truth(node)
+        found = self.of(node)
+        if not isinstance(found, Bit):
+            raise ParameterError(ast.unparse(node), "a number, where a condition is needed")
+        return found
 
     def number(self, value: Any, node: ast.expr) -> Fixed:
         if isinstance(value, Fraction):
@@ -255,11 +277,13 @@ class _Evaluation:
     def _error(self, part: Any, node: ast.expr) -> Error:
         if not isinstance(part, str):
             raise ParameterError(ast.unparse(node), "a part has an error")
-        return Error(self.scene.value(part), self.scene.exact())
+        return Error(self._value(part, node), self.scene.exact())
 
     def _value(self, what: Any, node: ast.expr) -> Fixed:
         if isinstance(what, str):
-            return self.scene.value(what)
+            found = self.scene.value(what)
+            self.reads[what] = self.scene.fits[what]
+            return found
         x, window = self._pattern(what, node), self.scene.shape.window
         low, high = window.c if x is self.scene.c else window.a if any(x is y for y in self.scene.a) else window.b
         like = Fixed(constant(self.carrier, 0, high - low + x.fmt.fraction + 2), low - x.fmt.fraction)
@@ -283,11 +307,13 @@ class _Evaluation:
         return Fixed(select(value.bits.any(), found.bits, constant(self.carrier, 0, found.bits.width)), found.unit)
 
     def _distance(self, left: Any, right: Any, node: ast.expr) -> Fixed:
-        return magnitude(fixed.subtract(self._ordinal(left, node), self._ordinal(right, node)))
+        x, y = (self._number(what, node) for what in (left, right))
+        if x.fmt != y.fmt:
+            raise ParameterError(ast.unparse(node), f"numbers of two formats: {x.fmt.name} and {y.fmt.name}")
+        return magnitude(fixed.subtract(self._ordinal(x), self._ordinal(y)))
 
-    def _ordinal(self, what: Any, node: ast.expr) -> Fixed:
+    def _ordinal(self, x: Number) -> Fixed:
         """Patterns in the order of their numbers, zero at zero."""
-        x = self._pattern(what, node)
         body = x.bits.extract(x.fmt.field_width - 1, x.fmt.padding)
         wide = body.zext(body.width + 1)
         return Fixed(select(x.bits.bit(x.fmt.field_width), -wide, wide), 0)
@@ -296,7 +322,10 @@ class _Evaluation:
         return fixed.unsigned(self._pattern(what, node).bits)
 
     def _finite(self, what: Any, node: ast.expr) -> Bit:
-        x = self._pattern(what, node)
+        return self._is_finite(self._pattern(what, node))
+
+    @staticmethod
+    def _is_finite(x: Number) -> Bit:
         value = unpack(x.bits, x.fmt)
         return ~(value.is_nan | value.is_infinite)
 
@@ -331,7 +360,14 @@ class _Evaluation:
         return x.bits.extract(x.fmt.padding + places - 1, x.fmt.padding).any()
 
     def _every(self, what: Any, node: ast.expr, test: Callable[[Number], Bit]) -> Bit:
-        return all_of([test(x) for x in (what if isinstance(what, tuple) else [self._pattern(what, node)])])
+        return all_of([test(x) for x in (what if isinstance(what, tuple) else [self._number(what, node)])])
+
+    def _number(self, what: Any, node: ast.expr) -> Number:
+        """A pattern that is read as a number: that of an input always is."""
+        x = self._pattern(what, node)
+        if isinstance(what, str):
+            self.reads.setdefault(what, self._is_finite(x))
+        return x
 
     def _pattern(self, what: Any, node: ast.expr) -> Number:
         if isinstance(what, str):
