@@ -22,10 +22,11 @@ from smtmodel.formats import FORMATS, Format
 
 @dataclass(frozen=True)
 class Number:
-    """A pattern of a format: an input, or the result of a part."""
+    """A pattern of a format: an input, or the result of a part. `normal`: it is a zero or a normal number."""
 
     bits: Bits
     fmt: Format
+    normal: bool = True
 
 
 @dataclass(frozen=True)
@@ -357,7 +358,9 @@ class _Evaluation:
         places = x.fmt.fraction - fmt.fraction
         if places <= 0:
             return truth(self.carrier, False)
-        return x.bits.extract(x.fmt.padding + places - 1, x.fmt.padding).any()
+        if x.normal:
+            return x.bits.extract(x.fmt.padding + places - 1, x.fmt.padding).any()
+        return unpack(x.bits, x.fmt).term.normalised().significand.truncate(places).any()
 
     def _every(self, what: Any, node: ast.expr, test: Callable[[Number], Bit]) -> Bit:
         return all_of([test(x) for x in (what if isinstance(what, tuple) else [self._number(what, node)])])
@@ -371,7 +374,7 @@ class _Evaluation:
 
     def _pattern(self, what: Any, node: ast.expr) -> Number:
         if isinstance(what, str):
-            return Number(self.scene.steps(what)[RESULT], self.scene.shape.parts[what].result)
+            return Number(self.scene.steps(what)[RESULT], self.scene.shape.parts[what].result, False)
         if not isinstance(what, Number):
             raise ParameterError(ast.unparse(node), "a part, c, or a product's factor such as a[0] is needed")
         return what
