@@ -76,8 +76,8 @@ class Reach:
                      self.infinite or other.infinite)  # fmt: skip
 
     def rounded(self, precision: int, mode: Mode, emin: int | None = None) -> Reach:
-        """Rounded to `precision` bits, `emin` the least exponent: no number gets finer, and the largest is raised to the
-        next one at most."""
+        """Rounded to `precision` bits, `emin` the least exponent: no number gets finer, and the largest may be raised
+        to the next one."""
         most, unit = self.most, self.unit
         if not most:
             return replace(Reach.ZERO, infinite=self.infinite)
