@@ -128,9 +128,9 @@ class ConditionsReadNumbers:
 
 
 class Question(Basis):
-    """A claim as terms; `counts`: an input is admitted; `fits`: the values that the claim reads are numbers; `goal`:
-    they are, and the input decides it; `at_fault`: a condition reads what is no number. The parts in `whole` are
-    computed from first words alone."""
+    """A claim as terms; `counts`: an input is admitted; `fits`: the results that the claim reads, of the parts `reads`,
+    are numbers; `goal`: they are, and the input decides it; `at_fault`: a condition reads one that is none. Parts in
+    `whole` are computed from first words alone."""
 
     def __init__(self, claim: Claim, whole: frozenset[str] = frozenset()) -> None:
         shaped = replace(claim, shape=replace(claim.shape, whole=whole))
@@ -138,7 +138,7 @@ class Question(Basis):
         self.scene, self.symbols = symbolic_scene(shaped)
         asked, said = conditions(shaped, self.scene), self.scene.truth(shaped.predicate)
         self.counts, self.at_fault, self.fits = asked.met, asked.at_fault, said.numbers
-        self.goal = decides(claim, said)
+        self.goal, self.reads = decides(claim, said), tuple(said.reads)
         assert isinstance(self.scene.carrier, TermCarrier)
         super().__init__(self.scene.carrier, self.counts.node)
 
