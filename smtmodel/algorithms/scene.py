@@ -13,6 +13,7 @@ from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, Window, admitted, closer, exact_sum, in_units, magnitude, ulp
 from smtmodel.algorithms.parts import Part
+from smtmodel.algorithms.predicate import power_of
 from smtmodel.algorithms.reach import Reach, reach_of
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.decode import unpack
@@ -244,9 +245,9 @@ class _Evaluation:
 
     def arithmetic(self, operator: ast.operator, left: Any, right: Any, node: ast.expr) -> Fraction | Fixed:
         if isinstance(operator, ast.Pow):
-            if not (isinstance(left, Fraction) and isinstance(right, Fraction) and right.denominator == 1):
+            if not (isinstance(left, Fraction) and isinstance(right, Fraction)):
                 raise ParameterError(ast.unparse(node), "a power of constants is needed")
-            return Fraction(left ** int(right))
+            return power_of(left, right, node)
         if isinstance(left, Fraction) and isinstance(right, Fraction):
             plain = {ast.Add: left + right, ast.Sub: left - right, ast.Mult: left * right}
             return plain[type(operator)]
