@@ -167,7 +167,7 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
     if len(addends) != 1:
         raise file.error(("parts",), f"the parts take c in several formats: {', '.join(addends)}")
     addend = next(iter(addends.values()))
-    nothing = (inputs.a[0] + inputs.b[0],) * 2  # a zero's exponent is of no account
+    nothing = (min(max(inputs.a[0] + inputs.b[0], addend.emin), addend.emax),) * 2  # that of a zero is of no account
     window = Window(inputs.a, inputs.b, nothing if inputs.c == "zero" else inputs.c)
     with located(file, ("inputs",)):
         window.check(factors, addend)

@@ -31,8 +31,10 @@ from queries.proof.kernel import RuleError, Theorem
 from queries.proof.lemmas import exhausted, settled
 from queries.proof.records import Proof
 from queries.proof.same import Compared, SidesAgree, agreed
+from queries.proof.shares import share_claim
 from queries.proof.undecided import (
     ByFirstWords,
+    ConditionsReadNumbers,
     FirstWordIsWhole,
     NoInputDecides,
     Question,
@@ -260,11 +262,28 @@ def test_side_conditions_of_undecided() -> None:
     with pytest.raises(RuleError, match="says something else"):
         undecided(other, none, numbers)
     with pytest.raises(RuleError, match="says something else"):
-        undecided(asked, believe(asked, ~asked.goal), numbers)
+        undecided(asked, believe(asked, ~asked.fits), numbers)
     with pytest.raises(RuleError, match="whether all values are numbers"):
         undecided(asked, none, None)
     with pytest.raises(RuleError, match="another kind"):
         undecided(asked, none, numbers, [none])
+
+
+def test_side_conditions_of_what_conditions_read() -> None:
+    where = ["finite(p)", "value(p) > 1"]
+    claim = claim_of("error(p) < 2", terms=1, inputs=SMALL | {"where": where}, parts={"p": VOLTA})
+    asked, known = Question(claim), believed(ConditionsReadNumbers(claim))
+    none, numbers = believe(asked, asked.none), believe(asked, asked.fits)
+    assert undecided(asked, none, numbers, (), known).premises == (none, numbers, known)
+    with pytest.raises(RuleError, match="every value that a condition reads is a number is not known"):
+        undecided(asked, none, numbers)
+    with pytest.raises(RuleError, match="of another claim"):
+        undecided(asked, none, numbers, (), believed(ConditionsReadNumbers(replace(claim))))
+    with pytest.raises(RuleError, match="another kind"):
+        undecided(asked, none, numbers, (), none)
+    share = claim_of("error(p) <= 1 * magnitude_sum()", terms=1, inputs=SMALL | {"where": where}, parts={"p": VOLTA})
+    with pytest.raises(RuleError, match="a condition reads a result"):
+        share_claim(share)
 
 
 WORDS = {"p": f"markidis@unit={VOLTA},split=toward_zero", "q": f"ootomo-yokota@unit={VOLTA},split=toward_zero"}

@@ -139,7 +139,7 @@ def test_language(text: str) -> None:
     table = claim_rows(claim, 60, 3)
     batch = evaluate_claim(claim, table)
     assert batch.admitted.all()
-    assert not batch.unrepresentable.any()
+    assert not batch.at_fault.any()
     expected = [Rationals(claim, row).decides() for row in table.tolist()]
     assert [bool(x) for x in batch.deciding] == expected
     symbolic = TermCarrier()
@@ -205,8 +205,11 @@ def test_faulty_files(changes: dict[str, Any], message: str, key: str, tmp_path:
         ({"claim": "p <= q"}, "a number is needed"),
         ({"claim": "value(a[2]) == 0"}, "no such product"),
         ({"claim": "2**value(c) == 0"}, "a power of constants"),
+        ({"claim": "0**-1 == value(c)"}, "a power of constants"),
+        ({"claim": "value(c) < 2**9999999999"}, "a number of more than 16384 bits"),
+        ({"claim": "distance(p, a[0]) == 0", "inputs__format": "f16"}, "numbers of two formats: f32 and f16"),
         ({"inputs__where": ["value(c) > 1", "value(c) < 1"]}, "no input meets all conditions"),
-        ({"inputs__a": [17, 18], "parts__p": "markidis"}, "overflows"),
+        ({"inputs__a": [17, 18], "parts__p": "markidis"}, "no number"),
     ],
 )
 def test_claims_without_sense(changes: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ RISING = Part("the rule of what rises", "monotonicity", _in("queries/proof", "ri
 RULED = (KERNEL, BOUNDS, PARTED, REWRITING, SIGNS, PLANS, FACTS, ASKED, SHARES, TOGETHER, RISING, ROWS, COVERING)
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
 SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/search/scene.py", *_in(
-    "smtmodel/algorithms", "exact fixed forms parts predicate products scene steps words")])  # fmt: skip
+    "smtmodel/algorithms", "exact fixed forms parts predicate products reach scene steps words")])  # fmt: skip
 GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/properties/statements.py",
                                      "hypotheses/schema.py"])  # fmt: skip
 MEANING = Part("what a unit is", "all", [

@@ -47,7 +47,7 @@ from queries.plans.certify import read_plan
 from queries.proof.lemmas import Lemma, query_of
 from queries.proof.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
 from queries.proof.same import Compared
-from queries.proof.undecided import Question, lemmas_of
+from queries.proof.undecided import ConditionsReadNumbers, Question, lemmas_of
 from queries.proof.written_rows import same_operations, start_of
 from queries.properties.asked import PADDING, plain, read_document, read_question, read_unit
 from queries.properties.statements import Monotonic, Negated, Reordered
@@ -202,13 +202,21 @@ def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list
     if stated != [terms[name] for name in wanted]:
         yield Finding(CLAIM, f"{CHAIN} does not state that no admitted input decides it", "fault")
         return
+    lemmas: list[tuple[str | None, Lemma]] = []
     for part, names in whole.items():
-        wanted_lemmas: tuple[Lemma, ...] = lemmas_of(claim, part)
-        for name, lemma in zip(names, wanted_lemmas, strict=True):
-            if name not in pieces or file_text(folder / f"{name}.smt2") != query_of(lemma).text:
-                yield Finding(CLAIM, f"{name}.smt2 does not ask: {lemma.statement()}", "fault")
-                return
-    yield Finding(CLAIM, f"no admitted input decides, and every value is a number: {claim.text}")
+        lemmas += zip(names, lemmas_of(claim, part), strict=True)
+    reads = not question.at_fault.node.is_false()
+    if reads:
+        lemmas.append((document.get("conditions"), ConditionsReadNumbers(claim)))
+    for name, lemma in lemmas:
+        if name not in pieces:
+            yield Finding(CLAIM, f"no lemma says: {lemma.statement()}", "fault")
+            return
+        if file_text(folder / f"{name}.smt2") != query_of(lemma).text:
+            yield Finding(CLAIM, f"{name}.smt2 does not ask: {lemma.statement()}", "fault")
+            return
+    numbers = f"every value{' (those of conditions too)' if reads else ''} is a number"
+    yield Finding(CLAIM, f"no admitted input decides, and {numbers}: {claim.text}")
 
 
 @of_file(ROWS)

@@ -54,7 +54,7 @@ def witness(folder: Path, contents: Contents) -> Iterator[Finding]:
     if CLAIM in contents.files:
         claim = read_claim(folder, Claim)
         asked = Question(claim)
-        decides = _Evaluated(asked.symbols, stated["values"]).holds(asked.assumed, asked.fits.node, asked.goal.node)
+        decides = _Evaluated(asked.symbols, stated["values"]).holds(asked.assumed, asked.goal.node)
         says = {"all": "refutes", "exists": "shows"}[claim.quantifier]
         yield Finding(WITNESS, f"an admitted input that {says}: {claim.text}" if decides else
                       "it is not admitted, or does not decide the claim", "fine" if decides else "fault")  # fmt: skip

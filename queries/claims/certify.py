@@ -22,7 +22,7 @@ from queries.proof.kernel import Theorem
 from queries.proof.lemmas import query_of
 from queries.proof.records import Chain, Lemma
 from queries.proof.shares import compares, share_claim, units
-from queries.proof.undecided import ByFirstWords, NoInputDecides
+from queries.proof.undecided import ByFirstWords, ConditionsReadNumbers, NoInputDecides
 from queries.proof.written_rows import row_document
 from queries.properties.asked import SCHEMA
 from queries.properties.bound_certificate import certify_theorems
@@ -75,8 +75,12 @@ def _texts(theorem: Theorem, chain: Chain, lemmas: Sequence[Lemma]) -> dict[str,
     names = {lemma.query.text: f"lemma-{place:02d}" for place, lemma in enumerate(lemmas, 1)}
     whole = {one.goal.part: [names[query_of(lemma.goal).text] for lemma in one.premises]  # type: ignore[arg-type]
              for one in theorem.premises if isinstance(one.goal, ByFirstWords)}  # fmt: skip
+    more: dict[str, Any] = {"whole": whole}
+    for one in theorem.premises:
+        if isinstance(one.goal, ConditionsReadNumbers):
+            more["conditions"] = names[query_of(one.goal).text]
     before = len(lemmas) - 1 - max(step.lemma for step in chain.steps)
-    return _claim_texts(theorem.goal.claim) | chain_texts(chain, facts, before, {"whole": whole})
+    return _claim_texts(theorem.goal.claim) | chain_texts(chain, facts, before, more)
 
 
 def _claim_texts(claim: Statement) -> dict[str, str]:

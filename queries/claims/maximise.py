@@ -19,10 +19,10 @@ from queries.search.scene import columns_of, conditions, row_of, scene_of, symbo
 from queries.search.witness import Row, shrink_rows
 from queries.solvers.asking import SolverFaultError
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, Bits, all_of, truth
+from smtmodel.algebra import Bit, Bits
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed
-from smtmodel.algorithms.scene import Scene
+from smtmodel.algorithms.scene import Scene, Truth
 from smtmodel.batch import to_integers
 from smtmodel.errors import ParameterError
 from smtmodel.programs import ARRAYS
@@ -37,8 +37,8 @@ SEARCH_SHARE = 0.5  # of the time, for the concrete search
 class Worst:
     """The largest value found of quantity / unit, and the input; `bound`: proved to be never reached, by `engine`.
 
-    Both are of inputs on which every result is a number in the range of exact sums: `left_out` counts those tried, and
-    admitted otherwise, on which one is infinite, NaN or beyond that range.
+    Both are of inputs on which every result that is read is a number: `left_out` counts those tried, and admitted
+    otherwise, on which one is infinite, NaN or beyond the range of exact sums.
     """
 
     claim: Claim
@@ -94,30 +94,31 @@ class _Search:
         return self.worst
 
     def _meets(self, scene: Scene) -> tuple[Bit, Bit, Fixed, Fixed]:
-        """Whether an input counts here if every result is a number, whether that is so, the quantity and its unit."""
-        quantity, unit = scene.quantity(self.largest.quantity), scene.quantity(self.largest.unit)
-        inner = [scene.truth(tree) for tree in self.largest.where]
-        zero = fixed.number(scene.carrier, 0)
-        counts = all_of([conditions(self.claim, scene), fixed.less(zero, unit), *inner])
-        return counts, all_of([truth(scene.carrier, True), *scene.fits.values()]), quantity, unit
+        """Whether an input counts here, whether it is left out since a result is no number, the quantity and its
+        unit."""
+        inner = (scene.truth(tree) for tree in self.largest.where)
+        asked = conditions(self.claim, scene).then(*inner)
+        (quantity, reads), (unit, others) = map(scene.quantity, (self.largest.quantity, self.largest.unit))
+        positive = fixed.less(fixed.number(scene.carrier, 0), unit)
+        asked = asked.then(Truth.of(positive, {**reads, **others}))
+        return asked.met, asked.at_fault, quantity, unit
 
     def _recorded(self, *columns: Bits) -> tuple[Bit, Bit, Bits, Bits]:
         """`_meets` with the bits of its numbers, whose last places are `units`."""
-        counts, fits, quantity, unit = self._meets(scene_of(self.claim, columns))
+        counts, left_out, quantity, unit = self._meets(scene_of(self.claim, columns))
         self.units = quantity.unit, unit.unit
-        return counts, fits, quantity.bits, unit.bits
+        return counts, left_out, quantity.bits, unit.bits
 
     def _values(self, table: Table) -> list[Fraction]:
         """quantity / unit of every row; -1 where it does not count."""
         count = len(table)
         with np.errstate(over="ignore"):
-            counts, fits, *bits = ARRAYS.formed(self, self._recorded, *columns_of(self.claim, table))
+            counts, left_out, *bits = ARRAYS.formed(self, self._recorded, *columns_of(self.claim, table))
             quantity, unit = (Fixed(own, place) for own, place in zip(bits, self.units, strict=True))
-            chosen = np.flatnonzero(to_integers(counts, count))
+            chosen, others = (np.flatnonzero(to_integers(flags, count)) for flags in (counts, left_out))
             if self.claim.zero_addend:
-                chosen = chosen[table[chosen, -1] == 0]
-            met, chosen = len(chosen), chosen[np.asarray(to_integers(fits, count), dtype=bool)[chosen]]
-            self.worst.left_out += met - len(chosen)
+                chosen, others = (rows[table[rows, -1] == 0] for rows in (chosen, others))
+            self.worst.left_out += len(others)
         found = [Fraction(-1)] * count
         if len(chosen):
             tops, units = quantity.numbers(count), unit.numbers(count)
@@ -194,9 +195,9 @@ class _Search:
 
     def _query(self, target: Fraction) -> Query:
         scene, symbols = symbolic_scene(self.claim)
-        counts, fits, quantity, unit = self._meets(scene)
+        counts, _, quantity, unit = self._meets(scene)
         goal = ~fixed.less(quantity, fixed.multiply(fixed.number(scene.carrier, target), unit))
-        return Query(symbols, (counts.node, fits.node, goal.node))
+        return Query(symbols, (counts.node, goal.node))
 
     def _shrink(self) -> None:
         least, row = self.worst.value, self.worst.row

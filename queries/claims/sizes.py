@@ -13,11 +13,12 @@ from typing import Protocol
 
 from queries.proof.kernel import Theorem
 from queries.proof.undecided import Question
-from smtmodel.algebra import Bit, Bits
+from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, in_units, magnitude
 from smtmodel.algorithms.products import Multiword
 from smtmodel.algorithms.steps import InUnit, Step, Word
+from smtmodel.formats import Format
 
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
 
@@ -51,13 +52,16 @@ class Sizes:
         `sizes`: of the products, and of c; a product is below four times its size, and c below twice.
         """
         facts, found = [self.admitted], dict[object, Bits]()
-        for part in self.scene.fits:
+        for part in (*self.scene.fits, *(name for name in self.question.reads if name not in self.scene.fits)):
             fmt = self.claim.shape.parts[part].result
-            for step, bits, limit in self._limits(part, sizes):
+            for count, (step, bits, limit) in enumerate(self._limits(part, sizes)):
                 if bits.node in found:
                     continue
-                number, fits = in_units(bits, fmt, self.scene.exact())
-                bound = fits & ~fixed.less(limit, magnitude(number))
+                if part in self.scene.fits:
+                    number, fits = in_units(bits, fmt, self.scene.exact())
+                    bound = fits & ~fixed.less(limit, magnitude(number))
+                else:
+                    bound = _below(bits, fmt, limit.unit + limit.bits.width - 1 + count)  # rounding may raise each
                 facts.append(self.prove(f"bound of {step} of {part}", facts, bound, list(found.values()), BOUND_SHARE))
                 found[bits.node] = bits
         return facts, list(found.values())
@@ -75,3 +79,11 @@ class Sizes:
                 limit = reduce(fixed.add, [fixed.multiply(factor, size) for size in own], limit)
             if not isinstance(step, Word):
                 yield step, bits, limit
+
+
+def _below(pattern: Bits, fmt: Format, exponent: int) -> Bit:
+    """Whether a result is finite, and below 2^exponent in magnitude if that is less. It is soon proved, since exponents
+    alone are compared."""
+    field = min(max(exponent + fmt.bias, 1) << fmt.fraction, fmt.largest_field + 1)
+    fields = pattern.extract(fmt.field_width - 1, fmt.padding)
+    return fields.ult(constant(pattern.carrier, field, fields.width))

@@ -12,12 +12,14 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NoReturn
 
 import numpy as np
 from pysmt.fnode import FNode
 
 from hypotheses.claim import Claim
 from hypotheses.claim_file import located
+from queries.claims.faults import no_number
 from queries.claims.maximise import climb
 from queries.claims.outcome import BATCH, SHRINK, Outcome, SearchStep, Verdict
 from queries.claims.samples import claim_rows
@@ -30,6 +32,7 @@ from queries.proof.lemmas import settled
 from queries.proof.records import Lemma
 from queries.proof.settling import Settled
 from queries.proof.undecided import (
+    ConditionsReadNumbers,
     FirstWordIsWhole,
     Question,
     ZerosGiveZero,
@@ -38,7 +41,7 @@ from queries.proof.undecided import (
     undecided,
 )
 from queries.search.distinguish import Options
-from queries.search.scene import build_query, evaluate_claim, row_of
+from queries.search.scene import build_query, conditions, evaluate_claim, row_of, symbolic_scene
 from queries.search.witness import Row, shrink_rows
 from queries.solvers.asking import SolverFaultError
 from queries.solvers.contract import Answer
@@ -74,7 +77,7 @@ class _Verifier:
         self.admitted = False
         self.batches = 0  # simulated
         self.found: Verdict = "refuted" if claim.quantifier == "all" else "holds"
-        self.words: list[Lemma] = []  # about first words
+        self.apart: list[Lemma] = []  # what is no fact of the question: about first words, and what conditions read
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
 
     def run(self) -> Outcome:
@@ -117,8 +120,8 @@ class _Verifier:
             batch = evaluate_claim(claim, table)
             count += BATCH
             self.admitted |= bool(batch.admitted.any())
-            if batch.unrepresentable.any():
-                self._unrepresentable(tuple(map(int, table[int(np.flatnonzero(batch.unrepresentable)[0])])))
+            if batch.at_fault.any():
+                self._at_fault(tuple(map(int, table[int(np.flatnonzero(batch.at_fault)[0])])))
             hits = np.flatnonzero(batch.deciding)
             if len(hits):
                 self.outcome.asked.append(SearchStep(f"{count} simulated inputs", (), time.monotonic() - began))
@@ -154,19 +157,17 @@ class _Verifier:
         )
         self.outcome.row, self.outcome.verdict = small, self.found
 
-    def _unrepresentable(self, row: Row) -> None:
+    def _at_fault(self, row: Row) -> NoReturn:
+        """Raises InputError: on this input the claim, or a condition, reads a result that is no number."""
         claim = self.claim
         small = shrink_rows(
-            claim.layout, row, lambda rows: evaluate_claim(claim, np.array(rows, dtype=np.uint64)).unrepresentable
+            claim.layout, row, lambda rows: evaluate_claim(claim, np.array(rows, dtype=np.uint64)).at_fault
         )
-        shown = ", ".join(f"{name} = {x:#x}" for name, x in zip(claim.layout.names, small, strict=True) if x)
-        raise claim.file.error(
-            ("claim",), f"a quantity overflows: a result is outside the sum's finite range for {shown}; "
-            "narrow the exponents, or ask for finite(...) alone",
-        )  # fmt: skip
+        raise no_number(claim, small)
 
     def _solve(self) -> None:
         self.options.progress("building the questions")
+        asked = self._conditions()
         if self._nothing_admitted():
             raise InputError("no input meets all conditions", *self._place())
         if self._shares():
@@ -181,11 +182,11 @@ class _Verifier:
         with suppress(UnprovedError):
             none = self._none(question, ledger)
             numbers = None if question.fits.node.is_true() else self._numbers(question, ledger)
-            self.outcome.theorem = undecided(question, none, numbers, list(first.values()))
+            self.outcome.theorem = undecided(question, none, numbers, list(first.values()), asked)
             facts = [fact for fact in (none, numbers) if fact is not None]
             self.outcome.verdict = "holds" if self.found == "refuted" else "refuted"
             self.outcome.chain = ledger.chain(*facts)
-            lemmas = [*self.words, *ledger.lemmas(*facts)]
+            lemmas = [*self.apart, *ledger.lemmas(*facts)]
             self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
 
     def _shares(self) -> bool:
@@ -242,8 +243,22 @@ class _Verifier:
         except UnprovedError:
             answer = self.outcome.asked[-1].answers[0]
             if answer.status == "sat":
-                self._unrepresentable(row_of(self.claim, answer))
+                self._at_fault(row_of(self.claim, answer))
             raise IncompleteError("whether every value is a finite number stayed open: the time ran out") from None
+
+    def _conditions(self) -> Theorem | None:
+        """That every value that a condition reads is a number; None where they read none of results. Raises InputError
+        where one is not."""
+        if conditions(self.claim, symbolic_scene(self.claim)[0]).at_fault.node.is_false():
+            return None
+        lemma = ConditionsReadNumbers(self.claim)
+        try:
+            return self._lemma(lemma, self.remaining(0.5))
+        except RuleError:
+            answer = self.outcome.asked[-1].answers[0]
+            if answer.status == "sat":
+                self._at_fault(row_of(self.claim, answer))
+            raise IncompleteError(f"it stayed open whether {lemma.statement()}: the time ran out") from None
 
     def _first_words(self) -> dict[str, Theorem]:
         """Which parts need no more than the first word of every factor: the others fold away."""
@@ -261,15 +276,20 @@ class _Verifier:
     def _settled(self, lemma: FirstWordIsWhole | ZerosGiveZero) -> Theorem:
         """Raises RuleError."""
         if lemma not in self.settled:
-            name = lemma.statement()
-            engines = self.options.engines(BRIEF, name)
-            try:
-                self.settled[lemma] = settled(lemma, engines)
-            finally:
-                self.outcome.asked += [SearchStep(name, said.answers) for said in engines.said]
-            (said,) = engines.said
-            self.words.append(Lemma(name, 0, said.query, said.answer))
+            self.settled[lemma] = self._lemma(lemma, BRIEF)
         return self.settled[lemma]
+
+    def _lemma(self, lemma: FirstWordIsWhole | ZerosGiveZero | ConditionsReadNumbers, limit: float | None) -> Theorem:
+        """A lemma that is no fact of the question, asked within a limit. Raises RuleError."""
+        name = lemma.statement()
+        engines = self.options.engines(limit, name)
+        try:
+            theorem = settled(lemma, engines)
+        finally:
+            self.outcome.asked += [SearchStep(name, said.answers) for said in engines.said]
+        (said,) = engines.said
+        self.apart.append(Lemma(name, 0, said.query, said.answer))
+        return theorem
 
     def _place(self) -> tuple[str, int, str]:
         file = self.claim.file

@@ -54,7 +54,7 @@ LEMMAS = _by_name({
                              "NumberIsKept RoundsAlike RoundingKeepsUnit",
     "queries.proof.opposite": "RoundsOpposite",
     "queries.proof.rounding_rises": "RoundingRises RoundingScales",
-    "queries.proof.undecided": "FirstWordIsWhole ZerosGiveZero",
+    "queries.proof.undecided": "FirstWordIsWhole ZerosGiveZero ConditionsReadNumbers",
     "queries.proof.shares": "WordIsSmall WordsLeave",
 })  # fmt: skip
 

@@ -29,6 +29,7 @@ from queries.search.scene import lanes_of
 from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, Window, admitted, in_units, magnitude
+from smtmodel.algorithms.predicate import power_of
 from smtmodel.algorithms.words import converted, split
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Repeat, Round, Running
@@ -529,7 +530,10 @@ def share_claim(claim: Claim) -> ShareClaim:
     used = dict.fromkeys(one.model for value in values for one in units(value))
     zeros = tuple(ZerosGiveZero(model, min(space.terms, model.length)) for model in used)
     # of two rows: the quantities of one are constants, which fold
-    exact = lanes_of(claim, np.zeros((2, len(claim.layout.formats)), dtype=np.uint64)).exact()
+    scene = lanes_of(claim, np.zeros((2, len(claim.layout.formats)), dtype=np.uint64))
+    if any(scene.truth(tree).reads for tree in claim.where):
+        raise RuleError("share_claim: a condition reads a result, and whether that is a number is not known here")
+    exact = scene.exact()
     if exact.unit > space.unit:
         raise RuleError("share_claim: the exact sum has another unit")
     # numbers of a claim are multiples of the exact sum's unit, within its width
@@ -562,7 +566,7 @@ def _constant(tree: ast.expr) -> Fraction:
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return -_constant(inner)
         case ast.BinOp(op=ast.Pow(), left=left, right=right) if _constant(right).denominator == 1:
-            return Fraction(_constant(left) ** int(_constant(right)))
+            return power_of(_constant(left), _constant(right), tree)
         case ast.BinOp(op=ast.Mult(), left=left, right=right):
             return _constant(left) * _constant(right)
     raise RuleError("share_claim: a factor of the sum of magnitudes that is not a constant")

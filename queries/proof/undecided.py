@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from hypotheses.claim import Claim
 from queries.proof.facts import Basis, Fact
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
-from queries.search.scene import conditions, deciding, symbolic_scene
-from smtmodel.algebra import Bit, Bits, all_of, constant, select, truth
+from queries.search.scene import conditions, decides, scene_of, symbolic_scene
+from smtmodel.algebra import Bit, Bits, all_of, constant, select
 from smtmodel.algorithms.exact import admitted
 from smtmodel.algorithms.parts import Part
 from smtmodel.carriers.terms import TermCarrier
@@ -107,28 +107,51 @@ def by_first_words(claim: Claim, name: str, whole: Theorem, zeros: Theorem) -> M
     return Made(ByFirstWords(claim, name), (whole, zeros))
 
 
+@dataclass(frozen=True)
+class ConditionsReadNumbers:
+    """On every input in the windows of a claim, each condition that those before it lead to reads numbers alone."""
+
+    about: Claim
+
+    def statement(self) -> str:
+        return "every value that a condition reads is a number"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        layout = self.about.layout
+        names = layout.names[:-1] if self.about.zero_addend else layout.names
+        return tuple(symbol(name, fmt.width) for name, fmt in zip(names, layout.formats, strict=False))
+
+    def claim(self, inputs: tuple[Bits, ...]) -> Bit:
+        none = constant(inputs[0].carrier, 0, self.about.shape.addend.width)
+        row = (*inputs, none) if self.about.zero_addend else inputs
+        return ~conditions(self.about, scene_of(self.about, row)).at_fault
+
+
 class Question(Basis):
-    """A claim as terms; `counts`: an input is admitted; `fits`: the claim's values are numbers; `goal`: the input
-    decides it. The parts in `whole` are computed from first words alone."""
+    """A claim as terms; `counts`: an input is admitted; `fits`: the results that the claim reads, of the parts `reads`,
+    are numbers; `goal`: they are, and the input decides it; `at_fault`: a condition reads one that is none. Parts in
+    `whole` are computed from first words alone."""
 
     def __init__(self, claim: Claim, whole: frozenset[str] = frozenset()) -> None:
         shaped = replace(claim, shape=replace(claim.shape, whole=whole))
         self.claim, self.whole = claim, whole
         self.scene, self.symbols = symbolic_scene(shaped)
-        self.counts, self.goal = conditions(shaped, self.scene), deciding(shaped, self.scene)
+        asked, said = conditions(shaped, self.scene), self.scene.truth(shaped.predicate)
+        self.counts, self.at_fault, self.fits = asked.met, asked.at_fault, said.numbers
+        self.goal, self.reads = decides(claim, said), tuple(said.reads)
         assert isinstance(self.scene.carrier, TermCarrier)
-        self.fits = all_of([truth(self.scene.carrier, True), *self.scene.fits.values()])
         super().__init__(self.scene.carrier, self.counts.node)
 
     @property
     def none(self) -> Bit:
         """The input does not decide the claim, or not all of the claim's values are numbers."""
-        return ~(self.fits & self.goal)
+        return ~self.goal
 
 
 @dataclass(frozen=True)
 class NoInputDecides:
-    """On every admitted input the values of a claim are numbers, and the input does not decide the claim."""
+    """Every value that the conditions of a claim read is a number on all inputs in the windows; on every admitted input
+    the values of the claim are numbers, and the input does not decide the claim."""
 
     claim: Claim
 
@@ -137,9 +160,17 @@ class NoInputDecides:
 
 
 @rule
-def undecided(question: Question, none: Theorem, numbers: Theorem | None, first: Sequence[Theorem] = ()) -> Made:
+def undecided(
+    question: Question,
+    none: Theorem,
+    numbers: Theorem | None,
+    first: Sequence[Theorem] = (),
+    asked: Theorem | None = None,
+) -> Made:
     """No input decides a claim if no admitted one decides it where its values are numbers, and on every admitted one
-    they are numbers. The parts whose terms are computed from first words must be proved to equal these (`first`)."""
+    they are numbers. Which inputs are admitted is said of all that are in the windows only if the values that the
+    conditions read are numbers there (`asked`). The parts whose terms are computed from first words must be proved to
+    equal these (`first`)."""
     premises = [none, *([] if numbers is None else [numbers])]
     wanted = [question.none] + ([] if numbers is None else [question.fits])
     goals: list[Fact] = [goal_of(premise, Fact, "undecided") for premise in premises]
@@ -147,7 +178,12 @@ def undecided(question: Question, none: Theorem, numbers: Theorem | None, first:
         raise RuleError("undecided: a fact says something else, or of another claim")
     if numbers is None and not question.fits.node.is_true():
         raise RuleError("undecided: whether all values are numbers is not known")
+    if asked is None:
+        if not question.at_fault.node.is_false():
+            raise RuleError("undecided: whether every value that a condition reads is a number is not known")
+    elif goal_of(asked, ConditionsReadNumbers, "undecided").about is not question.claim:
+        raise RuleError("undecided: what is known of conditions is of another claim")
     words: list[ByFirstWords] = [goal_of(one, ByFirstWords, "undecided") for one in first]
     if any(one.claim is not question.claim for one in words) or {one.part for one in words} != question.whole:
         raise RuleError("undecided: that first words are whole is not known of every part made of them")
-    return Made(NoInputDecides(question.claim), (*premises, *first))
+    return Made(NoInputDecides(question.claim), (*premises, *first, *([] if asked is None else [asked])))

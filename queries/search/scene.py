@@ -14,8 +14,8 @@ from queries.search.problem import symbols_of
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, Bits, all_of, constant
-from smtmodel.algorithms.scene import Scene
+from smtmodel.algebra import Bit, Bits, constant, truth
+from smtmodel.algorithms.scene import Scene, Truth
 from smtmodel.batch import Patterns, lanes, to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.programs import ARRAYS
@@ -23,23 +23,45 @@ from smtmodel.programs import ARRAYS
 
 @dataclass(frozen=True)
 class ClaimBatch:
-    """A claim evaluated on a batch of inputs: which are admitted, which decide it, and on which a value is not
-    representable."""
+    """A claim evaluated on a batch of inputs: which are admitted, which decide it, and on which the claim is at fault,
+    since it, or a condition, reads a result that is no number."""
 
     admitted: Patterns
     deciding: Patterns
-    unrepresentable: Patterns
+    at_fault: Patterns
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Conditions on an input, each asked where those before it are met: whether all of them are `met`, and whether one
+    that is asked reads a result that is no number (`at_fault`). No input is both."""
+
+    met: Bit
+    at_fault: Bit
+
+    def then(self, *more: Truth) -> Conditions:
+        """These conditions and others after them."""
+        met, at_fault = self.met, self.at_fault
+        for one in more:
+            at_fault = at_fault | (met & ~one.numbers)
+            met = met & one.yes
+        return Conditions(met, at_fault)
 
 
 def deciding(claim: Claim, scene: Scene) -> Bit:
     """Whether an input decides: it breaks a claim for all, or is one that a claim says there is."""
-    held = scene.truth(claim.predicate)
-    return ~held if claim.quantifier == "all" else held
+    return decides(claim, scene.truth(claim.predicate))
 
 
-def conditions(claim: Claim, scene: Scene) -> Bit:
-    """Whether an input counts."""
-    return all_of([scene.admits(), *(scene.truth(tree) for tree in claim.where)])
+def decides(claim: Claim, said: Truth) -> Bit:
+    """Whether what a claim says of an input decides it."""
+    return said.no if claim.quantifier == "all" else said.yes
+
+
+def conditions(claim: Claim, scene: Scene) -> Conditions:
+    """Whether an input counts: it is in the windows, and meets all conditions."""
+    windows = Conditions(scene.admits(), truth(scene.carrier, False))
+    return windows.then(*(scene.truth(tree) for tree in claim.where))
 
 
 def scene_of(claim: Claim, row: Sequence[Bits]) -> Scene:
@@ -75,9 +97,8 @@ class _Flags:
 
     def __call__(self, *columns: Bits) -> tuple[Bit, Bit, Bit]:
         scene = scene_of(self.claim, columns)
-        counts, decides = conditions(self.claim, scene), deciding(self.claim, scene)
-        fits = all_of([counts, *scene.fits.values()])
-        return counts, decides & fits, counts & ~fits
+        asked, said = conditions(self.claim, scene), scene.truth(self.claim.predicate)
+        return asked.met, asked.met & decides(self.claim, said), asked.then(said).at_fault
 
 
 def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:
@@ -92,14 +113,13 @@ def evaluate_claim(claim: Claim, table: Patterns) -> ClaimBatch:
 
 
 def build_query(claim: Claim, what: Literal["deciding", "admitted"], free: int | None = None) -> Query:
-    """Is there an admitted input that decides (whose values are numbers), or one that is admitted at all? All products
-    but the first `free` ones are zero."""
+    """Is there an admitted input that decides, or one that is admitted at all? All products but the first `free` ones
+    are zero."""
     scene, symbols = symbolic_scene(claim, free)
-    counts, goal = [], conditions(claim, scene)
+    asked = [conditions(claim, scene).met]
     if what != "admitted":
-        counts, goal = [goal], deciding(claim, scene)
-        counts += scene.fits.values()
-    return Query(symbols, (*(bit.node for bit in counts), goal.node))
+        asked.append(deciding(claim, scene))
+    return Query(symbols, tuple(bit.node for bit in asked))
 
 
 def symbolic_scene(claim: Claim, free: int | None = None) -> tuple[Scene, tuple[FNode, ...]]:

@@ -76,12 +76,14 @@ def _placed(term: Term, window: tuple[int, int]) -> tuple[Bits, int]:
 
 
 def exact_sum(
-    a: Sequence[Bits], b: Sequence[Bits], c: Bits, source: Format, addend: Format, window: Window, spare: int = 0
-) -> Fixed:
+    a: Sequence[Bits], b: Sequence[Bits], c: Bits, source: Format, addend: Format, window: Window, spare: int = 0,
+    room: Sequence[tuple[int, Fraction]] = (),
+) -> Fixed:  # fmt: skip
     """c + sum of a_k * b_k without any rounding, for admitted inputs (a and b in `source`, c in `addend`).
 
     The unit lies `spare` places below the finest that an input can have: with `spare` = the fraction bits of a result's
-    format every ulp of a nonzero sum is a whole number of units. Raises ParameterError for an impossible window.
+    format every ulp of a nonzero sum is a whole number of units. `room`: of other numbers to be held, the power of two
+    that they are multiples of, and the largest. Raises ParameterError for an impossible window.
     """
     window.check(source, addend)
     products = (window.a[0] + window.b[0], window.a[1] + window.b[1])
@@ -89,9 +91,10 @@ def exact_sum(
     placed = [(term.sign, *_placed(term, products)) for term in terms]
     last = unpack(c, addend).term
     placed.append((last.sign, *_placed(last, window.c)))
-    unit = min(exponent for _, _, exponent in placed) - spare
+    unit = min([exponent - spare for _, _, exponent in placed] + [place for place, most in room if most])
     magnitudes = [magnitude.pad(exponent - unit) for _, magnitude, exponent in placed]
     width = max(magnitude.width for magnitude in magnitudes) + len(placed).bit_length() + 1
+    width = max([width, *(int(most / Fraction(2) ** unit).bit_length() + 1 for _, most in room)])
     return Fixed(sum_of(c.carrier, [sign for sign, _, _ in placed], magnitudes, width), unit)
 
 
@@ -103,8 +106,8 @@ def in_units(pattern: Bits, fmt: Format, like: Fixed) -> tuple[Fixed, Bit]:
     low, high = like.unit, like.unit + width - 2
     reach = Exponent(term.exponent.bits, term.exponent.low, term.exponent.high)
     least, most = max(low, reach.low), min(high, reach.high)
-    if least > most:
-        raise ParameterError("window", f"no number of {fmt.name} has the size of such sums")
+    if least > most:  # no number but zero has the size of such sums
+        return Fixed(constant(carrier, 0, width), low), value.is_zero & ~value.is_nan
     inside = _between(reach, least, most)
     wide, unit = _placed(term, (least, most))
     shift = unit - low  # of the lowest bit of `wide`, in units

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from fractions import Fraction
 
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.wording import shortened
@@ -20,9 +21,9 @@ FUNCTIONS: dict[str, tuple[int, int, str]] = {
         1,
         "the unit in the last place (results' format) at a number, a part's result or an input; 0 at zero",
     ),
-    "distance": (2, 2, "how many numbers of the results' format two results lie apart"),
-    "bits": (1, 1, "a pattern as an unsigned integer"),
-    "finite": (1, 1, "neither infinite nor NaN"),
+    "distance": (2, 2, "how many numbers of their format two results lie apart"),
+    "bits": (1, 1, "a pattern as an unsigned integer, of any result"),
+    "finite": (1, 1, "neither infinite nor NaN, of any result"),
     "zero": (1, 1, "a number, or every number of a side, is zero"),
     "nonzero": (1, 1, "a number, or every number of a side, is not zero"),
     "nonnegative": (1, 1, "its sign bit is not set; of a side, that of none"),
@@ -32,6 +33,7 @@ FUNCTIONS: dict[str, tuple[int, int, str]] = {
     "max": (2, 2, "the larger of two quantities"),
 }
 MOST_LEVELS = 50  # of an expression, one in another
+MOST_DIGITS = 1 << 14  # bits of a power
 _COMPARISONS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.Pow)
 
@@ -53,6 +55,17 @@ def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
         raise ParameterError(shown, "not an expression: nested too deep")
     _check(tree, known)
     return tree
+
+
+def power_of(base: Fraction, exponent: Fraction, tree: ast.expr) -> Fraction:
+    """The power of a constant, of which `tree` is the text. Raises ParameterError for one that is not a number, or that
+    nothing has room for."""
+    if exponent.denominator != 1 or (not base and exponent < 0):
+        raise ParameterError(ast.unparse(tree), "a power of constants is needed")
+    digits = max(base.numerator.bit_length(), base.denominator.bit_length())
+    if digits * abs(exponent) > MOST_DIGITS:
+        raise ParameterError(shortened(ast.unparse(tree)), f"a number of more than {MOST_DIGITS} bits")
+    return Fraction(base ** int(exponent))
 
 
 def _levels(tree: ast.AST) -> int:

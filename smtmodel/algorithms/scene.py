@@ -6,12 +6,15 @@ import ast
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, Window, admitted, closer, exact_sum, in_units, magnitude, ulp
 from smtmodel.algorithms.parts import Part
+from smtmodel.algorithms.predicate import power_of
+from smtmodel.algorithms.reach import Reach, reach_of
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.decode import unpack
 from smtmodel.errors import ParameterError
@@ -20,10 +23,11 @@ from smtmodel.formats import FORMATS, Format
 
 @dataclass(frozen=True)
 class Number:
-    """A pattern of a format: an input, or the result of a part."""
+    """A pattern of a format: an input, or the result of a part. `normal`: it is a zero or a normal number."""
 
     bits: Bits
     fmt: Format
+    normal: bool = True
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,23 @@ class Error:
     @property
     def fixed(self) -> Fixed:
         return magnitude(fixed.subtract(self.result, self.exact))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Whether a predicate holds, `yes` or `no`: neither where a part whose value it reads gives no number. `reads`: for
+    each of these parts, whether it gives one."""
+
+    yes: Bit
+    no: Bit
+    numbers: Bit
+    reads: Mapping[str, Bit]
+
+    @staticmethod
+    def of(holds: Bit, reads: Mapping[str, Bit]) -> Truth:
+        """Of a predicate that holds as it says where every value that it reads is a number."""
+        numbers = all_of([truth(holds.carrier, True), *reads.values()])
+        return Truth(numbers & holds, numbers & ~holds, numbers, reads)
 
 
 Side = tuple[Number, ...]
@@ -57,6 +78,20 @@ class Shape:
         """What an expression may name."""
         return {"a", "b", "c", *self.parts, *FORMATS}
 
+    def room(self, terms: int) -> list[tuple[int, Fraction]]:
+        """Of each part the power of two that its results are multiples of, and the largest."""
+        if terms not in self._rooms:
+            window = self.window
+            sides = [Reach.of(*bounds, fmt.fraction) for bounds, fmt in
+                     ((window.a, self.factors), (window.b, self.factors), (window.c, self.addend))]  # fmt: skip
+            found = [reach_of(part.what, terms, *sides) for part in self.parts.values()]
+            self._rooms[terms] = [(one.unit, one.most) for one in found]
+        return self._rooms[terms]
+
+    @cached_property
+    def _rooms(self) -> dict[int, list[tuple[int, Fraction]]]:
+        return {}
+
     @property
     def result(self) -> Format:
         """The format of the parts' results. Raises ParameterError where they differ."""
@@ -69,8 +104,8 @@ class Shape:
 class Scene:
     """The quantities on one input. Parts are evaluated once, and only those that are asked for.
 
-    `fits`: for every part evaluated so far, whether its value is representable in the width and unit of the exact sum;
-    otherwise the value is unspecified.
+    `fits`: for every part whose value was asked for so far, whether its result is a number, finite and in the width and
+    unit of the exact sum. Where it is not, what is computed from it is of no account (`Truth`).
     """
 
     def __init__(self, shape: Shape, a: Sequence[Bits], b: Sequence[Bits], c: Bits) -> None:
@@ -98,7 +133,7 @@ class Scene:
         return self._steps[name]
 
     def exact(self, magnitudes: bool = False) -> Fixed:
-        """The exact sum; of `magnitudes`: that of the terms' magnitudes."""
+        """The exact sum, with room for every result; of `magnitudes`: that of the terms' magnitudes."""
         if magnitudes not in self._exact:
             shape = self.shape
 
@@ -107,7 +142,8 @@ class Scene:
                 return x.bits & constant(self.carrier, ~mask, x.bits.width)
 
             a, b = ([plain(x) for x in side] for side in (self.a, self.b))
-            self._exact[magnitudes] = exact_sum(a, b, plain(self.c), shape.factors, shape.addend, shape.window)
+            room = [] if magnitudes else shape.room(len(a))
+            self._exact[magnitudes] = exact_sum(a, b, plain(self.c), shape.factors, shape.addend, shape.window, 0, room)
         return self._exact[magnitudes]
 
     def tops(self) -> list[Fixed]:
@@ -130,28 +166,30 @@ class Scene:
         return found
 
     def value(self, name: str) -> Fixed:
-        """The number that a part gives; see `fits`."""
+        """The number that a part gives, where `fits` says so."""
         if name not in self._values:
             part = self.shape.parts[name]
             self._values[name], self.fits[name] = in_units(self.steps(name)[RESULT], part.result, self.exact())
         return self._values[name]
 
-    def truth(self, tree: ast.expr) -> Bit:
+    def truth(self, tree: ast.expr) -> Truth:
         """Whether a predicate holds. Raises ParameterError for an expression that is not a predicate."""
-        found = _Evaluation(self).of(tree)
-        if not isinstance(found, Bit):
-            raise ParameterError(ast.unparse(tree), "a number, where a condition is needed")
-        return found
-
-    def quantity(self, tree: ast.expr) -> Fixed:
-        """The number that an expression stands for. Raises ParameterError for one that is not a number."""
         evaluation = _Evaluation(self)
-        return evaluation.number(evaluation.of(tree), tree)
+        return Truth.of(evaluation.condition(tree), evaluation.reads)
+
+    def quantity(self, tree: ast.expr) -> tuple[Fixed, Mapping[str, Bit]]:
+        """The number that an expression stands for, and what it reads, as in `Truth`. Raises ParameterError for one
+        that is not a number."""
+        evaluation = _Evaluation(self)
+        return evaluation.number(evaluation.of(tree), tree), evaluation.reads
 
 
 class _Evaluation:
+    """One expression. Whatever reads a part's result as a number notes in `reads` whether it is one."""
+
     def __init__(self, scene: Scene) -> None:
         self.scene, self.carrier = scene, scene.carrier
+        self.reads: dict[str, Bit] = {}
 
     def of(self, node: ast.expr) -> Any:
         """A Bit, a Fixed, a Fraction, an Error, a Number, a Side, a Format, or the name of a part."""
@@ -191,7 +229,10 @@ class _Evaluation:
         return found
 
     def condition(self, node: ast.expr) -> Bit:
-        return self.scene.truth(node)
+        found = self.of(node)
+        if not isinstance(found, Bit):
+            raise ParameterError(ast.unparse(node), "a number, where a condition is needed")
+        return found
 
     def number(self, value: Any, node: ast.expr) -> Fixed:
         if isinstance(value, Fraction):
@@ -204,9 +245,9 @@ class _Evaluation:
 
     def arithmetic(self, operator: ast.operator, left: Any, right: Any, node: ast.expr) -> Fraction | Fixed:
         if isinstance(operator, ast.Pow):
-            if not (isinstance(left, Fraction) and isinstance(right, Fraction) and right.denominator == 1):
+            if not (isinstance(left, Fraction) and isinstance(right, Fraction)):
                 raise ParameterError(ast.unparse(node), "a power of constants is needed")
-            return Fraction(left ** int(right))
+            return power_of(left, right, node)
         if isinstance(left, Fraction) and isinstance(right, Fraction):
             plain = {ast.Add: left + right, ast.Sub: left - right, ast.Mult: left * right}
             return plain[type(operator)]
@@ -238,11 +279,13 @@ class _Evaluation:
     def _error(self, part: Any, node: ast.expr) -> Error:
         if not isinstance(part, str):
             raise ParameterError(ast.unparse(node), "a part has an error")
-        return Error(self.scene.value(part), self.scene.exact())
+        return Error(self._value(part, node), self.scene.exact())
 
     def _value(self, what: Any, node: ast.expr) -> Fixed:
         if isinstance(what, str):
-            return self.scene.value(what)
+            found = self.scene.value(what)
+            self.reads[what] = self.scene.fits[what]
+            return found
         x, window = self._pattern(what, node), self.scene.shape.window
         low, high = window.c if x is self.scene.c else window.a if any(x is y for y in self.scene.a) else window.b
         like = Fixed(constant(self.carrier, 0, high - low + x.fmt.fraction + 2), low - x.fmt.fraction)
@@ -266,11 +309,13 @@ class _Evaluation:
         return Fixed(select(value.bits.any(), found.bits, constant(self.carrier, 0, found.bits.width)), found.unit)
 
     def _distance(self, left: Any, right: Any, node: ast.expr) -> Fixed:
-        return magnitude(fixed.subtract(self._ordinal(left, node), self._ordinal(right, node)))
+        x, y = (self._number(what, node) for what in (left, right))
+        if x.fmt != y.fmt:
+            raise ParameterError(ast.unparse(node), f"numbers of two formats: {x.fmt.name} and {y.fmt.name}")
+        return magnitude(fixed.subtract(self._ordinal(x), self._ordinal(y)))
 
-    def _ordinal(self, what: Any, node: ast.expr) -> Fixed:
+    def _ordinal(self, x: Number) -> Fixed:
         """Patterns in the order of their numbers, zero at zero."""
-        x = self._pattern(what, node)
         body = x.bits.extract(x.fmt.field_width - 1, x.fmt.padding)
         wide = body.zext(body.width + 1)
         return Fixed(select(x.bits.bit(x.fmt.field_width), -wide, wide), 0)
@@ -279,7 +324,10 @@ class _Evaluation:
         return fixed.unsigned(self._pattern(what, node).bits)
 
     def _finite(self, what: Any, node: ast.expr) -> Bit:
-        x = self._pattern(what, node)
+        return self._is_finite(self._pattern(what, node))
+
+    @staticmethod
+    def _is_finite(x: Number) -> Bit:
         value = unpack(x.bits, x.fmt)
         return ~(value.is_nan | value.is_infinite)
 
@@ -311,14 +359,23 @@ class _Evaluation:
         places = x.fmt.fraction - fmt.fraction
         if places <= 0:
             return truth(self.carrier, False)
-        return x.bits.extract(x.fmt.padding + places - 1, x.fmt.padding).any()
+        if x.normal:
+            return x.bits.extract(x.fmt.padding + places - 1, x.fmt.padding).any()
+        return unpack(x.bits, x.fmt).term.normalised().significand.truncate(places).any()
 
     def _every(self, what: Any, node: ast.expr, test: Callable[[Number], Bit]) -> Bit:
-        return all_of([test(x) for x in (what if isinstance(what, tuple) else [self._pattern(what, node)])])
+        return all_of([test(x) for x in (what if isinstance(what, tuple) else [self._number(what, node)])])
+
+    def _number(self, what: Any, node: ast.expr) -> Number:
+        """A pattern that is read as a number: that of an input always is."""
+        x = self._pattern(what, node)
+        if isinstance(what, str):
+            self.reads.setdefault(what, self._is_finite(x))
+        return x
 
     def _pattern(self, what: Any, node: ast.expr) -> Number:
         if isinstance(what, str):
-            return Number(self.scene.steps(what)[RESULT], self.scene.shape.parts[what].result)
+            return Number(self.scene.steps(what)[RESULT], self.scene.shape.parts[what].result, False)
         if not isinstance(what, Number):
             raise ParameterError(ast.unparse(node), "a part, c, or a product's factor such as a[0] is needed")
         return what

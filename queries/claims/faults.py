@@ -1,0 +1,48 @@
+"""What is wrong with a claim that reads a result that is no number, on an input where it does."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from hypotheses.claim import Claim
+from queries.search.scene import lanes_of
+from queries.search.witness import Row
+from smtmodel.algorithms.exact import Fixed
+from smtmodel.algorithms.scene import Scene
+from smtmodel.algorithms.steps import RESULT
+from smtmodel.batch import to_integers
+from smtmodel.display import exact_value, value_text
+from smtmodel.errors import InputError
+
+
+def no_number(claim: Claim, row: Row) -> InputError:
+    """The error of a condition, or of the claim, that reads what is no number on this input."""
+    with np.errstate(over="ignore"):
+        scene = lanes_of(claim, np.array([row], dtype=np.uint64))
+        key, part = _reader(claim, scene)
+        pattern, fmt = int(to_integers(scene.steps(part)[RESULT], 1)[0]), claim.shape.parts[part].result
+        why = _why(exact_value(pattern, fmt), scene.exact(), part)
+    shown = ", ".join(f"{name} = {x:#x}" for name, x in zip(claim.layout.names, row, strict=True) if x)
+    return claim.file.error(key, f"{part} gives {value_text(pattern, fmt)} for {shown or 'zeros'}: {why}")
+
+
+def _reader(claim: Claim, scene: Scene) -> tuple[tuple[str | int, ...], str]:
+    """The key of the first predicate that reads what is no number, and the part that gives it."""
+    asked = [(("inputs", "where", place), tree) for place, tree in enumerate(claim.where)]
+    for key, tree in (*asked, (("claim",), claim.predicate)):
+        for part, number in scene.truth(tree).reads.items():
+            if not to_integers(number, 1)[0]:
+                return key, part
+    raise ValueError("every value that is read is a number")
+
+
+def _why(value: Fraction | str, grid: Fixed, part: str) -> str:
+    if isinstance(value, str):
+        return f"no number; narrow the exponents, or let inputs.where begin with finite({part})"
+    if abs(value) < Fraction(2) ** (grid.unit + grid.bits.width - 1):
+        return f"it lies below the grid of exact sums, the multiples of 2^{grid.unit}"
+    return (
+        f"it lies beyond the exact sums that the exponents allow, which are below 2^{grid.unit + grid.bits.width - 1}"
+    )

@@ -1,0 +1,256 @@
+"""How large and how fine the results of a part can be, by the nodes of its unit: for what a grid of sums has room.
+
+It is read off the numbers of the inputs' windows, step by step. No verdict rests on it: that a result is on the grid is
+proved of every claim that reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+from smtmodel.algebra import Bits
+from smtmodel.algorithms.forms import Form, tiles_of
+from smtmodel.algorithms.products import Multiword
+from smtmodel.algorithms.steps import Pair
+from smtmodel.algorithms.words import adder
+from smtmodel.display import exact_value
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.nodes import (
+    Cancelling,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Gate,
+    GridSum,
+    Literal,
+    Node,
+    Product,
+    Relu,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+    Segment,
+)
+from smtmodel.nodes.round import Rounding
+from smtmodel.rounding import NEAREST, Mode
+
+FINEST = 1 << 20  # the place of a value that is always zero
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The finite numbers that a value can be: multiples of 2^unit, at most `most` in magnitude. In an alignment a
+    nonzero one counts with an exponent from `low` to `top`. `infinite`: it may be no finite number. `alone`: multiples
+    of 2^alone where the frame of a grid (`GridSum`) is the only term that is not zero."""
+
+    unit: int
+    most: Fraction
+    low: int
+    top: int
+    infinite: bool = False
+    alone: int | None = None
+
+    ZERO: ClassVar[Reach]
+
+    @staticmethod
+    def of(low: int, high: int, fraction: int) -> Reach:
+        """Normal numbers with exponents in a window."""
+        return Reach(low - fraction, _power(high + 1) - _power(high - fraction), low, high)
+
+    def shifted(self, exponent: int) -> Reach:
+        """The numbers times 2^exponent."""
+        places = (self.unit, self.low, self.top)
+        unit, low, top = (place + exponent for place in places)
+        return replace(self, unit=unit, most=self.most * _power(exponent), low=low, top=top)
+
+    def times(self, other: Reach) -> Reach:
+        """Exact products, unnormalised."""
+        return Reach(self.unit + other.unit, self.most * other.most, self.low + other.low, self.top + other.top,
+                     self.infinite or other.infinite)  # fmt: skip
+
+    def rounded(self, precision: int, mode: Mode, emin: int | None = None) -> Reach:
+        """Rounded to `precision` bits, `emin` the least exponent: no number gets finer, and the largest may be raised
+        to the next one."""
+        most, unit = self.most, self.unit
+        if not most:
+            return replace(Reach.ZERO, infinite=self.infinite)
+        if self.alone is not None and (mode not in NEAREST or self.low - self.alone <= precision):
+            unit = min(unit, self.alone)
+        least = -FINEST if emin is None else emin
+        if mode != "toward_zero":
+            last = _power(max(_exponent(most), least) - precision + 1)
+            most = -(-most // last) * last
+        unit = max(unit, least - precision + 1)
+        return Reach(unit, most, max(unit, least), max(_exponent(most), least), self.infinite)
+
+
+Reach.ZERO = Reach(FINEST, Fraction(0), FINEST, -FINEST)
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(2) ** exponent
+
+
+def _exponent(value: Fraction) -> int:
+    """floor(log2) of a positive number."""
+    found = value.numerator.bit_length() - value.denominator.bit_length()
+    return found - (_power(found) > value)
+
+
+def _to_format(value: Reach, how: Rounding) -> Reach:
+    fmt = how.format
+    exponent, significand = fmt.largest_number
+    largest, last = significand * _power(exponent), exponent - fmt.fraction
+    found = value.rounded(fmt.precision, how.mode, fmt.emin)
+    if found.most > largest or (found.infinite and not fmt.has_infinity):  # the largest number may stand for it
+        infinite = found.infinite or found.most > largest
+        found = replace(found, most=largest, unit=min(found.unit, last), top=exponent, infinite=infinite)
+    written = exact_value(how.nan_pattern, fmt)
+    if isinstance(written, Fraction) and written:  # a NaN becomes a number
+        found = _either(found, _literal(written, fmt))
+    return found
+
+
+def _literal(value: Fraction | str, fmt: Format) -> Reach:
+    if isinstance(value, str):
+        return replace(Reach.ZERO, infinite=value != "-0")
+    if not value:
+        return Reach.ZERO
+    exponent = max(_exponent(abs(value)), fmt.emin)
+    return Reach(exponent - fmt.fraction, abs(value), exponent, exponent)
+
+
+def _added(terms: Sequence[Reach]) -> Reach:
+    total = sum((term.most for term in terms), Fraction(0))
+    return Reach(min(term.unit for term in terms), total, min(term.low for term in terms),
+                 max(term.top for term in terms), any(term.infinite for term in terms))  # fmt: skip
+
+
+def _either(one: Reach, other: Reach) -> Reach:
+    return Reach(min(one.unit, other.unit), max(one.most, other.most), min(one.low, other.low),
+                 max(one.top, other.top), one.infinite or other.infinite)  # fmt: skip
+
+
+class _Unit:
+    """One instruction on some products, zero beyond: the reach of its nodes, from those of its operands."""
+
+    def __init__(self, operands: Mapping[str, Reach], products: int) -> None:
+        self.operands, self.products = operands, products
+        self.running: dict[int, Reach] = {}
+        self.places: dict[int, int] = {}
+
+    def of(self, node: Node) -> Reach:
+        match node:
+            case Element():
+                there = node.index is None or node.index.at(self.places) < self.products
+                return self.operands[node.operand] if there else Reach.ZERO
+            case Literal():
+                return _literal(exact_value(node.pattern, node.format), node.format)
+            case Running():
+                return self.running[node.level]
+            case Repeat():
+                value = self.of(node.start)
+                for place in node.places:
+                    self.places[node.level], self.running[node.level] = place, value
+                    value = self.of(node.body)
+                return value
+            case Gate() | Relu() | Segment() | Cancelling():
+                (inner,) = node.operands
+                return self.of(inner)
+            case Product() | Scale():
+                first, *rest = map(self.of, node.operands)
+                for other in rest:
+                    first = first.times(other)
+                limit = node.limit if isinstance(node, Product) else None
+                return replace(first, infinite=first.infinite or (limit is not None and first.most >= _power(limit)))
+            case Round():
+                return _to_format(self.of(node.term), node.rounding)
+            case Cut():
+                return self.of(node.term).rounded(node.bits, node.mode, node.least)
+            case ExactSum():
+                found = self._sum(node.items)
+                return replace(found, low=min(found.low, 0), top=max(found.top, 0))
+            case FusedSum():
+                bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None]
+                found = self._sum(node.items)
+                if not found.most:
+                    return found
+                top = max([found.top, *bounds])
+                exact = node.rounding == "toward_zero" and not node.sticky
+                raised = Fraction(0) if exact else len(node.bits_of_terms) * _power(top - min(node.bits_of_terms))
+                return replace(found, most=found.most + raised, top=top)
+            case GridSum():
+                return self._on_grid(node)
+        return Reach.ZERO
+
+    def _sum(self, items: Sequence[Node]) -> Reach:
+        return _added([term for item in items for term in self._terms(item)])
+
+    def _terms(self, item: Node) -> Iterator[Reach]:
+        if not isinstance(item, Each):
+            yield self.of(item)
+            return
+        for place in item.places:
+            self.places[item.level] = place
+            yield from self._terms(item.body)
+
+    def _on_grid(self, node: GridSum) -> Reach:
+        """A term that opposes the frame's sign adds a unit of the grid more, which may be finer than all terms."""
+        found, terms = self._sum(node.items), [_added(list(self._terms(item))) for item in node.items]
+        floors = [floor for floor in node.floors if floor is not None]
+        coarsest = max([term.top - bits for term, bits in zip(terms, node.fraction_bits, strict=True)] + floors)
+        if not found.most or (node.rounding == "toward_zero" and node.frame is None):
+            return found
+        found = replace(found, most=found.most + len(node.bits_of_terms) * _power(coarsest))
+        if node.frame is None:
+            return found
+        grids = [term.low - bits for term, bits in zip(terms, node.fraction_bits, strict=True)]
+        alone = grids.pop(node.frame)
+        return replace(found, unit=min([found.unit, *grids]), alone=min(found.unit, alone))
+
+
+class ReachForm(Form[Reach, Reach]):
+    """An algorithm on the reach of its numbers: that of every factor of a side is the same."""
+
+    def __init__(self, terms: int, what: Multiword | Model) -> None:
+        self.terms, self.what = terms, what
+
+    def length(self, a: Reach) -> int:
+        return self.terms
+
+    def words(self, side: Reach, fmt: Format, split: Callable[[Bits], tuple[Bits, ...]]) -> tuple[Reach, ...]:
+        what, found = self.what, list[Reach]()
+        assert isinstance(what, Multiword)
+        precision = min(what.model.a.precision, what.model.b.precision)
+        for _ in range(what.words):
+            found.append(side.rounded(precision, what.split))
+            side = replace(side, most=side.most * _power(1 - precision), low=side.unit).shifted(what.scale)
+        return tuple(found)
+
+    def apply(self, operation: Callable[..., Bits], fmt: Format, *values: Reach) -> Reach:
+        nearest = Rounding(fmt)
+        if operation is adder(fmt):
+            one, other = values
+            return _to_format(_added([one, other]), nearest)
+        (value,) = values
+        return _to_format(value.shifted(operation.keywords["exponent"]), nearest)  # type: ignore[attr-defined]
+
+    def chain(self, unit: Model, a: Reach, b: Reach, start: int, stop: int, addend: Reach | None,
+              words: Pair | None = None) -> Reach:  # fmt: skip
+        running = Reach.ZERO if addend is None else addend
+        for tile in tiles_of(unit, start, stop):
+            running = _Unit({"a": a, "b": b, "c": running}, tile.stop - tile.start).of(unit.unit.result)
+        return running
+
+
+def reach_of(what: Multiword | Model, terms: int, a: Reach, b: Reach, c: Reach) -> Reach:
+    """The results of an algorithm, or of a unit in a chain, for factors and an addend within these."""
+    form = ReachForm(terms, what)
+    return what.evaluate(form, a, b, c) if isinstance(what, Multiword) else form.chain(what, a, b, 0, terms, c)
