@@ -143,10 +143,8 @@ def _plans(
 ) -> NoReturn:  # fmt: skip
     """The plans of a recorded product or of a function; ends the command."""
     if device.startswith(RECORDED):
-        if formats is None:
-            raise click.UsageError("--gemm of a recorded product needs --formats")
         if {length, scale, shape, output, model} != {None}:
-            raise click.UsageError("a recorded product has its own M, N and K: give --formats alone")
+            raise click.UsageError("a recorded product has its own M, N and K: give --formats at most")
         plans_of_files(device.removeprefix(RECORDED), formats, save, options, as_json)
     if output is not None or model is not None:
         raise click.UsageError("--output and --model go with FAMILY")

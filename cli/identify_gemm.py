@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from smtmodel.tiles import Matrix
 
 LISTED = 3  # shapes that are listed
-FILES_SECONDS = 120.0  # seconds for trying plans on a recorded product
 RECORDED = "recorded:"  # prefix of the files of one product
 
 
@@ -88,49 +87,47 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
     return Mapper(asked, multiply, order, Shape(rows, columns, length), 1, deadline, progress)
 
 
-def plans_of_files(files: str, formats: str, save: Path | None, options: Options, as_json: bool) -> NoReturn:
+def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:
     """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy, and end with the exit code. Raises
     MmaprobeError."""
-    from cli.simulate import ROUNDED, load_matrix, of_file
-    from queries.plans.fitting import plans_of_product
-    from smtmodel.numbers import from_numbers
+    from cli.plan_results import names_of, sentences, values_of
+    from cli.product_files import formats_of, patterns_of
+    from cli.simulate import ROUNDED
+    from queries.plans.recorded import Recorded
+    from queries.plans.results import SECONDS, plans_of_results
+    from smtmodel.gemm import addend
     from smtmodel.plans.plantext import plan_text
-    from smtmodel.signature import parse_signature
+    from smtmodel.signature import Signature
+    from smtmodel.tiles import product_shape
 
     paths, start = [Path(name) for name in files.split(",")], time.monotonic()
     if len(paths) not in (3, 4):
         raise ParameterError("--device", "a recorded product is recorded:A.npy,B.npy,D.npy or A.npy,B.npy,C.npy,D.npy")
-    tables = [load_matrix(path) for path in paths]
-    if tables[0].ndim != 2 or not tables[0].shape[1]:
-        raise InputError(f"not a matrix: its shape is {tables[0].shape}", str(paths[0]))
-    asked = parse_signature(formats, tables[0].shape[1])
-    if asked.addend != (len(paths) == 4):
-        raise ParameterError("--formats", "one for each file: a,b,d, or a,b,c,d where C is given")
-    kinds = [asked.a, asked.b, *([asked.c] if asked.addend else []), asked.d]
-    sides = []
-    for path, table, fmt in zip(paths, tables, kinds, strict=True):
-        with of_file(str(path), wanted=ROUNDED):
-            sides.append(from_numbers(table, fmt))
-    a, b, *c, d = sides
-    seconds = options.timeout or FILES_SECONDS
-    found = plans_of_product(asked, a, b, c[0] if c else None, d, progress, seconds)
+    named = dict(zip("abd" if len(paths) == 3 else "abcd", paths, strict=True))
+    kinds = formats_of(named, formats)
+    own = {"a": kinds.a, "b": kinds.b, "c": kinds.c, "d": kinds.d}
+    sides = {name: patterns_of(path, own[name], wanted=ROUNDED) for name, path in named.items()}
+    shape = product_shape(sides["a"], sides["b"], least=1)
+    asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
+    c = addend(sides["c"], shape) if kinds.addend else None
+    recorded = Recorded(asked, sides["a"], sides["b"], c, (sides["d"],))
+    [found] = plans_of_results(recorded, (), progress, options.timeout or SECONDS)
     progress("")
-    for plan in found.plans:
-        say(f"  {plan.reference}: every element looked at, bit for bit")
-    if not found.plans:
-        best = f"; the best one, {found.best.reference}, gives {found.most}" if found.best is not None else ""
-        say(f"no plan tried gives all of the {found.looked} elements looked at{best}")
-    looked = f"{counted(found.tried, 'plan')} tried at K = {asked.length}, {counted(found.looked, 'element')} looked at"
-    say(f"{looked}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
-    _save(save, found.plans)
+    for sentence in sentences(found):
+        say(f"  {sentence}")
+    tried = f"{counted(found.tried, 'plan')} tried at K = {asked.length}"
+    say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
+    if found.left_out and save is not None and found.plans:
+        say(f"not saved: a plan file leaves out no products, and {names_of(found)[0]} is of the others")
+    else:
+        _save(save, found.plans)
     if as_json:
         print_json({
             "schema": 1, "files": [str(path) for path in paths], "length": asked.length,
-            "plans": {plan.reference: plan_text(plan) for plan in found.plans}, "tried": found.tried,
-            "looked_at": found.looked, "best": None if found.best is None else found.best.reference,
-            "best_agrees": found.most, "seconds": round(time.monotonic() - start, 3),
+            "plans": {plan.reference: plan_text(plan) for plan in found.plans}, **values_of(found),
+            "seconds": round(time.monotonic() - start, 3),
         })  # fmt: skip
-    sys.exit(0 if found.plans else 1)
+    sys.exit(0 if found.plans else 3 if found.untried else 1)
 
 
 def _save(path: Path | None, plans: Sequence[Plan]) -> None:

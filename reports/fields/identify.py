@@ -284,12 +284,16 @@ class IdentifyProduct(Document):
     """those that give every element looked at: name: the plan file"""
     tried: int
     """how many plans were tried"""
+    untried: list[str]
+    """without a plan: what was not tried, or not wholly, as the time was over, in words"""
     looked_at: int
     """elements that were computed again"""
     best: str | None
-    """the plan that gives most of them"""
+    """if no plan gives all: one that gives most of them"""
     best_agrees: int
-    """how many it gives"""
+    """how many elements are given at most"""
+    left_out: list[int]
+    """products k that are not in the sum; the plans are of the others"""
     seconds: float
     """how long it took, in seconds"""
 
