@@ -42,14 +42,11 @@ class Recorded:
     def length(self) -> int:
         return int(self.a.shape[1])
 
-    def without(self, products: Sequence[int]) -> Recorded:
-        """The same results, with these products of K left out: cut off if they are the last ones, else zeros."""
-        left = self.length - len(products)
-        if left and min(products) == left:
-            asked = self.asked
-            shorter = Signature(asked.a, asked.b, asked.c, asked.d, left, asked.addend)
-            return replace(self, asked=shorter, a=self.a[:, :left], b=self.b[:left])
-        return self.with_zeros(products)
+    def shortened(self, count: int) -> Recorded:
+        """The same results, as of a product without the last `count` products of K."""
+        asked, left = self.asked, self.length - count
+        shorter = Signature(asked.a, asked.b, asked.c, asked.d, left, asked.addend)
+        return replace(self, asked=shorter, a=self.a[:, :left], b=self.b[:left])
 
     def with_zeros(self, products: Sequence[int]) -> Recorded:
         """The same results, with the factors of these products replaced by +0."""

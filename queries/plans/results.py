@@ -88,12 +88,12 @@ def _given(
     """What is found of results in which the same products are left out."""
     if not products:
         return _Trial(recorded, first, report, until).run()
-    kinds = list(dict.fromkeys((recorded.without(products).length, recorded.length)))
+    last = products[0] == recorded.length - len(products)
+    ways = [*([recorded.shortened(len(products))] if last else []), recorded.with_zeros(products)]
     found: list[Given] = []
-    for number, length in enumerate(kinds):
-        some = recorded.with_zeros(products) if length == recorded.length else recorded.without(products)
-        end = time.monotonic() + (until - time.monotonic()) / (len(kinds) - number)
-        new = _Trial(some, first, report, end).run()
+    for number, others in enumerate(ways):
+        end = time.monotonic() + (until - time.monotonic()) / (len(ways) - number)
+        new = _Trial(others, first, report, end).run()
         found = [_better(*pair) for pair in zip(found or new, new, strict=True)]
         if all(one.plans for one in found):
             break

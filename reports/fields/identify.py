@@ -131,7 +131,7 @@ class Identify(Document):
     summation_order: Outline
     """the order of the additions"""
     validated: int
-    """how many answers to vectors of validation were compared"""
+    """on how many vectors of validation the device was sampled"""
     asked: list[QuestionAsked]
     """the questions about the arithmetic"""
     nearest: list[Explains]
@@ -145,7 +145,7 @@ class Identify(Document):
 
 
 class EqualModel(Part):
-    """A unit proved equal."""
+    """A unit proved equal to the unit found, on all inputs; of the device, which was sampled, nothing is proved."""
 
     model: str
     """the unit"""
@@ -199,7 +199,7 @@ class Build(Document):
     unit: str | None = ABSENT
     """the unit file; this field and those below are there where the order was found"""
     equal: list[EqualModel] = ABSENT
-    """instructions, and units that come with mmaprobe, proved equal"""
+    """instructions, and units that come with mmaprobe, proved equal to the unit found"""
     undecided: list[str] = ABSENT
     """units that give the same answers and are not proved equal"""
     nearest_instruction: NearInstruction | None = ABSENT
@@ -209,7 +209,7 @@ class Build(Document):
     questions: int = ABSENT
     """how many questions about the arithmetic were asked"""
     validated: int = ABSENT
-    """how many answers to vectors of validation were compared"""
+    """on how many vectors of validation the device was sampled"""
     beside: Beside = ABSENT
     """what answers say of units that differ in one choice"""
     stage: str = ABSENT
