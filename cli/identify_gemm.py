@@ -35,6 +35,7 @@ def map_gemm(
         mapper.run()
     except IncompleteError as error:
         failure = error
+    mapper.look_for_missing()
     progress("")
     found = mapper.found
     if found.asked or failure is None:
@@ -177,6 +178,8 @@ def _show(found: Mapped, seconds: float) -> None:
         say(f"{counted(untested, 'more rule')}, which no random shape tests (--json has them)")
     if any(said.plan is None for said in found.rules):
         say("other elements that were looked at: no plan found")
+    for what, shapes in _missing(found).items():
+        say(f"{what} of the sum in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
     if found.open:
         say(f"nothing is known of {counted(len(found.open), 'random shape')}: {_some(found.open)}")
     say(
@@ -184,6 +187,20 @@ def _show(found: Mapped, seconds: float) -> None:
         f"{counted(found.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
         f"again; {seconds:.1f} s"
     )
+
+
+def _missing(found: Mapped) -> dict[str, list[Shape]]:
+    """The shapes in whose sums products are missing, by which these are, in words."""
+    from queries.order.tree import compact
+
+    texts: dict[str, list[Shape]] = {}
+    for shape, products in found.left_out.items():
+        if products[0] == shape.length - len(products):
+            which = f"the last {len(products)} products of K are" if products[1:] else "the last product of K is"
+        else:
+            which = f"products k = {compact(products)} are" if products[1:] else f"product k = {products[0]} is"
+        texts.setdefault(f"{which} no part", []).append(shape)
+    return texts
 
 
 def _some(shapes: list[Any]) -> str:
@@ -222,6 +239,9 @@ def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: 
         "checked": found.checked,
         "right": found.right,
         "open": [_sides_of(shape) for shape in found.open],
+        "left_out": [
+            {"shape": _sides_of(shape), "products": list(products)} for shape, products in found.left_out.items()
+        ],
         "orders": [
             {"shape": _sides_of(shape), "place": list(place), "outline": _outline(tree)}
             for (shape, place), tree in found.orders.items()

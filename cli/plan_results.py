@@ -16,9 +16,9 @@ PLANS = 4  # plans with the same result that are listed
 
 def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     """A line for each fact; `first`: plans that are named before the others."""
-    from queries.order.tree import compact
+    from queries.order.tree import not_in_the_sum
 
-    lines = [f"products k = {compact(given.left_out)} are not in the sum"] if given.left_out else []
+    lines = [not_in_the_sum(given.left_out)] if given.left_out else []
     others = " of the others" if given.left_out else ""
     names = names_of(given, first)
     if names:

@@ -15,6 +15,8 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from cli.main import main
+from queries.plans import library
+from queries.plans.candidates import Sample
 from queries.plans.left_out import left_out
 from queries.plans.recorded import LOOKED, Recorded
 from queries.plans.results import plans_of_results
@@ -119,7 +121,7 @@ def test_products_that_are_not_in_the_sum(save: Save, missing: Any) -> None:
     code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}")
     assert code == 0, text
     assert found["left_out"] == list(missing)
-    assert "are not in the sum" in text
+    assert " not in the sum" in text
     assert f"sum(split(2, {HOPPER.reference}, r), +0)" in found["plans"]
     code, found, text = run("compare", "--gemm", *files)
     assert [found["gemm"]["plans"][name]["left_out"] for name in ("D1", "D2")] == [list(missing), []]
@@ -129,12 +131,11 @@ def test_products_that_are_not_in_the_sum(save: Save, missing: Any) -> None:
 def test_few_columns_show_what_is_left_out() -> None:
     """As of one row and eight columns, from which no correlation is told."""
     a, b = factors(1, 1000, 8)
-    d = product(CHAIN, a[:, :-8], b[:-8], narrow=True)
-    kinds = parse_signature("f16,f16,f16", 1000)
-    patterns = [x.view(np.uint16) for x in (a, b)]
-    assert left_out(Recorded(kinds, *patterns, None, (d.view(np.uint16),)), 0) == tuple(range(992, 1000))
-    whole = product(CHAIN, a, b, narrow=True)
-    assert left_out(Recorded(kinds, *patterns, None, (whole.view(np.uint16),)), 0) == ()
+    short = product(CHAIN, a[:, :-8], b[:-8], narrow=True)
+    for d, missing in ((short, tuple(range(992, 1000))), (product(CHAIN, a, b, narrow=True), ())):
+        sample = Sample(*(x.view(np.uint16)[None] for x in (a, b)), np.zeros((1, 1, 8), np.uint16),
+                        d.view(np.uint16)[None])  # fmt: skip
+        assert left_out(parse_signature("f16,f16,f16", 1000), sample) == missing
 
 
 def test_the_time_is_kept(save: Save) -> None:
@@ -153,3 +154,61 @@ def test_results_of_other_shapes_are_refused() -> None:
     a, b = (np.zeros(shape, np.uint16) for shape in ((2, 3), (3, 4)))
     with pytest.raises(ParameterError, match="do not give D"):
         Recorded(parse_signature("f16,f16,f16", 3), a, b, None, (np.zeros((2, 3), np.uint16),))
+
+
+LIBRARY = """
+import numpy as np
+
+
+def chain(a, b, places):
+    total = np.zeros((len(a), b.shape[1]), np.float32)
+    for k in places:
+        total = total + np.outer(a[:, k], b[k])
+    return total
+
+
+def last_eight(a, b):
+    return chain(a, b, range(a.shape[1] - 8 * (a.shape[1] > 16)))
+
+
+def not_fourth(a, b):
+    return chain(a, b, [k for k in range(a.shape[1]) if k != 4])
+
+
+def whole(a, b):
+    return chain(a, b, range(a.shape[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "text"),
+    [
+        ("last_eight", [*range(16, 24)], "products k = 16-23 are not in the sum"),
+        ("not_fourth", [4], "product k = 4 is not in the sum"),
+        ("whole", None, "starts from"),
+    ],
+)
+def test_the_order_says_what_is_not_in_the_sum(tmp_path: Path, name: str, missing: list[int] | None, text: str) -> None:
+    """A mask at such a product changes nothing; the others have their order."""
+    (tmp_path / "library.py").write_text(LIBRARY)
+    code, found, said = run("order", "--device", f"python:{tmp_path}/library.py:{name}", "--formats", "f32,f32,f32",
+                            "--length", "24")  # fmt: skip
+    assert code == 0, said
+    assert found.get("left_out") == missing
+    assert text in said
+    terms = {term for step in found["steps"] for term in step["terms"]}
+    assert terms == set(range(24)) - set(missing or ())
+
+
+def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, number in (("CHECKED", 8), ("FIRST", 12), ("MORE", 4), ("TREES", 2)):
+        monkeypatch.setattr(library, name, number)
+    (tmp_path / "library.py").write_text(LIBRARY)
+    code, found, said = run("identify", "--gemm", "--device", f"python:{tmp_path}/library.py:last_eight", "--formats",
+                            "f32,f32,f32", "--length", "40", "--shape", "6,6", "--timeout", "30")  # fmt: skip
+    assert code == 3, said
+    assert found["left_out"]
+    for one in found["left_out"]:
+        length = one["shape"][2]
+        assert one["products"] == list(range(length - 8, length))
+    assert "the last 8 products of K are no part of the sum in " in said

@@ -72,7 +72,7 @@ def plans_of_results(
     plans apart, as those in which two results differ do; more are chosen at random. `report` is called with the
     progress."""
     until = time.monotonic() + seconds
-    missing = [left_out(recorded, side) for side in range(len(recorded.d))]
+    missing = [left_out(recorded.asked, sample) for sample in recorded.block(*recorded.looked())]
     found: dict[int, Given] = {}
     for number, products in enumerate(groups := list(dict.fromkeys(missing))):
         sides = [side for side, own in enumerate(missing) if own == products]

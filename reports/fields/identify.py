@@ -298,6 +298,15 @@ class IdentifyProduct(Document):
     """how long it took, in seconds"""
 
 
+class LeftOut(Part):
+    """Products that are missing from sums."""
+
+    shape: list[int]
+    """[M, N, K] of a matrix product with elements without a plan"""
+    products: list[int]
+    """products k that are not in their sums"""
+
+
 class IdentifyGemm(Document):
     """Which plan a library's matrix product runs where."""
 
@@ -315,6 +324,8 @@ class IdentifyGemm(Document):
     """those of which every element is as the rules say"""
     open: list[list[int]]
     """[M, N, K] of those with elements of which nothing is known"""
+    left_out: list[LeftOut]
+    """what is missing from the sums of shapes that have elements without a plan"""
     orders: list[OrderAt]
     """the orders revealed"""
     products_asked: int
@@ -365,6 +376,8 @@ class Order(Document):
     """products that are rounded before"""
     products_not_told: str = ABSENT
     """why no answer tells whether products are rounded"""
+    left_out: list[int] = ABSENT
+    """products that are not in the sum"""
     weights: dict[str, str] = ABSENT
     """where some terms are subtracted or scaled: by which power of two, with its sign; by the number of the product, or
     c"""
