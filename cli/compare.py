@@ -83,7 +83,7 @@ FILE = click.Path(path_type=Path)
 @click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
 @click.option(
     "--timeout", type=Seconds(), metavar="SECONDS",
-    help="With --gemm and no devices: seconds for trying plans (default: 120).",
+    help="With --gemm and no devices: seconds for the search for plans (default: 120).",
 )  # fmt: skip
 @JSON
 def compare(
