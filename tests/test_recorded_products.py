@@ -99,6 +99,16 @@ def test_no_plan_is_named_that_an_element_refutes(save: Save) -> None:
     assert "the time was over; not tried, or not wholly: " in text
 
 
+def test_a_factor_is_seen_before_other_plans_are_tried(save: Save) -> None:
+    """Alpha is told from the numbers; K is then cut around each unit."""
+    a, b = factors(24, 192, 20)
+    one, other = (np.float32(0.125) * product(stage, a, b) for stage in (CHAIN, Split(3, CHAIN, R, "backwards")))
+    _, found, text = run("compare", "--gemm", *save(a=a, b=b, d1=one, d2=other))
+    names = [found["gemm"]["plans"][name]["plans"][0] for name in ("D1", "D2")]
+    assert all(name.startswith("r(product(number(0x3e000000, f32), sum(") for name in names), text
+    assert "split(3, " in names[1]
+
+
 def test_every_plan_named_gives_every_element(save: Save) -> None:
     a, b = factors(9, 64, 7)
     d = product(CHAIN, a, b, narrow=True)

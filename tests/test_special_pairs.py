@@ -55,6 +55,22 @@ def test_a_rule_about_a_signalling_nan_and_an_infinite_product_is_not_missed(
     assert found["verdict"] != "built"
 
 
+def test_the_proof_is_said_of_the_unit_and_the_sample_of_the_device(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    device = ["--device", "model:ieee/fma/f16", "--formats", "f16,f16,f16,f16", "--length", "1"]
+    done = CliRunner().invoke(main, ["identify", *device, "--save", str(path), "--json"])
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    about = "This unit equals ieee/fma/f16, by proof; the device that it was built from was sampled."
+    assert about in path.read_text()
+    assert "this is " not in done.stderr
+    assert "the unit found is ieee/fma/f16" in done.stderr
+    wanted = (
+        f"the device was sampled: {found['validated']} vectors of validation without a difference from the unit found"
+    )
+    assert wanted in done.stderr
+
+
 def test_a_family_does_not_have_it_either() -> None:
     model = parse_reference(UNIT)
 
