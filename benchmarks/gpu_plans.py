@@ -165,7 +165,7 @@ def stages(
         for ways in range(2, MOST + 1 if isinstance(body, Chain) else 0):
             if length % (ways * own) == 0:
                 yield Interleaved(ways, body, how, "sequential", own)
-            elif length > ways * own:  # the last turn is short
+            elif length > ways * own and body.d == how.format:  # the last turn is short
                 yield Lanes(body, how, (ways, Fold(ways, 1)), grain=own)
         seen = set()
         for grain, ways in product(dict.fromkeys((own, *GRAINS)), range(2, MOST + 1)):

@@ -182,7 +182,7 @@ def _described(
     return replace(
         unit,
         reference="built" if save is None else save.stem,
-        about=f"Equal to {named[0]}, by proof." if named else "",
+        about=f"This unit equals {named[0]}, by proof; the device that it was built from was sampled." if named else "",
         source=f"built by mmaprobe {VERSION} from the answers of {device['name']}, {today}",
         evidence=f"{questions}, {counted(found.validated, 'vector')} of validation without a difference, "
         + (found.why or f"which tell it from {counted(found.refuted, 'unit')} that differ in one choice")
@@ -200,10 +200,16 @@ def names_of(found: Built) -> list[str]:
 
 
 def say_names(names: Sequence[str], why: str) -> None:
-    """Print the names of the unit, the reason, and the GPUs that have it."""
+    """Print the names of the unit found, the reason, and the GPUs that have it."""
     also = f" (also: {some_of(names[1:])})" if names[1:] else ""
-    say(f"this is {names[0]}{also}, proved equal {why.removeprefix('proved ')}")
+    say(f"the unit found is {names[0]}{also}, proved equal {why.removeprefix('proved ')}")
     say_gpus(names)
+
+
+def sampled(validated: int) -> str:
+    """What is known of a device whose unit was found: nothing is proved of it."""
+    vectors = counted(validated, "vector")
+    return f"the device was sampled: {vectors} of validation without a difference from the unit found"
 
 
 def say_gpus(names: Sequence[str]) -> None:
@@ -259,6 +265,8 @@ def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature
             say(f"no instruction of the table; the nearest, {model.reference}, differs on {counted(count, 'answer')}")
             if (first := first_divergence(found, unit)) is not None:
                 say(f"  they diverge first in {first.stage}, at {first.signal}")
+        if found.verdict != "open":
+            say(sampled(found.validated))
         names = [model.reference for model in found.open if model.reference != BUILT]
         if drafts := len(found.open) - len(names):
             names.append(counted(drafts, "other draft"))

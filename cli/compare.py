@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice
+from cli.choice import Choice, Seconds
 from cli.command import Command
 from cli.compare_text import Report
 from cli.completion import file_names, models
@@ -93,10 +93,15 @@ FILE = click.Path(path_type=Path)
 @CONVERT
 @click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
 @click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
+@click.option(
+    "--timeout", type=Seconds(), metavar="SECONDS",
+    help="With --gemm and no devices: seconds for the search for plans (default: 120).",
+)  # fmt: skip
 @JSON
 def compare(
     names: tuple[str, ...], count: int | None, samples: int, seed: int, vectors: str | None, reference: str | None,
-    compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, as_json: bool,
+    compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, timeout: float | None,
+    as_json: bool,
     **matrices: Any,
 ) -> None:  # fmt: skip
     """Find vectors on which two devices differ, and say why. The vectors are minimised.
@@ -130,6 +135,8 @@ def compare(
         refuse("it goes with --gemm", *matrices)
     if names or reference is not None:
         refuse("devices and --model have their formats: leave out --formats", "formats")
+    if names or not gemm:
+        refuse("it is for the plans of two results: it goes with --gemm, without devices", "timeout")
     if gemm:
         refuse("with --gemm the matrices are the inputs", "vectors", "samples", "seed")
         if not names:
@@ -145,7 +152,7 @@ def compare(
         try:
             run.open(names, device_timeout, stack)
             if gemm:
-                run.gemm(gemm, matrices)
+                run.gemm(gemm, matrices, timeout)
             else:
                 run.ask(vectors, samples, seed)
         except MmaprobeError as error:  # what was found before it counts
@@ -240,18 +247,22 @@ class _Run:
             deaf = next(side.name for side in pair.sides if not side.addend)
             say(f"{addends} of {counted(len(recorded), 'recorded row')} passed over: {deaf} takes no addend")
 
-    def gemm(self, files: Sequence[Path], rest: dict[str, Any]) -> None:
+    def gemm(self, files: Sequence[Path], rest: dict[str, Any], timeout: float | None) -> None:
         """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
-        from cli.compare_gemm import formats_of, run_gemm
+        from cli.compare_gemm import run_gemm
+        from cli.product_files import formats_of
+        from queries.plans.results import SECONDS
         from smtmodel.reference import parse_reference
 
         if self.recordings:
             raise InputError(f"{self.recordings[0].name}: a recording cannot recompute a dot product")
         model = None
         if not self.sides:
+            named = dict(zip(("a", "b", "d", "d2"), files, strict=True))
+            named |= {} if rest["addend"] is None else {"c": rest["addend"]}
             asked = self.reference
-            model = formats_of(files, rest["addend"], rest["formats"]) if asked is None else parse_reference(asked)
-        run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, rest)
+            model = formats_of(named, rest["formats"], ", or --model") if asked is None else parse_reference(asked)
+        run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, rest, timeout or SECONDS)
 
     def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
         """Print what was found, write it, and exit; raises the error that ended the comparison early."""

@@ -10,59 +10,32 @@ from typing import TYPE_CHECKING, Any
 
 from cli.compare_text import Report
 from cli.options import progress, refuse, say
-from cli.simulate import load_matrix, of_file
+from cli.plan_results import names_of, sentences, values_of
+from cli.product_files import patterns_of
+from cli.simulate import load_matrix
 from smtmodel.display import number_text, value_text
-from smtmodel.errors import InputError, ParameterError
+from smtmodel.errors import ParameterError
 from smtmodel.nodes import Literal, Round
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.normal import normal
 from smtmodel.vectors import operands_json, to_hex
 
-PLANS = 4  # plans with the same result that are listed
 LOOKED = 12  # plans of each result of which the two most alike are looked for
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from queries.compare.devices import ComparedDevice, Comparison, Pair
     from queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
+    from queries.plans.results import Given
     from smtmodel.dot import Model
-    from smtmodel.formats import Format
     from smtmodel.losses import Loss
     from smtmodel.plans import Plan
-    from smtmodel.signature import Signature
-
-
-def formats_of(files: Sequence[Path], addend: Path | None, formats: str | None) -> Signature:
-    """The formats of A, B, D1, D2 and C: as given (`a,b,d`, or `a,b,c,d` with C), or from the types of the numbers in
-    the files. Raises InputError or ParameterError."""
-    from smtmodel.numbers import format_of
-    from smtmodel.signature import Signature, parse_signature
-
-    if formats is not None:
-        given = parse_signature(formats, 1)
-        if given.addend != (addend is not None):
-            raise ParameterError("--formats", "one for each matrix: a,b,d, or a,b,c,d where C is given")
-        return given
-    found = {}
-    for name, path in zip(("a", "b", "d", "d2", "c"), (*files, addend or files[2]), strict=True):
-        kind = load_matrix(path, mapped=True).dtype
-        if (fmt := format_of(kind)) is None:
-            raise InputError(f"numbers of type {kind} say no format: give --formats a,b,d, or --model", str(path))
-        found[name] = fmt
-    if found["d"] != found["d2"]:
-        first, second = found["d"].name, found["d2"].name
-        raise InputError(
-            f"its numbers are {second}, those of {files[2]} {first}: --model says which is right", str(files[3])
-        )
-    return Signature(found["a"], found["b"], found["c"], found["d"], 1, addend is not None)
 
 
 def run_gemm(
     comparison: Comparison, report: Report, sides: list[ComparedDevice], model: Model | None, compare: Any,
-    files: Sequence[Path], rest: dict[str, Any],
+    files: Sequence[Path], rest: dict[str, Any], seconds: float,
 ) -> None:  # fmt: skip
-    """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
+    """From differing matrices to a dot product of a few terms. `seconds`: for trying plans. Raises MmaprobeError."""
     from queries.compare.devices import Pair, compared_model
     from queries.compare.gemm import differing_elements, reproduced
     from smtmodel.signature import Signature
@@ -84,7 +57,7 @@ def run_gemm(
     assert model is not None
     report.differ = True
     if isinstance(model, Signature):
-        report.gemm["plans"] = _plans(model, matrices, found)
+        report.gemm["plans"] = _plans(model, matrices, found, seconds)
         return
     told = reproduced(model, matrices, found.chosen, pair.problem, progress)
     progress("")
@@ -96,38 +69,46 @@ def run_gemm(
         return
     assert found.first is not None
     if model.scale is None:
-        report.gemm["plans"] = _plans(model, matrices, found)
+        report.gemm["plans"] = _plans(model, matrices, found, seconds)
     explained = "plans explain" if "why" in report.gemm.get("plans", {}) else "no single change of the model gives"
     say(f"{explained} both results; --json prints the dot product")
     report.gemm["dot_product"] = _dot(matrices, found.first, pair)
 
 
-def _plans(model: Model, matrices: Matrices, found: Differences) -> dict[str, Any]:
+def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float) -> dict[str, Any]:
     """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
     in which step they first do."""
-    from queries.plans.results import SECONDS, plans_of_results
+    from queries.plans.recorded import Recorded
+    from queries.plans.results import plans_of_results
+    from smtmodel.signature import Signature
 
-    given = plans_of_results(model, matrices, found.chosen, progress)
+    asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
+    recorded = Recorded(asked, matrices.a, matrices.b, matrices.c, matrices.d)
+    places = [(element.row, element.column) for element in found.chosen]
+    given = plans_of_results(recorded, places, progress, seconds)
     progress("")
     document: dict[str, Any] = {}
     pair = most_alike(given[0].plans, given[1].plans)
-    if pair is not None and found.first is not None:
-        document["why"] = why_they_differ(*pair)
+    if pair is not None:
+        document["why"] = [*products_left_out(given), *why_they_differ(*pair)]
         for sentence in document["why"]:
             say(f"  why: {sentence}")
     for index, one in enumerate(given):
-        shown = [] if pair is None else [pair[index]]
-        names = [plan.reference for plan in dict.fromkeys((*shown, *one.plans))]
-        document[f"D{index + 1}"] = {"plans": names, "tried": one.tried, "complete": one.complete}
-        if names:
-            also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
-            say(f"  D{index + 1}: {names[0]} gives all {len(found.chosen)} elements compared{also}")
-        else:
-            ended = "" if one.complete else f"; {SECONDS:.0f} s were over, and others were not tried"
-            say(f"  D{index + 1}: none of the {one.tried} plans tried gives every element compared{ended}")
-    if pair is not None and found.first is not None:
+        first = () if pair is None else pair[index : index + 1]
+        document[f"D{index + 1}"] = {"plans": names_of(one, first), "complete": not one.untried, **values_of(one)}
+        for sentence in sentences(one, first):
+            say(f"  D{index + 1}: {sentence}")
+    if pair is not None and found.first is not None and given[0].left_out == given[1].left_out == ():
         document["first_step"] = _first_step(pair, matrices, found.first)
     return document
+
+
+def products_left_out(given: Sequence[Given]) -> list[str]:
+    """The difference between two results in the products of which they are sums, as a sentence, if there is one."""
+    from queries.order.tree import compact
+
+    texts = [f"all but k = {compact(one.left_out)}" if one.left_out else "all" for one in given]
+    return [f"the products summed are {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
 
 
 def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:
@@ -251,26 +232,15 @@ def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Ma
     if deaf and rest["addend"] is not None:
         raise ParameterError("--c", f"{deaf[0]} does not read c: leave it out")
     check_convert([load_matrix(path, mapped=True) for path in (*files[:2], rest["addend"]) if path], convert)
-    a, b = (_patterns(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))
-    c = None if rest["addend"] is None else _patterns(rest["addend"], model.c, convert)
+    a, b = (patterns_of(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))
+    c = None if rest["addend"] is None else patterns_of(rest["addend"], model.c, convert)
     if c is not None and a.shape[1] == b.shape[0]:
         c = addend(c, (a.shape[0], b.shape[1]))
-    one, two = (_patterns(path, side.model.d, None) for path, side in zip(files[2:], pair.sides, strict=True))
+    one, two = (patterns_of(path, side.model.d) for path, side in zip(files[2:], pair.sides, strict=True))
     scales = [
-        None if rest[key] is None else _patterns(rest[key], model.scale or model.a, None)
-        for key in ("scale_a", "scale_b")
+        None if rest[key] is None else patterns_of(rest[key], model.scale or model.a) for key in ("scale_a", "scale_b")
     ]
     return Matrices(a, b, c, (one, two), *scales)
-
-
-def _patterns(path: Path, fmt: Format, convert: Any) -> NDArray[Any]:
-    from smtmodel.numbers import from_numbers
-
-    with of_file(str(path)):
-        patterns = from_numbers(load_matrix(path), fmt, convert)
-    if patterns.ndim != 2 or (patterns.size and int(patterns.max()) >> fmt.width):
-        raise InputError(f"a matrix of {fmt.name} is needed, two axes and {fmt.width} bits", str(path))
-    return patterns
 
 
 # -- text and JSON

@@ -115,7 +115,7 @@ def _show_misfit(family: Family, found: Identification) -> None:
 
 def _show_left(family: Family, found: Identification, named: Named, consistent: Sequence[str]) -> None:
     """What the candidates that are left have in common, and in what they differ."""
-    from cli.build import say_gpus, say_names, some_of
+    from cli.build import sampled, say_gpus, say_names, some_of
 
     identified = found.verdict == "identified"
     if consistent:
@@ -145,6 +145,8 @@ def _show_left(family: Family, found: Identification, named: Named, consistent: 
         say_names(*named)
     elif identified:
         say("no instruction of the table is proved to be this unit")
+    if identified:
+        say(sampled(found.validated))
 
 
 def _why_undecided(found: Identification) -> list[str]:

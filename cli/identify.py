@@ -142,16 +142,7 @@ def _plans(
     """The plans of a recorded product or of a function; ends the command."""
     if device.startswith(RECORDED):
         refuse("files are not waited for", "device_timeout")
-        if formats is None:
-            raise click.UsageError("--gemm of a recorded product needs --formats")
-        refuse(
-            "a recorded product has its own M, N and K: give --formats alone",
-            "length",
-            "scale",
-            "shape",
-            "output",
-            "model",
-        )
+        refuse("a recorded product has its own M, N and K", "length", "scale", "shape", "output", "model")
         plans_of_files(device.removeprefix(RECORDED), formats, save, options, as_json)
     refuse("they go with FAMILY", "output", "model")
     if formats is None or length is None:

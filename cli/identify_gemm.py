@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from smtmodel.tiles import Matrix
 
 LISTED = 3  # shapes that are listed
-FILES_SECONDS = 120.0  # seconds for trying plans on a recorded product
 RECORDED = "recorded:"  # prefix of the files of one product
 
 
@@ -36,6 +35,7 @@ def map_gemm(
         mapper.run()
     except IncompleteError as error:
         failure = error
+    mapper.look_for_missing()
     progress("")
     found = mapper.found
     if found.asked or failure is None:
@@ -88,49 +88,47 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
     return Mapper(asked, multiply, order, Shape(rows, columns, length), 1, deadline, progress)
 
 
-def plans_of_files(files: str, formats: str, save: Path | None, options: Options, as_json: bool) -> NoReturn:
+def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:
     """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy, and end with the exit code. Raises
     MmaprobeError."""
-    from cli.simulate import ROUNDED, load_matrix, of_file
-    from queries.plans.fitting import plans_of_product
-    from smtmodel.numbers import from_numbers
+    from cli.plan_results import names_of, sentences, values_of
+    from cli.product_files import formats_of, patterns_of
+    from cli.simulate import ROUNDED
+    from queries.plans.recorded import Recorded
+    from queries.plans.results import SECONDS, plans_of_results
+    from smtmodel.gemm import addend
     from smtmodel.plans.plantext import plan_text
-    from smtmodel.signature import parse_signature
+    from smtmodel.signature import Signature
+    from smtmodel.tiles import product_shape
 
     paths, start = [Path(name) for name in files.split(",")], time.monotonic()
     if len(paths) not in (3, 4):
         raise ParameterError("--device", "a recorded product is recorded:A.npy,B.npy,D.npy or A.npy,B.npy,C.npy,D.npy")
-    tables = [load_matrix(path) for path in paths]
-    if tables[0].ndim != 2 or not tables[0].shape[1]:
-        raise InputError(f"not a matrix: its shape is {tables[0].shape}", str(paths[0]))
-    asked = parse_signature(formats, tables[0].shape[1])
-    if asked.addend != (len(paths) == 4):
-        raise ParameterError("--formats", "one for each file: a,b,d, or a,b,c,d where C is given")
-    kinds = [asked.a, asked.b, *([asked.c] if asked.addend else []), asked.d]
-    sides = []
-    for path, table, fmt in zip(paths, tables, kinds, strict=True):
-        with of_file(str(path), wanted=ROUNDED):
-            sides.append(from_numbers(table, fmt))
-    a, b, *c, d = sides
-    seconds = options.timeout or FILES_SECONDS
-    found = plans_of_product(asked, a, b, c[0] if c else None, d, progress, seconds)
+    named = dict(zip("abd" if len(paths) == 3 else "abcd", paths, strict=True))
+    kinds = formats_of(named, formats)
+    own = {"a": kinds.a, "b": kinds.b, "c": kinds.c, "d": kinds.d}
+    sides = {name: patterns_of(path, own[name], wanted=ROUNDED) for name, path in named.items()}
+    shape = product_shape(sides["a"], sides["b"], least=1)
+    asked = Signature(kinds.a, kinds.b, kinds.c, kinds.d, sides["a"].shape[1], kinds.addend)
+    c = addend(sides["c"], shape) if kinds.addend else None
+    recorded = Recorded(asked, sides["a"], sides["b"], c, (sides["d"],))
+    [found] = plans_of_results(recorded, (), progress, options.timeout or SECONDS)
     progress("")
-    for plan in found.plans:
-        say(f"  {plan.reference}: every element looked at, bit for bit")
-    if not found.plans:
-        best = f"; the best one, {found.best.reference}, gives {found.most}" if found.best is not None else ""
-        say(f"no plan tried gives all of the {found.looked} elements looked at{best}")
-    looked = f"{counted(found.tried, 'plan')} tried at K = {asked.length}, {counted(found.looked, 'element')} looked at"
-    say(f"{looked}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
-    _save(save, found.plans)
+    for sentence in sentences(found):
+        say(f"  {sentence}")
+    tried = f"{counted(found.tried, 'plan')} tried at K = {asked.length}"
+    say(f"{tried}; nothing is said of another K or shape; {time.monotonic() - start:.1f} s")
+    if found.left_out and save is not None and found.plans:
+        say(f"not saved: a plan file leaves out no products, and {names_of(found)[0]} is of the others")
+    else:
+        _save(save, found.plans)
     if as_json:
         print_json({
             "schema": 1, "files": [str(path) for path in paths], "length": asked.length,
-            "plans": {plan.reference: plan_text(plan) for plan in found.plans}, "tried": found.tried,
-            "looked_at": found.looked, "best": None if found.best is None else found.best.reference,
-            "best_agrees": found.most, "seconds": round(time.monotonic() - start, 3),
+            "plans": {plan.reference: plan_text(plan) for plan in found.plans}, **values_of(found),
+            "seconds": round(time.monotonic() - start, 3),
         })  # fmt: skip
-    sys.exit(0 if found.plans else 1)
+    sys.exit(0 if found.plans else 3 if found.untried else 1)
 
 
 def _save(path: Path | None, plans: Sequence[Plan]) -> None:
@@ -180,6 +178,8 @@ def _show(found: Mapped, seconds: float) -> None:
         say(f"{counted(untested, 'more rule')}, which no random shape tests (--json has them)")
     if any(said.plan is None for said in found.rules):
         say("other elements that were looked at: no plan found")
+    for what, shapes in _missing(found).items():
+        say(f"{what} of the sum in {counted(len(shapes), 'shape')} without a plan: {_some(shapes)}")
     if found.open:
         say(f"nothing is known of {counted(len(found.open), 'random shape')}: {_some(found.open)}")
     say(
@@ -187,6 +187,20 @@ def _show(found: Mapped, seconds: float) -> None:
         f"{counted(found.asked, 'product')} of finite numbers asked, up to {LOOKED} rows and columns of each computed "
         f"again; {seconds:.1f} s"
     )
+
+
+def _missing(found: Mapped) -> dict[str, list[Shape]]:
+    """The shapes in whose sums products are missing, by which these are, in words."""
+    from queries.order.tree import compact
+
+    texts: dict[str, list[Shape]] = {}
+    for shape, products in found.left_out.items():
+        if products[0] == shape.length - len(products):
+            which = f"the last {len(products)} products of K are" if products[1:] else "the last product of K is"
+        else:
+            which = f"products k = {compact(products)} are" if products[1:] else f"product k = {products[0]} is"
+        texts.setdefault(f"{which} no part", []).append(shape)
+    return texts
 
 
 def _some(shapes: list[Any]) -> str:
@@ -225,6 +239,9 @@ def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: 
         "checked": found.checked,
         "right": found.right,
         "open": [_sides_of(shape) for shape in found.open],
+        "left_out": [
+            {"shape": _sides_of(shape), "products": list(products)} for shape, products in found.left_out.items()
+        ],
         "orders": [
             {"shape": _sides_of(shape), "place": list(place), "outline": _outline(tree)}
             for (shape, place), tree in found.orders.items()

@@ -181,11 +181,12 @@ def _product(
     return to_numbers(out, model.d) if own else out
 
 
+CONVERTED = "say how to round (--convert)"
 ROUNDED = "give a file of rounded numbers"  # of commands that convert none
 
 
 @contextmanager
-def of_file(place: str, *parameters: str, wanted: str = "say how to round (--convert)") -> Iterator[None]:
+def of_file(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[None]:
     """Replaces a ParameterError (if `parameters` are given, only of one of these) by an InputError that names the file
     or files. `wanted`: what to do about numbers that are not exact in a format."""
     from smtmodel.errors import InexactError, InputError, ParameterError

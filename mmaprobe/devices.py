@@ -72,9 +72,10 @@ class Identified(Verdicts):
     `verdict`: built (a unit that answers alike on `validated` vectors), identified (one class of a family is left),
     unexplained or no candidate (nothing fits), or open (cut short, or `undecided`). `unit`: the model found, for
     `matmul` and all else; `text`: its unit file, where it was built. `equal`: instructions of the table that are proved
-    equal to it; `undecided`: of a built unit, the models that fit all answers and are not proved equal to it; of a
-    family, the parameters of which the candidates left have several values. `decided`: of a family, each parameter with
-    its value. `questions`: how many were asked about the arithmetic.
+    equal to this unit (the device itself was sampled on `validated` vectors); `undecided`: of a built unit, the models
+    that fit all answers and are not proved equal to it; of a family, the parameters of which the candidates left have
+    several values. `decided`: of a family, each parameter with its value. `questions`: how many were asked about the
+    arithmetic.
     `seconds`: of the clock. `why`: the reason, where nothing was found, or what was not asked about an open unit when
     the time ended. `places`: as of an `Order`.
     """

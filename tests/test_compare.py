@@ -514,7 +514,7 @@ def test_matrices_that_do_not_fit(files: dict[str, str], recorded: str) -> None:
     assert "not that of the product" in run("compare", *both, *words[:4], files["b"], *words[5:], code=2).stderr
     assert "a recording cannot recompute" in run("compare", recorded, both[0], *words, code=2).stderr
     np.save(files["a"], np.load(files["a"]).view(np.uint16))
-    assert "say no format: give --formats a,b,d, or --model" in run("compare", *words, code=2).stderr
+    assert "say no format: give --formats a,b,c,d, or --model" in run("compare", *words, code=2).stderr
     run("compare", *both, "--c", files["c"], code=2)
     run("compare", *both, *words, "--vectors", "x", code=2)
 
@@ -545,21 +545,26 @@ def test_instructions_of_one_expression_are_evaluated_once(
     files: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluated, real = [], Candidates.results
-    monkeypatch.setattr(Candidates, "results", lambda *given: (evaluated.append(given[1]), real(*given))[1])
+    monkeypatch.setattr(Candidates, "results", lambda *given: (evaluated.append(given[1:]), real(*given))[1])
     document = compared(*gemm(files, "hopper", "turing"), "--model", HOPPER, code=0)
     found = document["gemm"]["plans"]
     assert {"sum(hopper/wgmma/m64n8k16.f32.f16.f16, c)", "sum(blackwell/mma/m16n8k16.f32.f16.f16.f32, c)"} <= set(
         found["D1"]["plans"]
     )
     assert found["D1"]["complete"]
-    units = [tuple(model.unit.result for model in plan.models) for plan in evaluated]
+    units = [(tuple(model.unit.result for model in plan.models), sample.d.tobytes()) for plan, sample in evaluated]
     assert len(set(units)) == len(units) < found["D1"]["tried"]
 
 
-def test_plans_that_time_did_not_allow_are_said(files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("queries.plans.results.SECONDS", -1.0)
-    result = run("compare", *gemm(files, "hopper", "turing"), "--model", HOPPER, code=0)
-    assert "none of the 0 plans tried gives every element compared; -1 s were over, and others were" in result.stderr
+def test_plans_that_time_did_not_allow_are_said(files: dict[str, str]) -> None:
+    words = [*gemm(files, "hopper", "turing"), "--model", HOPPER, "--timeout", "0.000001", "--json"]
+    result = run("compare", *words, code=0)
+    assert "none of the 0 plans tried gives all of the 0 elements looked at" in result.stderr
+    assert "the time was over; not tried, or not wholly: shipped plans, and units that take K in tiles" in result.stderr
+    untried = json.loads(result.stdout)["gemm"]["plans"]["D1"]["untried"]
+    assert "K cut at one or two places" in untried
+    both = [f"model:{HOPPER}", f"model:{TURING}"]
+    assert "goes with --gemm, without devices" in run("compare", *both, "--timeout", "5", code=2).stderr
 
 
 def stages_of(plans: Iterable[Plan]) -> set[Stage]:

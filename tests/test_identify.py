@@ -18,7 +18,7 @@ from cli.main import main
 from hypotheses.family import Family, build_family, families, family_named, parameters_of
 from queries.candidates import classes, outcomes
 from queries.candidates.classes import Equality, partition
-from queries.candidates.identify import Identifier
+from queries.candidates.identify import SPECIAL, VALIDATION, Identifier
 from queries.candidates.kinds import candidate_of, unique_models
 from queries.candidates.outcomes import Outcomes, pool_rows, simulate
 from queries.candidates.separate import POOL, separate, smallest_set
@@ -27,6 +27,7 @@ from queries.proof.rewriting import REWRITES
 from queries.search.distinguish import Options
 from queries.search.problem import Candidates
 from queries.search.samples import Table, sample_rows
+from queries.search.specials import special_rows
 from smtmodel.batch import evaluate_models, evaluate_row, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, InputError, ParameterError, UnknownNameError
@@ -234,7 +235,7 @@ def test_identify_names_the_candidate(index: int) -> None:
     assert set(undecided) == {"exponent_floor"}
     assert decided["fraction_bits"] == parameters_of(true)["fraction_bits"]
     assert len(found.questions) <= 8
-    assert found.validated == 2000
+    assert found.validated == VALIDATION + len(special_rows(layout_of(true), SPECIAL))
 
 
 def test_a_device_outside_the_family_is_not_forced_into_it() -> None:
@@ -313,7 +314,7 @@ def test_every_result_of_a_recording_counts(tmp_path: Path, wrong: int) -> None:
     command = ["identify", "H100", "--model", hopper, "--device"]
     right = CliRunner().invoke(main, [*command, recording(tmp_path / "right.jsonl", hopper)])
     assert right.exit_code == 0, right.stderr
-    assert f"this is {hopper}" in right.stderr
+    assert f"the unit found is {hopper}" in right.stderr
     said = CliRunner().invoke(main, [*command, recording(tmp_path / "wrong.jsonl", hopper, wrong), "--json"])
     assert said.exit_code == 1, said.stderr
     document = json.loads(said.stdout)
@@ -359,8 +360,9 @@ def test_commands(tmp_path: Path) -> None:
     assert (document["decided"]["fraction_bits"], document["decided"]["block"]) == (23, 4)
     assert document["undecided"] == {"exponent_floor": [None, -132]}
     assert device in document["units"]
-    assert f"this is {document['units'][0]}" in run.stderr
+    assert f"the unit found is {document['units'][0]}" in run.stderr
     assert ", proved equal by " in run.stderr
+    assert "the device was sampled: " in run.stderr
     none = CliRunner().invoke(
         main, ["identify", str(path), "--device", f"model:{device}@fraction_bits=22", "--json", engine]
     )

@@ -89,10 +89,10 @@ MODES: dict[tuple[str, str], tuple[str, str]] = {
         f"recorded:VECTORS model:{AMPERE}",
         "count vectors reference compare output device_timeout gemm as_json",
     ),
-    ("compare", "files"): ("--gemm A B D D2", "reference compare gemm addend formats convert as_json"),
+    ("compare", "files"): ("--gemm A B D D2", "reference compare gemm addend formats convert timeout as_json"),
     ("compare", "files of a model"): (
         f"--gemm A B D D2 --model {AMPERE}",
-        "count reference compare output gemm addend convert as_json",
+        "count reference compare output gemm addend convert timeout as_json",
     ),
     ("compare", "files of devices"): (
         f"model:{AMPERE} model:{HOPPER} --gemm A B D D2",

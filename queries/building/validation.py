@@ -21,6 +21,7 @@ from queries.compare.neighbours import in_wider_format
 from queries.covering.cover import Change, Cover, Covering
 from queries.search.distinguish import Options
 from queries.search.samples import Table
+from queries.search.specials import special_rows
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.vectors import Vector
@@ -28,6 +29,7 @@ from smtmodel.wording import counted
 
 VALIDATION = 10_000  # vectors over the whole range
 NUMBERS = 8_000_000  # inputs of these, at most
+SPECIAL = 2  # vectors of each pair of special values in each pair of places
 MORE = 0.2  # of the time that is left, for those of a long sum beyond the first
 PROOFS = 40.0  # seconds for the proofs that candidates are equal
 COVERED = 1024  # samples of each kind from which covering vectors are chosen, besides the rows of every stage
@@ -56,6 +58,9 @@ class Validation:
         while True:
             kinds = zip(KINDS, self.stages.ranks, strict=True)
             new = [self.answers.checked(rows(kind, count), rank) for kind, rank in kinds]
+            if not done:
+                specials = special_rows(self.answers.layout, SPECIAL, self.asked.addend, count * len(KINDS))
+                new.append(self.answers.checked(specials, self.stages.all[-1].rank))
             wrong = np.concatenate([self._wrong(candidate, new) for candidate in alive])
             right = [candidate for candidate, row in zip(alive, wrong, strict=True) if not row.any()]
             if not right:

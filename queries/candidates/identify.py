@@ -19,6 +19,7 @@ from queries.compare.rows import row_of
 from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
 from queries.search.distinguish import Options
 from queries.search.samples import Table, sample_rows
+from queries.search.specials import special_rows
 from queries.search.witness import Row
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
@@ -32,7 +33,8 @@ Verdict = Literal["identified", "no candidate", "open"]
 POOL = 4000  # vectors from which questions are chosen
 FIRST = 400  # of them that every candidate is simulated on
 POOL_GROWTH = 4  # as candidates are ruled out, the others are simulated on this many times more vectors
-VALIDATION = 2000  # vectors by which a survivor is checked before it is named
+VALIDATION = 2000  # vectors by which a survivor is checked before it is named, besides special values
+SPECIAL = 1  # vectors of each pair of special values in each pair of places
 MAX_QUESTIONS = 200
 PAIR_TIMEOUT_S = 60.0  # for proving one pair of survivors equal
 
@@ -255,8 +257,10 @@ class Identifier:
         return without_payload(evaluate_models(models, rows), models[0].d)
 
     def _validate(self) -> bool:
-        """Check a survivor on fresh vectors over the whole range; False if the device differs from every candidate."""
-        rows = sample_rows(self.layout, VALIDATION, SEED + 1)
+        """Check a survivor on fresh vectors over the whole range, and on special values; False if the device differs
+        from every candidate."""
+        specials = special_rows(self.layout, SPECIAL)
+        rows = np.concatenate([sample_rows(self.layout, VALIDATION, SEED + 1), specials])
         expected = self._results([self.models[self.alive[0]]], rows)[0]
         vectors = [self._vector(row, f"validation-{i}") for i, row in enumerate(rows)]
         self.options.progress(f"validating a survivor on {len(vectors)} vectors")

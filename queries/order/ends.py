@@ -10,7 +10,7 @@ from typing import Any
 
 from queries.order.beside import Power
 from queries.order.probe import Probe, power_pattern
-from queries.order.tree import Leaf, Node, compact, nodes_of
+from queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
 from smtmodel.display import exact_value
 from smtmodel.formats import Format
 from smtmodel.operands import Operands
@@ -22,7 +22,7 @@ class Ends:
     """`fused` and `rounded`: the products that keep a bit below the last place of the result's format when they are
     added, and those that do not; of the others no answer tells, for the reason `why`. `start`: what the sum begins
     with, in words. `weights`: the sign and the exponent of the power of two with which terms count, where some differ
-    from 1; of `length` products."""
+    from 1; of `length` products. `left_out`: those that are not in the sum."""
 
     start: str
     fused: tuple[int, ...] = ()
@@ -30,10 +30,12 @@ class Ends:
     why: str = ""
     weights: Mapping[Leaf, Power] = field(default_factory=dict)
     length: int = 0
+    left_out: tuple[int, ...] = ()
 
     def lines(self) -> list[str]:
         """What was found, in words, a line for each fact."""
-        lines = [f"starts from: {self.start}", *sentences(self.weights, self.length)]
+        lines = [not_in_the_sum(self.left_out)] if self.left_out else []
+        lines += [f"starts from: {self.start}", *sentences(self.weights, self.length)]
         if self.why:
             return [*lines, f"products: {self.why}"]
         if self.fused:
@@ -48,6 +50,8 @@ class Ends:
             "products_fused": list(self.fused),
             "products_rounded": list(self.rounded),
         }
+        if self.left_out:
+            found["left_out"] = list(self.left_out)
         if self.weights:
             other = {leaf: weight for leaf, weight in self.weights.items() if weight != (1, 0)}
             found["weights"] = {
@@ -76,7 +80,7 @@ def named(places: frozenset[int | str], length: int) -> str:
 def look(probe: Probe, root: Node | Leaf) -> Ends:
     """Ask about both ends of a tree that is known."""
     fused, rounded, why = products_of(probe, root)
-    return Ends(_start(probe, root), fused, rounded, why, probe.weights, probe.model.length)
+    return Ends(_start(probe, root), fused, rounded, why, probe.weights, probe.model.length, probe.left_out)
 
 
 # -- products

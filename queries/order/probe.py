@@ -129,12 +129,13 @@ class Probe:
     a scale block. `again` asks questions again (by default none). `addend`: whether c is a leaf.
 
     Units are counted in `groups` of leaves, one question for each, where the result's format does not hold the number
-    of all of them.
+    of all of them. `missing`: products that are not in the sum are looked for, `left_out`, and are then no leaves.
     """
 
     def __init__(
-        self, ask: AskAll, model: Model, width: int = 1, again: AskDevice | None = None, addend: bool = True
-    ) -> None:
+        self, ask: AskAll, model: Model, width: int = 1, again: AskDevice | None = None, addend: bool = True,
+        missing: bool = False,
+    ) -> None:  # fmt: skip
         self.ask, self.model, self.width, self.again = ask, model, width, again
         self.products = list(range(0, model.length, width))
         self.leaves: list[Leaf] = ["c", *self.products] if addend else [*self.products]
@@ -146,6 +147,7 @@ class Probe:
         self._met: defaultdict[Leaf, list[Leaf]] = defaultdict(list)
         self._variant = VARIANTS[0]
         self._beside: Beside | None = None
+        self.missing, self.left_out = missing, tuple[int, ...]()
         self.weights: Mapping[Leaf, Power] = {}  # of terms that a device does not add as they are
         self._weighed = self._otherwise = False
         self._unheard = True  # so far nothing failed but c, which alone gave zero
@@ -399,7 +401,7 @@ class Probe:
         for text, terms, expected in checks:
             [value] = self.values([(terms, text)])
             if value is None or value != expected * Fraction(2) ** unit:
-                self._otherwise = bool(value)
+                self._otherwise = bool(value) or (self.missing and value == 0 and terms.own[:1] != (("c", (1, unit)),))
                 self._unheard &= value == 0 and terms.own[:1] == (("c", (1, unit)),)
                 answer = number_text(self.questions[-1].d, self.model.d)
                 return f"{text} gave {answer}"
@@ -409,12 +411,25 @@ class Probe:
         return flaw
 
     def _weigh(self) -> bool:
-        """Ask what becomes of 1 at every leaf: the device may subtract some, or scale them by a power of two. Whether
-        there are any such."""
+        """Ask what becomes of 1 at every leaf: the device may subtract some, scale them by a power of two, or leave out
+        products. Whether there are any such."""
         self._weighed, self.normal = True, True
         values = self.values([(Terms(((leaf, (1, 0)),)), f"1 at term {leaf} alone") for leaf in self.leaves])
-        self.weights = weights_of(dict(zip(self.leaves, values, strict=True)))
-        return bool(self.weights)
+        alone = dict(zip(self.leaves, values, strict=True))
+        self._leave_out([k for k in self.products if alone[k] == 0] if self.missing else [])
+        self.weights = weights_of({leaf: alone[leaf] for leaf in self.leaves})
+        return bool(self.weights or self.left_out)
+
+    def _leave_out(self, silent: Sequence[int]) -> None:
+        """Take products that alone gave zero from the leaves, if a mask at them changes nothing either."""
+        high = self._range(True)[1]
+        asked = [(Terms(((k, (1, high)),)), f"2^{high} at term {k} alone") for k in silent]
+        gone = [k for k, value in zip(silent, self.values(asked), strict=True) if value == 0]
+        if gone and len(gone) < len(self.products):
+            self.left_out = tuple(gone)
+            self.products = [k for k in self.products if k not in gone]
+            self.leaves = [leaf for leaf in self.leaves if leaf not in gone]
+            self.groups = [self.leaves]
 
     def _unread(self) -> str:
         """Why units are not counted under a mask; nothing where they are."""

@@ -268,14 +268,15 @@ def reveal(
 ) -> Tree:
     """The summation tree of the device behind `ask`. `model` gives formats, length and scale factors only.
 
-    `addend`: whether the device takes one. `ends`: ask what the sum starts from, and which products are rounded.
+    `addend`: whether the device takes one. `ends`: ask what the sum starts from, which products are rounded, and
+    which are not in it: they are no leaves of the tree.
     `thorough` asks every pair of leaves. `ask_all` asks many vectors at a time, where the device can; `again` asks
     questions again, of a device that may contradict itself: `asked_again` of them at the end, None for all. Raises
     UnrevealedError, with what was asked, if the answers fit no tree or the formats' range is too narrow (scale blocks
     stand for their products where only that helps), and ContradictionError.
     """
     every = ask_all or (lambda vectors: [ask(vector) for vector in vectors])
-    probe = Probe(every, model, again=again, addend=addend)
+    probe = Probe(every, model, again=again, addend=addend, missing=ends)
     if model.scale is not None and model.scales > 1 and probe.widest() < probe.needed:
         probe = Probe(every, model, model.scale_block, again, addend)
     try:

@@ -235,6 +235,12 @@ def binary_trees(leaves: Sequence[Leaf]) -> Iterator[Node | Leaf]:
                 yield from (Node("binary", (left, right)) for right in binary_trees(others))
 
 
+def not_in_the_sum(products: Sequence[int]) -> str:
+    """That some products are not added, in words."""
+    several = len(products) > 1
+    return f"{'products' if several else 'product'} k = {compact(products)} {'are' if several else 'is'} not in the sum"
+
+
 def compact(numbers: Iterable[int]) -> str:
     """Numbers as ranges: 0-7, or 0,1,4,5; equal steps of at least four numbers as 0,2..14."""
     given = sorted(numbers)

@@ -191,12 +191,6 @@ class Candidates:
             if (model.a, model.b) == self.taken and model.scale is None and model.c.holds(model.d):
                 yield from self.plans(Chain(model), False)
 
-    def usual(self, length: int) -> Iterator[Plan]:
-        """Candidates for K = `length` if no summation order is known: what ships, and divisions of K into parts of
-        usual sizes."""
-        yield from self.table()
-        yield from self.loops(length)
-
     def unusual(self, length: int) -> Iterator[Plan]:
         """Candidates for K = `length` that convert their inputs, or truncate their result."""
         for other in self.variants():

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from queries.order.tree import Leaf, Node
 from queries.plans.candidates import Candidates, Sample, named
+from queries.plans.left_out import left_out
 from queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
 from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
@@ -116,7 +117,8 @@ class Said:
 class Mapped:
     """The map of a library. `checked`: how many random shapes the last check had; `right`: those of which all elements
     are as the rules say; `open`: those with elements that no rule covers, or a rule without a plan; `orders`: the
-    summation orders revealed, by shape and place; `asked`: how many matrix products the library computed."""
+    summation orders revealed, by shape and place; `asked`: how many matrix products the library computed; `left_out`:
+    products that are not in the sums of shapes with elements without a plan."""
 
     rules: list[Said] = field(default_factory=list)
     checked: int = 0
@@ -124,6 +126,7 @@ class Mapped:
     open: list[Shape] = field(default_factory=list)
     orders: dict[tuple[Shape, tuple[int, int]], Node | Leaf | None] = field(default_factory=dict)
     asked: int = 0
+    left_out: dict[Shape, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def plans(self) -> list[Plan]:
@@ -208,6 +211,13 @@ class Mapper(Candidates):
             self._learn_from(self.found.differ)
             rules = self._explained()
         return self.found
+
+    def look_for_missing(self) -> None:
+        """Look for products that are not in the sums of elements without a plan."""
+        for shape, looked in self.looked.items():
+            unexplained = not np.array(looked.fits).any(axis=0).all()
+            if unexplained and (products := left_out(self.asked, looked.sample)):
+                self.found.left_out[shape] = products
 
     def _mended(self, rules: list[Rule]) -> list[Rule]:
         """The rules, refined until they fail on no new shapes, whether random or at the rules' limits."""

@@ -22,8 +22,10 @@ def scalars_of(asked: Signature, sample: Sample, d: Matrix) -> tuple[float, floa
     terms = np.stack([(a @ b).ravel(), c.ravel()][: 1 + asked.addend], axis=1)
     if not np.isfinite(terms).all() or not np.isfinite(results).all():
         return None
+    results = results.ravel()
     found, *_ = np.linalg.lstsq(terms, results, rcond=None)
-    error = 4 * np.abs(results - terms @ found).max() / np.abs(terms).max(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # C may be zeros
+        error = 4 * np.abs(results - terms @ found).max() / np.abs(terms).max(axis=0)
     near = [_short(value, limit) for value, limit in zip(found, error, strict=True)]
     alpha, beta = near[0], near[1] if asked.addend else 0.0
     return None if alpha is None or beta is None or (alpha, beta) in ((1, 1), (1, 0)) or not alpha else (alpha, beta)

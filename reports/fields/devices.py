@@ -366,9 +366,11 @@ class Gemm(Part):
     """with --model: `model`, `elements` looked at, and of D1 and D2 in how many the model agrees, and which changes
     give all"""
     plans: dict[str, Any] = ABSENT
-    """of D1 and D2 the `plans` that give them, how many were `tried`, and whether that is all (`complete`) or time ran
-    out; `why` is what the first two do in different ways, in words, and `first_step` the first step of `first` in
-    which they differ: the `step` of D1 and of D2, its `products` and its `value`"""
+    """of D1 and D2 the `plans` that give every element `looked_at`; if there are none, `best` gives most of them
+    (`best_agrees`); how many were `tried`, and whether that is all (`complete`), or what was not for lack of time
+    (`untried`); `left_out`: products that are not in the sum. `why` is what the first two do in different ways, in
+    words, and `first_step` the first step of `first` in which they differ: the `step` of D1 and of D2, its `products`
+    and its `value`"""
     computed_again: dict[str, int] = ABSENT
     """`elements`: how many were computed again by both sides; and in how many of them each side gives the value in its
     matrix"""

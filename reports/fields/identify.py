@@ -131,7 +131,7 @@ class Identify(Document):
     summation_order: Outline
     """the order of the additions"""
     validated: int
-    """how many answers to vectors of validation were compared"""
+    """on how many vectors of validation the device was sampled"""
     asked: list[QuestionAsked]
     """the questions about the arithmetic"""
     nearest: list[Explains]
@@ -145,7 +145,7 @@ class Identify(Document):
 
 
 class EqualModel(Part):
-    """A unit proved equal."""
+    """A unit proved equal to the unit found, on all inputs; of the device, which was sampled, nothing is proved."""
 
     model: str
     """the unit"""
@@ -199,7 +199,7 @@ class Build(Document):
     unit: str | None = ABSENT
     """the unit file; this field and those below are there where the order was found"""
     equal: list[EqualModel] = ABSENT
-    """instructions, and units that come with mmaprobe, proved equal"""
+    """instructions, and units that come with mmaprobe, proved equal to the unit found"""
     undecided: list[str] = ABSENT
     """units that give the same answers and are not proved equal"""
     nearest_instruction: NearInstruction | None = ABSENT
@@ -209,7 +209,7 @@ class Build(Document):
     questions: int = ABSENT
     """how many questions about the arithmetic were asked"""
     validated: int = ABSENT
-    """how many answers to vectors of validation were compared"""
+    """on how many vectors of validation the device was sampled"""
     beside: Beside = ABSENT
     """what answers say of units that differ in one choice"""
     stage: str = ABSENT
@@ -284,14 +284,27 @@ class IdentifyProduct(Document):
     """those that give every element looked at: name: the plan file"""
     tried: int
     """how many plans were tried"""
+    untried: list[str]
+    """without a plan: what was not tried, or not wholly, as the time was over, in words"""
     looked_at: int
     """elements that were computed again"""
     best: str | None
-    """the plan that gives most of them"""
+    """if no plan gives all: one that gives most of them"""
     best_agrees: int
-    """how many it gives"""
+    """how many elements are given at most"""
+    left_out: list[int]
+    """products k that are not in the sum; the plans are of the others"""
     seconds: float
     """how long it took, in seconds"""
+
+
+class LeftOut(Part):
+    """Products that are missing from sums."""
+
+    shape: list[int]
+    """[M, N, K] of a matrix product with elements without a plan"""
+    products: list[int]
+    """products k that are not in their sums"""
 
 
 class IdentifyGemm(Document):
@@ -311,6 +324,8 @@ class IdentifyGemm(Document):
     """those of which every element is as the rules say"""
     open: list[list[int]]
     """[M, N, K] of those with elements of which nothing is known"""
+    left_out: list[LeftOut]
+    """what is missing from the sums of shapes that have elements without a plan"""
     orders: list[OrderAt]
     """the orders revealed"""
     products_asked: int
@@ -361,6 +376,8 @@ class Order(Document):
     """products that are rounded before"""
     products_not_told: str = ABSENT
     """why no answer tells whether products are rounded"""
+    left_out: list[int] = ABSENT
+    """products that are not in the sum"""
     weights: dict[str, str] = ABSENT
     """where some terms are subtracted or scaled: by which power of two, with its sign; by the number of the product, or
     c"""

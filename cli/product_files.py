@@ -1,0 +1,55 @@
+"""Matrices of a product in .npy files: their formats, and their bit patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cli.simulate import CONVERTED, load_matrix, of_file
+from smtmodel.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from smtmodel.formats import Format
+    from smtmodel.signature import Signature
+
+
+def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = "") -> Signature:
+    """The formats of matrices, for files by the names a, b, c (where it is given) and d, d2: as given (`a,b,d`, or
+    `a,b,c,d` with C), or from the types of the numbers in the files. `instead`: what may be given in place of formats.
+    Raises InputError or ParameterError."""
+    from smtmodel.numbers import format_of
+    from smtmodel.signature import Signature, parse_signature
+
+    if formats is not None:
+        given = parse_signature(formats, 1)
+        if given.addend != ("c" in files):
+            raise ParameterError("--formats", "one for each matrix: a,b,d, or a,b,c,d where C is given")
+        return given
+    found = {}
+    for name, path in files.items():
+        kind = load_matrix(path, mapped=True).dtype
+        if (fmt := format_of(kind)) is None:
+            wanted = f"give --formats {'a,b,c,d' if 'c' in files else 'a,b,d'}{instead}"
+            raise InputError(f"numbers of type {kind} say no format: {wanted}", str(path))
+        found[name] = fmt
+    if found["d"] != found.get("d2", found["d"]):
+        first, second = found["d"].name, found["d2"].name
+        raise InputError(
+            f"its numbers are {second}, those of {files['d']} {first}: --model says which is right", str(files["d2"])
+        )
+    return Signature(found["a"], found["b"], found.get("c", found["d"]), found["d"], 1, "c" in files)
+
+
+def patterns_of(path: Path, fmt: Format, convert: Any = None, wanted: str = CONVERTED) -> NDArray[Any]:
+    """The bit patterns of the matrix in a file. `wanted`: what to do about numbers that are not exact in the format, if
+    not `convert`. Raises InputError."""
+    from smtmodel.numbers import from_numbers
+
+    with of_file(str(path), wanted=wanted):
+        patterns = from_numbers(load_matrix(path), fmt, convert)
+    if patterns.ndim != 2 or (patterns.size and int(patterns.max()) >> fmt.width):
+        raise InputError(f"a matrix of {fmt.name} is needed, two axes and {fmt.width} bits", str(path))
+    return patterns

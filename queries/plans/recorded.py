@@ -1,0 +1,96 @@
+"""Recorded results of one matrix product, and the elements of them that plans are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.plans.candidates import Sample
+from smtmodel.errors import ParameterError
+from smtmodel.signature import Signature
+from smtmodel.tiles import Matrix, kind_of
+
+LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
+PART = 256  # of these, that are computed together
+SEED = 1  # of the rows and columns that are chosen
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Bit patterns of A (rows x K), B (K x columns), C (None: none was added) and of one or more results `d`, with the
+    formats of `asked`. Raises ParameterError for shapes that do not fit together."""
+
+    asked: Signature
+    a: Matrix
+    b: Matrix
+    c: Matrix | None
+    d: tuple[Matrix, ...]
+
+    def __post_init__(self) -> None:
+        a, b, shape = self.a, self.b, self.d[0].shape
+        fits = a.ndim == b.ndim == 2 and a.shape[1] == b.shape[0] and shape == (a.shape[0], b.shape[1])
+        if not fits or any(side.shape != shape for side in (*self.d, *([] if self.c is None else [self.c]))):
+            others = f", C {self.c.shape}" if self.c is not None else ""
+            raise ParameterError("A and B", f"shapes {a.shape} and {b.shape} do not give D {shape}{others}")
+
+    @property
+    def length(self) -> int:
+        return int(self.a.shape[1])
+
+    def shortened(self, count: int) -> Recorded:
+        """The same results, as of a product without the last `count` products of K."""
+        asked, left = self.asked, self.length - count
+        shorter = Signature(asked.a, asked.b, asked.c, asked.d, left, asked.addend)
+        return replace(self, asked=shorter, a=self.a[:, :left], b=self.b[:left])
+
+    def with_zeros(self, products: Sequence[int]) -> Recorded:
+        """The same results, with the factors of these products replaced by +0."""
+        a, b, places = self.a.copy(), self.b.copy(), list(products)
+        a[:, places], b[places] = 0, 0
+        return replace(self, a=a, b=b)
+
+    def elements(self, rows: Sequence[int], columns: Sequence[int]) -> list[Sample]:
+        """The elements at some places, each a product of its own; a sample for each result."""
+        a, b = self.a[rows][:, None], self.b[:, columns].T[:, :, None]
+        c = self._addends()[rows, columns][:, None, None]
+        return [Sample(a, b, c, d[rows, columns][:, None, None]) for d in self.d]
+
+    def block(self, rows: Places, columns: Places) -> list[Sample]:
+        """The elements of some rows and columns; a sample for each result."""
+        at = np.ix_(rows, columns)
+        a, b, c = self.a[None, rows], self.b[None, :, columns], self._addends()[at][None]
+        return [Sample(a, b, c, d[at][None]) for d in self.d]
+
+    def parts(self) -> list[list[Sample]]:
+        """LOOKED elements, or all if there are fewer, in parts of about PART, each a sample for each result: of the
+        first and last rows and columns, and of others at random."""
+        rows, columns = self.looked()
+        whole, height = self.block(rows, columns), max(1, PART // len(columns))
+        spans = [slice(start, start + height) for start in range(0, len(rows), height)]
+        return [[Sample(x.a[:, at], x.b, x.c[:, at], x.d[:, at]) for x in whole] for at in spans]
+
+    def looked(self) -> tuple[Places, Places]:
+        """The rows and columns of the elements that are looked at."""
+        height, width = self.d[0].shape
+        rows = min(height, max(int(LOOKED**0.5), -(-LOOKED // width)))
+        columns = min(width, -(-LOOKED // rows))
+        chance = np.random.default_rng(SEED)
+        return _chosen(height, rows, chance), _chosen(width, columns, chance)
+
+    def _addends(self) -> Matrix:
+        zeros = np.zeros((1, 1), dtype=kind_of(self.asked.c))
+        return np.broadcast_to(zeros, self.d[0].shape) if self.c is None else self.c
+
+
+def _chosen(size: int, count: int, chance: np.random.Generator) -> Places:
+    """`count` places of a side, the first and the last among them."""
+    if count == size:
+        return np.arange(size)
+    ends = [0, size - 1][:count]
+    rest = 1 + chance.permutation(size - 2)[: count - len(ends)]
+    return np.sort(np.concatenate([np.array(ends, dtype=np.int64), rest]))

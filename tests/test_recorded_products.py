@@ -1,0 +1,224 @@
+"""The plans of recorded products: one search for `identify --gemm` and `compare --gemm`, and no plan that an element
+refutes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.typing import NDArray
+
+from cli.main import main
+from queries.plans import library
+from queries.plans.candidates import Sample
+from queries.plans.left_out import left_out
+from queries.plans.recorded import LOOKED, Recorded
+from queries.plans.results import plans_of_results
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS
+from smtmodel.gemm import simulate
+from smtmodel.nodes import Constant, Round
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans import Chain, Plan, Products, Split, Stage
+from smtmodel.reference import parse_reference
+from smtmodel.signature import parse_signature
+
+HOPPER = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
+CHAIN, R = Chain(HOPPER), Rounding(HOPPER.d)
+Numbers = NDArray[Any]
+Save = Callable[..., list[str]]
+
+
+def factors(rows: int, length: int, columns: int) -> tuple[Numbers, Numbers]:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((rows, length), (length, columns)))
+    return a, b
+
+
+def product(stage: Stage, a: Numbers, b: Numbers, narrow: bool = False) -> Numbers:
+    total = Products(stage, Constant())
+    plan = Plan(HOPPER.a, HOPPER.b, HOPPER.c, Round(total, Rounding(FORMATS["f16"])) if narrow else total)
+    d = simulate(np.ascontiguousarray(a).view(np.uint16), np.ascontiguousarray(b).view(np.uint16), None, plan)
+    return d.view(np.float16 if narrow else np.float32)
+
+
+@pytest.fixture
+def save(tmp_path: Path) -> Save:
+    def saved(**matrices: Numbers) -> list[str]:
+        for name, matrix in matrices.items():
+            np.save(tmp_path / f"{name}.npy", matrix)
+        return [str(tmp_path / f"{name}.npy") for name in matrices]
+
+    return saved
+
+
+def run(*words: str) -> tuple[int, dict[str, Any], str]:
+    done = CliRunner().invoke(main, [*words, "--json"])
+    return done.exit_code, json.loads(done.stdout) if done.stdout else {}, done.stderr
+
+
+def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save) -> None:
+    """Of the formats in the files; `compare` finds the same plan, whatever the other result."""
+    a, b = factors(24, 192, 20)
+    d, other = product(Split(3, CHAIN, R, "backwards"), a, b), product(CHAIN, a, b)
+    files = save(a=a, b=b, d=d, other=other)
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}")
+    assert code == 0, text
+    wanted = f"sum(split(3, {HOPPER.reference}, r, order=backwards), +0)"
+    assert wanted in found["plans"]
+    assert "gives all of the 480 elements looked at" in text
+    assert (found["looked_at"], found["best_agrees"], found["untried"], found["left_out"]) == (480, 480, [], [])
+    code, found, _ = run("compare", "--gemm", *files)
+    assert code == 0
+    assert wanted in found["gemm"]["plans"]["D1"]["plans"]
+
+
+def test_no_plan_is_named_that_an_element_refutes(save: Save) -> None:
+    """Two results differ in one element, which many plans give: thousands of others are looked at as well."""
+    a, b = factors(64, 512, 70)
+    d, plain = product(Split(2, CHAIN, R), a, b, narrow=True), product(CHAIN, a, b, narrow=True)
+    other = d.copy()
+    row, column = np.argwhere(d == plain)[5]
+    other[row, column] = np.nextafter(d[row, column], np.float16(0))
+    assert 0 < (d != plain).sum() < 50  # so that few elements tell the two plans apart
+    _, found, text = run("compare", "--gemm", *save(a=a, b=b, d1=d, d2=other), "--timeout", "25")
+    one, two = (found["gemm"]["plans"][name] for name in ("D1", "D2"))
+    assert f"sum({HOPPER.reference}, +0)" not in str(one["plans"])
+    assert (one["looked_at"], two["looked_at"]) == (64 * 64, 64 * 64)
+    assert LOOKED == 64 * 64
+    assert not two["plans"]
+    assert two["best_agrees"] < LOOKED
+    assert f"gives {two['best_agrees']} of {LOOKED}" in text
+    assert not two["complete"]
+    assert "the time was over; not tried, or not wholly: " in text
+
+
+def test_a_factor_is_seen_before_other_plans_are_tried(save: Save) -> None:
+    """Alpha is told from the numbers; K is then cut around each unit."""
+    a, b = factors(24, 192, 20)
+    one, other = (np.float32(0.125) * product(stage, a, b) for stage in (CHAIN, Split(3, CHAIN, R, "backwards")))
+    _, found, text = run("compare", "--gemm", *save(a=a, b=b, d1=one, d2=other))
+    names = [found["gemm"]["plans"][name]["plans"][0] for name in ("D1", "D2")]
+    assert all(name.startswith("r(product(number(0x3e000000, f32), sum(") for name in names), text
+    assert "split(3, " in names[1]
+
+
+def test_every_plan_named_gives_every_element(save: Save) -> None:
+    a, b = factors(9, 64, 7)
+    d = product(CHAIN, a, b, narrow=True)
+    recorded = Recorded(parse_signature("f16,f16,f16", 64), *(x.view(np.uint16) for x in (a, b)), None,
+                        (d.view(np.uint16),))  # fmt: skip
+    [found] = plans_of_results(recorded, (), lambda text: None, 60)
+    assert found.plans
+    for plan in found.plans:
+        assert (simulate(a.view(np.uint16), b.view(np.uint16), None, plan) == d.view(np.uint16)).all()
+
+
+@pytest.mark.parametrize("missing", [range(88, 96), range(95, 96), range(3), (5, 41, 77)])
+def test_products_that_are_not_in_the_sum(save: Save, missing: Any) -> None:
+    """They are told from the numbers, and the plan of the others is found: with K cut, or with zeros there."""
+    a, b = factors(20, 96, 24)
+    short = a.copy()
+    short[:, list(missing)] = 0
+    d = product(Split(2, CHAIN, R), short, b)
+    files = save(a=a, b=b, d=d, plain=product(CHAIN, a, b))
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}")
+    assert code == 0, text
+    assert found["left_out"] == list(missing)
+    assert " not in the sum" in text
+    assert f"sum(split(2, {HOPPER.reference}, r), +0)" in found["plans"]
+    code, found, text = run("compare", "--gemm", *files)
+    assert [found["gemm"]["plans"][name]["left_out"] for name in ("D1", "D2")] == [list(missing), []]
+    assert "the products summed are all but k = " in text
+
+
+def test_few_columns_show_what_is_left_out() -> None:
+    """As of one row and eight columns, from which no correlation is told."""
+    a, b = factors(1, 1000, 8)
+    short = product(CHAIN, a[:, :-8], b[:-8], narrow=True)
+    for d, missing in ((short, tuple(range(992, 1000))), (product(CHAIN, a, b, narrow=True), ())):
+        sample = Sample(*(x.view(np.uint16)[None] for x in (a, b)), np.zeros((1, 1, 8), np.uint16),
+                        d.view(np.uint16)[None])  # fmt: skip
+        assert left_out(parse_signature("f16,f16,f16", 1000), sample) == missing
+
+
+def test_the_time_is_kept(save: Save) -> None:
+    a, b = factors(40, 1000, 40)
+    d = product(CHAIN, a, b) + np.float32(0.25)
+    begun = time.monotonic()
+    code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(save(a=a, b=b, d=d))}",
+                            "--timeout", "4")  # fmt: skip
+    assert code == 3, text
+    assert time.monotonic() - begun < 4 + 6  # the machine may be busy
+    assert found["untried"]
+    assert not found["plans"]
+
+
+def test_results_of_other_shapes_are_refused() -> None:
+    a, b = (np.zeros(shape, np.uint16) for shape in ((2, 3), (3, 4)))
+    with pytest.raises(ParameterError, match="do not give D"):
+        Recorded(parse_signature("f16,f16,f16", 3), a, b, None, (np.zeros((2, 3), np.uint16),))
+
+
+LIBRARY = """
+import numpy as np
+
+
+def chain(a, b, places):
+    total = np.zeros((len(a), b.shape[1]), np.float32)
+    for k in places:
+        total = total + np.outer(a[:, k], b[k])
+    return total
+
+
+def last_eight(a, b):
+    return chain(a, b, range(a.shape[1] - 8 * (a.shape[1] > 16)))
+
+
+def not_fourth(a, b):
+    return chain(a, b, [k for k in range(a.shape[1]) if k != 4])
+
+
+def whole(a, b):
+    return chain(a, b, range(a.shape[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "missing", "text"),
+    [
+        ("last_eight", [*range(16, 24)], "products k = 16-23 are not in the sum"),
+        ("not_fourth", [4], "product k = 4 is not in the sum"),
+        ("whole", None, "starts from"),
+    ],
+)
+def test_the_order_says_what_is_not_in_the_sum(tmp_path: Path, name: str, missing: list[int] | None, text: str) -> None:
+    """A mask at such a product changes nothing; the others have their order."""
+    (tmp_path / "library.py").write_text(LIBRARY)
+    code, found, said = run("order", "--device", f"python:{tmp_path}/library.py:{name}", "--formats", "f32,f32,f32",
+                            "--length", "24")  # fmt: skip
+    assert code == 0, said
+    assert found.get("left_out") == missing
+    assert text in said
+    terms = {term for step in found["steps"] for term in step["terms"]}
+    assert terms == set(range(24)) - set(missing or ())
+
+
+def test_the_map_of_a_function_says_what_is_not_in_its_sums(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, number in (("CHECKED", 8), ("FIRST", 12), ("MORE", 4), ("TREES", 2)):
+        monkeypatch.setattr(library, name, number)
+    (tmp_path / "library.py").write_text(LIBRARY)
+    code, found, said = run("identify", "--gemm", "--device", f"python:{tmp_path}/library.py:last_eight", "--formats",
+                            "f32,f32,f32", "--length", "40", "--shape", "6,6", "--timeout", "30")  # fmt: skip
+    assert code == 3, said
+    assert found["left_out"]
+    for one in found["left_out"]:
+        length = one["shape"][2]
+        assert one["products"] == list(range(length - 8, length))
+    assert "the last 8 products of K are no part of the sum in " in said
