@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.claim import Claim, claims_named
-from queries.certificates.certificate import CHAIN
+from queries.certificates.names import CHAIN
 from queries.claims.samples import claim_rows
 from queries.search.scene import Conditions, evaluate_claim
 from smtmodel.algebra import all_of

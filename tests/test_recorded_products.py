@@ -90,11 +90,10 @@ def test_no_plan_is_named_that_an_element_refutes(save: Save) -> None:
     _, found, text = run("compare", "--gemm", *save(a=a, b=b, d1=d, d2=other), "--timeout", "25")
     one, two = (found["gemm"]["plans"][name] for name in ("D1", "D2"))
     assert f"sum({HOPPER.reference}, +0)" not in str(one["plans"])
-    assert (one["looked_at"], two["looked_at"]) == (64 * 64, 64 * 64)
-    assert LOOKED == 64 * 64
+    assert one["looked_at"] == LOOKED == 64 * 64
     assert not two["plans"]
-    assert two["best_agrees"] < LOOKED
-    assert f"gives {two['best_agrees']} of {LOOKED}" in text
+    assert two["best_agrees"] < two["looked_at"] <= LOOKED  # fewer where the time ends before all were looked at
+    assert f"gives {two['best_agrees']} of {two['looked_at']}" in text
     assert not two["complete"]
     assert "the time was over; not tried, or not wholly: " in text
 
