@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import progress, say
-from smtmodel.errors import MmaprobeError
+from smtmodel.errors import MmaprobeError, OutOfTimeError
+from smtmodel.interrupts import TimeUp, allow
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -26,14 +27,22 @@ CERTIFICATE = click.option(
 NO_CERTIFICATE = "no certificate is written for such a verdict"
 
 
-def attach(document: dict[str, Any], write: Callable[[], Iterable[Certificate]]) -> MmaprobeError | None:
-    """Write certificates by `write`, print what they contain, and add them to a document. An error is returned, not
-    raised, as the proof is valid without a certificate: it is printed first, then `check_attached` raises the error."""
+def attach(
+    document: dict[str, Any], write: Callable[[], Iterable[Certificate]], seconds: float | None
+) -> MmaprobeError | None:
+    """Write certificates by `write` in so many `seconds` (None: each part has a limit of its own), print what they
+    contain, and add them to a document. An error is returned, not raised, as the proof is valid without a certificate:
+    it is printed first, then `check_attached` raises the error."""
+    allow(seconds)
     try:
         document["certificates"] = [_shown(*certificate) for certificate in write()]
     except MmaprobeError as error:
         document["certificate_error"] = str(error)
         return error
+    except TimeUp:
+        late = OutOfTimeError("time ran out for the certificate")
+        document["certificate_error"] = str(late)
+        return late
     return None
 
 

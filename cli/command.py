@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from smtmodel.errors import InputError
+from smtmodel.interrupts import allow
 
 #: parameters that name a file to write
 OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
@@ -20,7 +21,8 @@ GLOBAL = ("-q", "--quiet", "-v", "--verbose")
 
 
 class Command(click.Command):
-    """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written."""
+    """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written.
+    The work has the seconds of --timeout, where the command does not say otherwise."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -48,6 +50,7 @@ class Command(click.Command):
             if (other := seen.setdefault(path, option)) != option:
                 why = f"{other} and {option} name one file" if other else f"{option} would overwrite an input"
                 raise InputError(why, str(value))
+        allow(ctx.params.get("timeout"))
         return super().invoke(ctx)
 
 

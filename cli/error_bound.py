@@ -46,7 +46,7 @@ def prove_bound(
     failure: MmaprobeError | None = None
     if certificate is not None and result.verdict != "unknown":
         folder, write = certificate, certify_bound if result.verdict == "holds" else certify_wrap
-        failure = attach(document, lambda: [(folder, write(result, folder, options))])
+        failure = attach(document, lambda: [(folder, write(result, folder, options))], options.timeout)
     if as_json:
         print_json(document)
     check_attached(failure)
@@ -71,7 +71,7 @@ def _prove_of_plan(
     failure: MmaprobeError | None = None
     if certificate is not None and found.verdict == "holds":
         folder = certificate
-        failure = attach(document, lambda: certify_plan_bound(found, folder, options))
+        failure = attach(document, lambda: certify_plan_bound(found, folder, options), options.timeout)
     if as_json:
         print_json(document)
     check_attached(failure)

@@ -11,11 +11,12 @@ from typing import Any
 import click
 
 from cli.config import config_path, load_defaults
-from cli.interrupts import interrupts_raise
+from cli.interrupts import interrupts_end, interrupts_raise
 from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
 from cli.streams import NobodyReadsError, secure
 from smtmodel import VERSION
 from smtmodel.errors import FaultError, MmaprobeError
+from smtmodel.interrupts import state
 
 #: module and name of each command; a module is imported only when its command is run, so that none waits for others
 PLACES = {
@@ -94,7 +95,14 @@ class Group(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, standalone_mode=False, **rest)
         secure()
-        sys.exit(self._code(args, prog_name, **rest))
+        try:
+            code = self._code(args, prog_name, **rest)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        except KeyboardInterrupt:  # while the last of it was printed
+            code = 3
+        interrupts_end(code)
+        sys.exit(code)
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
         """Runs a command line and gives its exit code; an error is printed."""
@@ -112,7 +120,8 @@ class Group(click.Group):
         except (KeyboardInterrupt, click.Abort) as end:
             if isinstance(end.__cause__, EOFError):  # a damaged file was loaded: click takes it for the input's end
                 return _fault(end.__cause__)
-            LINE.say("interrupted")
+            if not state.late:  # which is said below
+                LINE.say("interrupted")
             return 3
         except MemoryError:
             LINE.say("error: memory ran out")
@@ -121,6 +130,8 @@ class Group(click.Group):
             return _fault(error)
         finally:
             LINE.end()
+            if state.late:
+                LINE.say(f"time ran out: {state.seconds:g} s were given, and the work was cut short")
 
 
 def _fault(error: Exception) -> int:

@@ -135,6 +135,7 @@ def prove(
             document,
             lambda: certify_proofs(wanted, proofs, certificate, options) if document["verdict"] == "equal" else
             certify_refuted(wanted, proofs[-1], certificate, options),
+            options.timeout and options.timeout * len(proofs),
         )  # fmt: skip
     if as_json:
         print_json(document | {"verdict": said(wanted, document["verdict"])})

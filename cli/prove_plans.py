@@ -42,7 +42,7 @@ def run_plans(
         from queries.plans.certify import certify_difference, certify_plans
 
         write = certify_plans if proof.verdict == "equal" else certify_difference
-        failure = attach(document, lambda: write(proof, certificate, options))
+        failure = attach(document, lambda: write(proof, certificate, options), options.timeout)
     if as_json:
         print_json(document)
     check_attached(failure)

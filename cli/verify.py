@@ -17,6 +17,7 @@ from cli.options import JSON, overall, print_json, progress, say, show_zeros, so
 from cli.prove import show_witness
 from smtmodel.display import both
 from smtmodel.errors import FaultError, MmaprobeError
+from smtmodel.interrupts import allow
 from smtmodel.progress import Pieces
 from smtmodel.wording import counted
 
@@ -61,6 +62,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     pieces = Pieces(options.progress, "cases")
     options = replace(options, progress=pieces)
     for claim in pieces.of(claims):
+        allow(options.timeout)
         try:
             outcome = decide(claim, options)
         except FaultError as error:  # the other claims have answers all the same
@@ -78,8 +80,13 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             from queries.claims.certify import certify_claim
 
             folder = certificate if len(claims) == 1 else certificate / claim.id
-            failure = attach(document, partial(certify_claim, outcome, folder, options))
+            failure = attach(
+                document,
+                partial(certify_claim, outcome, folder, options),
+                options.timeout and options.timeout * max(1, len(outcome.proofs)),
+            )
         if largest and not outcome.interrupted and isinstance(claim, Claim):
+            allow(options.timeout)
             document["worst"] = worst_json(maximise(claim, options))
             progress("")
             _show_worst(document["worst"])

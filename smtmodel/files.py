@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO
 
 from smtmodel.errors import InputError, MmaprobeError, OutputError
+from smtmodel.interrupts import undone
 
 
 def is_file(name: str) -> bool:
@@ -41,7 +42,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     if target.exists() and not os.access(target, os.W_OK):
         raise InputError("cannot be written: Permission denied", str(path))
     beside = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.new")
-    with _opened(beside, "xb", path) as stream:
+    with undone(lambda: beside.unlink(missing_ok=True)), _opened(beside, "xb", path) as stream:
         try:
             with _written(path):
                 with suppress(FileNotFoundError):

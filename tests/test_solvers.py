@@ -226,7 +226,10 @@ def test_no_process_waits_longer_than_its_parent() -> None:
 def test_interrupt_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     process = SolverProcess("z3", HARD)
 
+    wait = process.finished.wait
+
     def interrupted(timeout: float | None = None) -> bool:
+        monkeypatch.setattr(process.finished, "wait", wait)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(process.finished, "wait", interrupted)

@@ -27,6 +27,7 @@ from queries.solvers.contract import ENGINE_NAMES, Answer, Reason
 from queries.solvers.pool import AHEAD, Pool
 from queries.solvers.store import program
 from queries.solvers.worker import version_of
+from smtmodel import interrupts
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.wording import install
 
@@ -111,7 +112,7 @@ class Cluster(Pool):
             task = _Task(self, function, arguments)
             try:
                 while not task.finished.wait(WATCH):
-                    if racing.unwanted.get()():
+                    if interrupts.unwanted.get()():
                         raise KeyboardInterrupt
                 result: Result = task.result()[1]
                 return result
@@ -201,7 +202,7 @@ class _Task:
     """One piece of work on a worker. `finished`: its result is there, or it will never come."""
 
     def __init__(self, cluster: Cluster, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        self.cluster, self.finished = cluster, threading.Event()
+        self.cluster, self.finished = cluster, interrupts.Latch()
         cluster.tasks.add(self)
         self.future = cluster.submit(function, arguments)
         self.future.add_done_callback(lambda future: self.finished.set())
@@ -222,6 +223,9 @@ class _Task:
                     raise
                 self.cluster.lose("the scheduler is gone")
         raise _GoneError
+
+    def stop(self) -> None:
+        """Nothing: `kill` waits for nobody."""
 
     def kill(self) -> None:
         """End it, wherever it runs."""
@@ -321,7 +325,7 @@ def perform(expected: Any, key: str, work: bytes) -> tuple[float, Any]:
         task = worker.state.tasks.get(key)
         return task is None or task.state == "cancelled"
 
-    token = racing.unwanted.set(unwanted)
+    token = interrupts.unwanted.set(unwanted)
     began = time.monotonic()
     try:
         result = function(*arguments)
@@ -329,4 +333,4 @@ def perform(expected: Any, key: str, work: bytes) -> tuple[float, Any]:
     except KeyboardInterrupt:  # which would end the worker
         raise CancelledError("no longer wanted") from None
     finally:
-        racing.unwanted.reset(token)
+        interrupts.unwanted.reset(token)
