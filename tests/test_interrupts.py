@@ -188,3 +188,23 @@ def test_a_latch_is_set_once_for_all() -> None:
     assert heard == [True] * 5
     assert latch.is_set()
     assert latch.wait(0)
+
+
+def test_processes_that_simulate_die_with_their_parent() -> None:
+    """Also the one that keeps account of their locks."""
+    text = """
+    from queries.candidates.outcomes import _simulator, pool_rows
+    from smtmodel.operands import layout_of
+    from smtmodel.reference import parse_reference
+    model = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
+    with _simulator([model] * 128, 2) as simulated:
+        next(simulated(pool_rows(layout_of(model), 10)))
+        print(*open(f"/proc/self/task/{os.getpid()}/children").read().split(), flush=True)
+        time.sleep(600)
+    """
+    with subprocess.Popen(program(text), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        assert process.stdout is not None
+        children = list(map(int, process.stdout.readline().split()))
+        process.kill()
+    assert len(children) == 3
+    assert eventually(lambda: not any(map(running, children)))

@@ -22,7 +22,7 @@ from typing import Any, Literal
 from queries.solvers import worker
 from queries.solvers.children import FOLDER, environment, python_command
 from queries.solvers.smtlib import parse_values
-from queries.solvers.worker import ENGINES, version_of
+from queries.solvers.worker import ENGINES, allowed, version_of
 from smtmodel.errors import UnknownNameError
 from smtmodel.interrupts import Latch, held_back
 
@@ -41,6 +41,7 @@ class Reason(Enum):
     TIME = "time ran out"
     NOT_ASKED = "time ran out before it was asked"
     MEMORY = "memory ran out"
+    LESS_MEMORY = "memory ran out, of which `ulimit -v` allows less than --memory asks for"
     GAVE_UP = "the solver gave up"
     ENDED = "the solver was ended"
     FAILED = "the solver failed"
@@ -156,7 +157,7 @@ class SolverProcess:
     def __init__(self, engine: str, text: str, memory: int = DEFAULT_MEMORY) -> None:
         if engine not in ENGINES:
             raise UnknownNameError("solver", engine, (*ENGINES, "auto"))
-        self.engine = engine
+        self.engine, self.memory = engine, memory
         self.pid: int | None = None
         self.started = time.monotonic()
         self._said: dict[str, Any] | None = None
@@ -219,6 +220,12 @@ class SolverProcess:
         """What there is to say now, in a list, as `engines.first_of` wants it."""
         return [self.answer(0)]
 
+    def _scarce(self, why: Reason, detail: str) -> tuple[Reason, str]:
+        """Why, where memory ran out that this process may not give: another may."""
+        if why is Reason.MEMORY and self.memory << 20 > (most := allowed()):
+            return Reason.LESS_MEMORY, f"{most >> 20} MiB of {self.memory}"
+        return why, detail
+
     def _unknown(self, why: Reason, detail: str = "") -> Answer:
         seconds = time.monotonic() - self.started
         return Answer("unknown", self.engine, version_of(self.engine), seconds, why=why, detail=detail)
@@ -228,9 +235,9 @@ class SolverProcess:
         code, out, lines = self._said["code"], self._said["out"], self._said["err"].strip().splitlines()
         status, _, rest = out.strip().partition("\n")
         if code != 0 or status not in ("sat", "unsat", "unknown"):
-            return self._unknown(*_failure(code, out, lines))
+            return self._unknown(*self._scarce(*_failure(code, out, lines)))
         facts = json.loads(lines[-1])
-        why, detail = _given_up(rest) if status == "unknown" else (None, "")
+        why, detail = self._scarce(*_given_up(rest)) if status == "unknown" else (None, "")
         values = parse_values(rest) if status == "sat" else {}
         return Answer(status, self.engine, facts["version"], facts["seconds"], values, why, detail)
 
