@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -19,6 +18,7 @@ from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say,
 from cli.order import asked_of
 from cli.session import Session
 from smtmodel.errors import InputError
+from smtmodel.interrupts import begun
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -109,21 +109,21 @@ def identify(
         raise click.UsageError("--save goes without FAMILY: the unit is then built from the device's answers")
     if any(given is not None for given in (formats, length, scale)):
         raise click.UsageError("FAMILY sets the formats and the length: leave out --formats, --length and --scale")
-    start = time.monotonic()
+    until = options.timeout and begun() + options.timeout
     asked_here = _asked(family, model)
     with _answers(output, device_name) as answers:
         if answers is not None and answers.earlier:
             say(f"{counted(answers.earlier, 'answer')} of an earlier run")
-            with open_device(device_name, device_timeout, asked_here) as device:
+            with open_device(device_name, device_timeout, asked_here, until) as device:
                 answers.recheck(device, lambda vector: str(vector.id).startswith("question"))
-        with open_device(device_name, device_timeout, asked_here) as device:
+        with open_device(device_name, device_timeout, asked_here, until) as device:
             recorded = list(getattr(device, "vectors", ()))
             base = model or _reference_of(device, device_name, recorded)
             chosen = family_of(family, base)
             recorded = [vector for vector in recorded if _same_instruction(vector, base)]
             if not recorded and isinstance(device, RecordedDevice):
                 raise InputError(f"{device.name}: no row is an input of {base}")
-            session = Session(device, device_name, answers, options.timeout and start + options.timeout)
+            session = Session(device, device_name, answers, until)
             found, failure = session.identify(chosen, options, recorded)
     progress("")
     named = equal_units(found, options, session.deadline)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ from cli.choice import Seconds
 from cli.command import Command
 from cli.completion import families
 from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
+from smtmodel.interrupts import begun
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def separate(
     from smtmodel.operands import layout_of
     from smtmodel.vectors import Vector, to_hex
 
-    start = time.monotonic()  # --timeout includes what builds the candidates
+    start = begun()  # --timeout includes what builds the candidates
     chosen = family_of(family, model)
     candidates = chosen.candidates(None if options.timeout is None else start + options.timeout)
     say_impossible(chosen)

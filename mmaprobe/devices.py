@@ -112,8 +112,9 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
     from cli.order import revealed, title_of
 
     asked = signature_of(formats, length)
-    with _opened(device, device_timeout, asked) as opened:
-        tree = revealed(opened, asked, time.monotonic() + seconds_of("timeout", timeout), ends=True)
+    until = time.monotonic() + seconds_of("timeout", timeout)
+    with _opened(device, device_timeout, asked, until) as opened:
+        tree = revealed(opened, asked, until, ends=True)
         places = opened.description.get("places")
     return Order(title_of(asked), tree, places)
 
@@ -170,7 +171,7 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
 
     start = time.monotonic()
     options = options_of(solver, timeout)
-    with _opened(device, device_timeout, asked) as opened:
+    with _opened(device, device_timeout, asked, start + timeout) as opened:
         found, order = built(opened, asked, options, start + timeout, lambda text: None)
         places = opened.description.get("places")
     undecided = [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open]
@@ -196,7 +197,7 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
     from queries.order.reveal import UnrevealedError, reveal
 
     start = time.monotonic()
-    with _opened(device, device_timeout, chosen.base) as opened:
+    with _opened(device, device_timeout, chosen.base, start + timeout) as opened:
 
         def ask(vectors: Sequence[Vector]) -> list[int | None]:
             if time.monotonic() > start + timeout:
@@ -255,7 +256,7 @@ def _recorded(device: Device, base: Model) -> list[Vector]:
     return device.vectors
 
 
-def _opened(device: Devices, timeout: float, asked: Model) -> Device:
+def _opened(device: Devices, timeout: float, asked: Model, until: float) -> Device:
     from runner.callable import CallableDevice
     from runner.devices import open_device
     from runner.protocol import Device
@@ -263,7 +264,7 @@ def _opened(device: Devices, timeout: float, asked: Model) -> Device:
     if isinstance(device, Device):
         return device
     if isinstance(device, str):
-        return open_device(device, timeout, asked)
+        return open_device(device, timeout, asked, until)
     if callable(device):
         return CallableDevice(device, str(getattr(device, "__name__", type(device).__name__)))
     raise WantedError("device", device, WANTED)

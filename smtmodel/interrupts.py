@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SLICE = 0.05  # seconds between looks at what a latch cannot tell
 RETRY = 0.02  # seconds until an interrupt that came among locks is tried again
 #: seconds after a time limit, or the share of it if that is more: then the work is interrupted, then it is ended
-MARGIN, LAST = (0.5, 0.03), (1.4, 0.08)
+MARGIN, LAST = (0.6, 0.03), (1.5, 0.08)
 LONGEST = 1e8  # seconds that the system's timer takes
 
 #: whether the work of this thread is no longer wanted: it then raises KeyboardInterrupt at its next safe point
@@ -50,6 +50,7 @@ class _State:
     guarded = False  # whether signals are handled here, by `guard`
     soft: float | None = None  # of time.monotonic: when the work is interrupted
     hard: float | None = None  # when it is ended
+    begun = 0.0  # when the time began
     seconds = 0.0  # given
     late = False  # whether a limit has interrupted the work
 
@@ -101,13 +102,18 @@ def guard() -> None:
 def allow(seconds: float | None) -> None:
     """The work of the main thread has so many seconds from now on (None: any number), in place of those given before.
     Nothing happens where signals are not handled by `guard`."""
-    now = time.monotonic()
+    now = state.begun = time.monotonic()
     if seconds is None or seconds > LONGEST:
         state.soft = state.hard = None
     else:
         after, last = (max(least, share * seconds) for least, share in (MARGIN, LAST))
         state.soft, state.hard, state.seconds = now + seconds + after, now + seconds + last, seconds
     _set_timer()
+
+
+def begun() -> float:
+    """When the time of the command that runs began, of time.monotonic."""
+    return state.begun
 
 
 @contextmanager
