@@ -13,7 +13,7 @@ _PLAIN = {
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
-GRACE = 3.5  # seconds that the work has to come back after an interrupt
+GRACE = 3.0  # seconds that the work has to come back after an interrupt
 LOOK = 0.1  # seconds between looks at whether it has
 
 
@@ -73,9 +73,23 @@ def interrupts_end(code: int) -> None:
     for number in _PLAIN:
         if signal.getsignal(number) in (_leave, _raise, _again):
             signal.signal(number, lambda *_: os._exit(code))
-    from smtmodel.interrupts import allow
+    from smtmodel.interrupts import unguard
 
-    allow(None)
+    unguard()
+
+
+def leave(code: object) -> None:
+    """End this process with an exit code, by itself: while the interpreter takes itself down, an interrupt would end it
+    in its own way."""
+    import atexit
+    import sys
+    from contextlib import suppress
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # it was closed, or is None
+            stream.flush()
+    os._exit(code if isinstance(code, int) else 1 if code else 0)
 
 
 def _watch(reader: int) -> None:

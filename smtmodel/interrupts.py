@@ -99,6 +99,14 @@ def guard() -> None:
     signal.signal(signal.SIGALRM, _alarm)
 
 
+def unguard() -> None:
+    """The command has ended: nothing interrupts it any more."""
+    state.pending, state.soft, state.hard = None, None, None
+    if state.guarded:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def allow(seconds: float | None) -> None:
     """The work of the main thread has so many seconds from now on (None: any number), in place of those given before.
     Nothing happens where signals are not handled by `guard`."""

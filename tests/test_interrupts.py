@@ -24,9 +24,13 @@ TIME = 30.0  # seconds, at most, of what takes 5 on a machine without other work
 ENTRY = """
     import os, signal, sys, threading, time
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    from cli.interrupts import interrupts_leave
-    from cli.main import main
-    interrupts_leave()
+    from cli import entry
+
+    given = (*sys.argv, "")[1]
+
+    def main(words):
+        sys.argv[1:] = words
+        entry.main()
 """
 HARD = ["distinguish", "volta/mma/m8n8k4.f32.f16.f16.f32", "volta/mma/m8n8k4.f32.f16.f16.f32@block_order=3-2-1-0",
         "--solver", "bitwuzla", "--fresh"]  # fmt: skip
@@ -97,10 +101,10 @@ def test_work_that_hears_no_interrupt_is_ended(tmp_path: Path) -> None:
 
     def deaf(*rest, **named):
         child = subprocess.Popen(["sleep", "600"])
-        with whole_file(Path(sys.argv[1], "out")) as stream:
+        with whole_file(Path(given, "out")) as stream:
             stream.write(str(child.pid).encode())
             stream.flush()
-            Path(sys.argv[1], "child").write_text(str(child.pid))
+            Path(given, "child").write_text(str(child.pid))
             threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
             while True:
                 try:
@@ -143,14 +147,18 @@ def test_work_past_its_time_is_cut_short(hears: bool) -> None:
     assert said in errors
 
 
-def test_the_exit_code_of_a_command_that_has_ended_stands() -> None:
+@pytest.mark.parametrize("moment", ["atexit", "teardown"])
+def test_the_exit_code_of_a_command_that_has_ended_stands(moment: str) -> None:
     text = """
+    class Late:
+        def __del__(self, kill=os.kill, own=os.getpid(), number=signal.SIGINT):
+            kill(own, number)
+
     import atexit
-    atexit.register(time.sleep, 0.2)
-    atexit.register(os.kill, os.getpid(), signal.SIGINT)
-    main(["--version"])
+    late = Late() if given == "teardown" else atexit.register(os.kill, os.getpid(), signal.SIGINT)
+    main(["list", "claims"])
     """
-    assert run(text) == (0, "")
+    assert run(text, moment) == (0, "")
 
 
 def twice(steps: list[int]) -> None:
