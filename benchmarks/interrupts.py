@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from smtmodel.folders import cache_folder
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 5.0  # seconds from an interrupt to the end
@@ -38,19 +41,18 @@ def matmul(a, b, c):
 
 #: name -> the command, in a folder with mine.py, a.npy and b.npy, and the longest time until its interrupt, in seconds
 COMMANDS = {
-    "distinguish": (["distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", "--solver", "bitwuzla", "-o", "out.jsonl"],
-                    12.0),
-    "prove": (["prove", HOPPER, "hopper/wgmma/m64n8k16.f32.f16.f16", "--no-confirm"], 12.0),
-    "monotonic": (["prove", "--property", "monotonic-addend", "compensated.yaml"], 15.0),
-    "certificate": (["prove", "--property", "error-bound", "arm/neon/bfdot", "--certificate", "proof"], 20.0),
-    "verify": (["verify", "ootomo-not-worse-f16"], 15.0),
-    "separate": (["separate", "nvidia-bf16", "-o", "out.jsonl"], 30.0),
-    "identify": (["identify", "--device", f"model:{HOPPER}", "-o", "out.jsonl"], 15.0),
+    "distinguish": (["distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", "--solver", "bitwuzla", "-o", "out.jsonl"], 7.0),
+    "prove": (["prove", HOPPER, "hopper/wgmma/m64n8k16.f32.f16.f16", "--no-confirm"], 7.0),
+    "monotonic": (["prove", "--property", "monotonic-addend", "compensated.yaml"], 8.0),
+    "certificate": (["prove", "--property", "error-bound", "arm/neon/bfdot", "--certificate", "proof"], 9.0),
+    "verify": (["verify", "ootomo-not-worse-f16"], 8.0),
+    "separate": (["separate", "nvidia-bf16", "-o", "out.jsonl"], 12.0),
+    "identify": (["identify", "--device", f"model:{HOPPER}", "-o", "out.jsonl"], 8.0),
     "order of a program": (["order", "--device", f"command:{sys.executable} -m cli.main device {HOPPER}", "--formats",
-                            "f16,f16,f32,f32", "--length", "16", "-o", "out.jsonl"], 12.0),
+                            "f16,f16,f32,f32", "--length", "16", "-o", "out.jsonl"], 7.0),
     "order of a function": (["order", "--device", "python:mine.py:matmul", "--formats", "f16,f16,f32,f32", "--length",
-                             "256", "-o", "out.jsonl"], 12.0),
-    "simulate": (["simulate", "--model", HOPPER, "a.npy", "b.npy", "--engine", "numpy", "-o", "out.npy"], 15.0),
+                             "256", "-o", "out.jsonl"], 7.0),
+    "simulate": (["simulate", "--model", HOPPER, "a.npy", "b.npy", "--engine", "numpy", "-o", "out.npy"], 8.0),
 }  # fmt: skip
 
 
@@ -97,9 +99,12 @@ def run(name: str, number: int, after: float) -> dict[str, Any]:
         folder.mkdir()
         temporary.mkdir()
         prepare(folder)
+        compiled = cache_folder() / "compiled"
+        if compiled.is_dir():  # whether a compiler leaves files is another question
+            shutil.copytree(compiled, Path(place, "cache", "mmaprobe", "compiled"))
         before = {path.name for path in folder.iterdir()}
         environment = {**os.environ, MARK: mark, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT),
-                       "XDG_CACHE_HOME": str(folder.parent / "cache")}  # fmt: skip
+                       "XDG_CACHE_HOME": str(Path(place, "cache"))}  # fmt: skip
         command = [sys.executable, "-c", "from cli.entry import main; main()", *words]
         with subprocess.Popen(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,

@@ -204,9 +204,9 @@ class Latch:
         return self._set
 
 
-def settle(future: Future[Any]) -> None:
-    """Wait until a future has a result."""
+def settle(future: Future[Any], timeout: float | None = None) -> bool:
+    """Wait until a future has a result; whether it has one in time."""
     done = Latch()
     with held_back:
         future.add_done_callback(lambda _: done.set())
-    done.wait()
+    return done.wait(timeout)

@@ -108,10 +108,12 @@ def simulate(
     table: Table,
     processes: int | None = None,
     progress: Callable[[str], None] | None = None,
+    deadline: float | None = None,
 ) -> Results:
-    """The results of every model (rows) on every vector (columns); NaNs are one pattern."""
+    """The results of every model (rows) on every vector (columns); NaNs are one pattern. Raises IncompleteError after
+    the deadline (of time.monotonic)."""
     with _simulator(models, processes) as simulated:
-        return _gathered(simulated(table), len(models), progress)
+        return _gathered(simulated(table), len(models), progress, deadline)
 
 
 def _gathered(
@@ -148,9 +150,15 @@ class Outcomes:
         self.layout = layout_of(self.candidates[0])
 
     @classmethod
-    def of(cls, models: list[Model], table: Table, progress: Callable[[str], None] | None = None) -> Outcomes:
-        """The candidates simulated on a pool."""
-        return cls(models, table, simulate(models, table, progress=progress))
+    def of(
+        cls,
+        models: list[Model],
+        table: Table,
+        progress: Callable[[str], None] | None = None,
+        deadline: float | None = None,
+    ) -> Outcomes:
+        """The candidates simulated on a pool. Raises as `simulate`."""
+        return cls(models, table, simulate(models, table, progress=progress, deadline=deadline))
 
     @classmethod
     def until(
@@ -185,11 +193,12 @@ class Outcomes:
         """The same vectors for some of the candidates."""
         return Outcomes([self.candidates[index] for index in members], self.table, self.results[list(members)])
 
-    def extend(self, rows: Table, members: Sequence[int] | None = None) -> None:
-        """More vectors for the pool; simulated for the members alone, if the others no longer matter."""
+    def extend(self, rows: Table, members: Sequence[int] | None = None, deadline: float | None = None) -> None:
+        """More vectors for the pool; simulated for the members alone, if the others no longer matter. Raises as
+        `simulate`."""
         chosen = list(range(len(self.candidates)) if members is None else members)
         more = np.zeros((len(self.candidates), len(rows)), dtype=np.uint64)
-        more[chosen] = simulate([self.candidates[index] for index in chosen], rows)
+        more[chosen] = simulate([self.candidates[index] for index in chosen], rows, deadline=deadline)
         self.table = np.concatenate([self.table, rows])
         self.results = np.concatenate([self.results, more], axis=1)
 

@@ -122,7 +122,7 @@ class _Verifier:
                 self.outcome.asked.append(SearchStep(f"{count} simulated inputs", (), time.monotonic() - began))
                 self._decide(tuple(map(int, table[int(hits[0])])))
                 return True
-            if count >= 4 * BATCH and not self.admitted:
+            if (count >= 4 * BATCH and not self.admitted) or self.remaining() == 0:
                 break
         self.outcome.asked.append(SearchStep(f"{count} simulated inputs", (), time.monotonic() - began))
         return False

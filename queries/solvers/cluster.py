@@ -16,7 +16,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -34,10 +34,12 @@ from smtmodel.wording import install
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from distributed import Client, Future
+    from distributed import Client
+    from distributed import Future as Remote
 
 Result = TypeVar("Result")
 CONNECT = 10.0  # seconds that a scheduler has to answer
+SILENT = 2.0  # more seconds for what it has to say once it is connected
 GRACE = 20.0  # seconds without a single worker before the work is done here: one that died may be started again
 WATCH = 0.5  # seconds between looks at the scheduler
 
@@ -136,7 +138,7 @@ class Cluster(Pool):
         finally:
             self._building.add_idle(time.monotonic() - began - max(spent, default=0.0))
 
-    def submit(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Future[Any]:
+    def submit(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Remote[Any]:
         """Work on its way to a worker. Raises _GoneError."""
         key = f"mmaprobe-{uuid.uuid4().hex}"
         if not self.lost.is_set():
@@ -266,10 +268,30 @@ def _connected(address: str) -> Client:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said here, in a line
     try:
         get_address_host_port(address)  # a client is not made for an address that is none
-        return Client(address, timeout=CONNECT, set_as_default=False, name="mmaprobe")
+        return _within(
+            CONNECT + SILENT, lambda: Client(address, timeout=CONNECT, set_as_default=False, name="mmaprobe")
+        )
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterError(f"no dask scheduler at {address!r} ({why}): start one with `dask scheduler`") from None
+
+
+def _within(seconds: float, call: Callable[[], Result]) -> Result:
+    """What a call gives in so many seconds; the thread of one that does not end is left. Raises TimeoutError, and what
+    the call raises. dask's own limit does not count what follows the connection."""
+    came: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            came.set_result(call())
+        except BaseException as error:
+            came.set_exception(error)
+
+    with interrupts.held_back:
+        threading.Thread(target=run, daemon=True).start()
+    if not interrupts.settle(came, seconds):
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return came.result()
 
 
 def _named(error: BaseException | None) -> BaseException:
