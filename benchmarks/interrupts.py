@@ -41,7 +41,8 @@ def matmul(a, b, c):
 
 #: name -> the command, in a folder with mine.py, a.npy and b.npy, and the longest time until its interrupt, in seconds
 COMMANDS = {
-    "distinguish": (["distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", "--solver", "bitwuzla", "-o", "out.jsonl"], 7.0),
+    "distinguish": (["distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", "--solver", "bitwuzla", "-o", "out.jsonl"],
+                    7.0),
     "prove": (["prove", HOPPER, "hopper/wgmma/m64n8k16.f32.f16.f16", "--no-confirm"], 7.0),
     "monotonic": (["prove", "--property", "monotonic-addend", "compensated.yaml"], 8.0),
     "certificate": (["prove", "--property", "error-bound", "arm/neon/bfdot", "--certificate", "proof"], 9.0),

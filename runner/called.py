@@ -17,7 +17,7 @@ from runner import calling
 from runner.calling import pack, unpack
 from runner.process import POLL, LineProcess
 from runner.protocol import DeviceUnavailableError, Patience
-from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.errors import InputError, OutOfTimeError, UnknownNameError
 
 ARGUMENTS = ("a", "b", "c")
 CLOSING = 1.0  # seconds to learn why the process ended its output
@@ -32,8 +32,8 @@ class CalledError(Exception):
 
 
 class Called:
-    """The function `name` of a Python file. `device`: its name in errors. Raises InputError, UnknownNameError or
-    DeviceUnavailableError; a call raises CalledError."""
+    """The function `name` of a Python file. `device`: its name in errors. Raises InputError, UnknownNameError,
+    DeviceUnavailableError or OutOfTimeError; a call raises CalledError."""
 
     def __init__(self, file: Path, name: str, device: str, timeout: float, until: float | None = None) -> None:
         self.patience = Patience(timeout, until)
@@ -46,6 +46,8 @@ class Called:
         try:
             about = json.loads(self._line())
         except CalledError as error:
+            if self.patience.over:
+                raise OutOfTimeError(f"{device}: the time ran out while {file} was being loaded") from None
             words = f"; it printed:\n{error.last_words}" if error.last_words else ""
             raise DeviceUnavailableError(f"{device}: {file} was being loaded: {error}{words}") from None
         if "takes" not in about:
