@@ -30,8 +30,8 @@ NO_CERTIFICATE = "no certificate is written for such a verdict"
 def attach(
     document: dict[str, Any], write: Callable[[], Iterable[Certificate]], seconds: float | None
 ) -> MmaprobeError | None:
-    """Write certificates by `write` in so many `seconds` (None: each part has a limit of its own), print what they
-    contain, and add them to a document. An error is returned, not raised, as the proof is valid without a certificate:
+    """Write certificates by `write` within `seconds` (None: each part has a limit of its own), print what they contain,
+    and add them to a document. An error is returned, not raised, as the proof is valid without a certificate:
     it is printed first, then `check_attached` raises the error."""
     allow(seconds)
     try:

@@ -18,6 +18,7 @@ from runner.calling import pack, unpack
 from runner.process import POLL, LineProcess
 from runner.protocol import DeviceUnavailableError, Patience
 from smtmodel.errors import InputError, OutOfTimeError, UnknownNameError
+from smtmodel.interrupts import held_back
 
 ARGUMENTS = ("a", "b", "c")
 CLOSING = 1.0  # seconds to learn why the process ended its output
@@ -38,7 +39,8 @@ class Called:
     def __init__(self, file: Path, name: str, device: str, timeout: float, until: float | None = None) -> None:
         self.patience = Patience(timeout, until)
         self._broken = ""
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed with the process)
+        with held_back:  # it has a name for a moment
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed with the process)
         number = self._file.fileno()
         command = [str(Path(calling.__file__).resolve()), str(number), str(file), name, *sys.path]
         self._process = LineProcess([sys.executable, "-P", *command], (number,))

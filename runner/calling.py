@@ -51,7 +51,7 @@ def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with so many arguments."""
+    """Whether a function can be called with `count` arguments."""
     try:
         inspect.signature(function).bind(*[None] * count)
     except (TypeError, ValueError):

@@ -108,7 +108,7 @@ def unguard() -> None:
 
 
 def allow(seconds: float | None) -> None:
-    """The work of the main thread has so many seconds from now on (None: any number), in place of those given before.
+    """The work of the main thread has these `seconds` from now on (None: any number), in place of those given before.
     Nothing happens where signals are not handled by `guard`."""
     now = state.begun = time.monotonic()
     if seconds is None or seconds > LONGEST:

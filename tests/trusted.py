@@ -97,8 +97,8 @@ PARTS = (
     ANSWERS,
     CHECKER,
 )
-#: imported by files of these, and not believed: what is shown to people, and what errors are
-SHOWN = ("queries.proof.wording", "smtmodel.errors", "smtmodel.trace", "smtmodel.nodes")
+#: imported by files of these, and not believed: what is shown to people, what errors are, and when work is cut short
+SHOWN = ("queries.proof.wording", "smtmodel.errors", "smtmodel.interrupts", "smtmodel.trace", "smtmodel.nodes")
 
 
 def lines(path: Path) -> tuple[int, int]:

@@ -277,7 +277,7 @@ def _connected(address: str) -> Client:
 
 
 def _within(seconds: float, call: Callable[[], Result]) -> Result:
-    """What a call gives in so many seconds; the thread of one that does not end is left. Raises TimeoutError, and what
+    """What a call gives within `seconds`; the thread of one that does not end is left. Raises TimeoutError, and what
     the call raises. dask's own limit does not count what follows the connection."""
     came: Future[Result] = Future()
 
