@@ -43,7 +43,7 @@ def matmul(a, b, c):
 COMMANDS = {
     "distinguish": (["distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", "--solver", "bitwuzla", "-o", "out.jsonl"],
                     7.0),
-    "prove": (["prove", HOPPER, "hopper/wgmma/m64n8k16.f32.f16.f16", "--no-confirm"], 7.0),
+    "prove": (["prove", VOLTA, f"{VOLTA}@carry_bits=4", "--fresh"], 7.0),
     "monotonic": (["prove", "--property", "monotonic-addend", "compensated.yaml"], 8.0),
     "certificate": (["prove", "--property", "error-bound", "arm/neon/bfdot", "--certificate", "proof"], 9.0),
     "verify": (["verify", "ootomo-not-worse-f16"], 8.0),

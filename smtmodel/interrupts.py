@@ -18,6 +18,8 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from smtmodel.errors import OutOfTimeError
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -36,6 +38,10 @@ _AMONG = (
     *(os.path.join(os.path.dirname(threading.__file__), name) for name in _NAMES),
     "<frozen importlib._bootstrap>",
 )
+
+
+#: when the work of this thread is to end, of time.monotonic
+_until: ContextVar[float | None] = ContextVar("until", default=None)
 
 
 class TimeUp(KeyboardInterrupt):
@@ -169,6 +175,29 @@ def _alarm(number: int, frame: FrameType | None) -> None:
     elif state.pending is not None:
         interrupt(state.pending, frame)
     _set_timer()
+
+
+# --- long loops ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def working_until(deadline: float | None) -> Iterator[None]:
+    """A block whose loops look at the clock by `check_clock`. `deadline`: of time.monotonic; None: there is none."""
+    before = _until.get()
+    token = _until.set(deadline if before is None else before if deadline is None else min(before, deadline))
+    try:
+        yield
+    finally:
+        _until.reset(token)
+
+
+def check_clock() -> None:
+    """Raises OutOfTimeError after the deadline of `working_until`, KeyboardInterrupt where this work is unwanted."""
+    deadline = _until.get()
+    if deadline is not None and time.monotonic() > deadline:
+        raise OutOfTimeError("the time ran out")
+    if unwanted.get()():
+        raise KeyboardInterrupt
 
 
 # --- waits on other threads ---------------------------------------------------------------------------------------

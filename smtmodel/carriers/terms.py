@@ -17,7 +17,7 @@ from pysmt.typing import BOOL, BVType, PySMTType
 from smtmodel.algebra import Bit, Bits, select
 from smtmodel.carriers.carrier import Carrier
 from smtmodel.errors import OutOfTimeError
-from smtmodel.interrupts import unwanted
+from smtmodel.interrupts import check_clock
 
 Maximum = Literal["select", "relational"]
 
@@ -92,8 +92,7 @@ class _Terms(FormulaManager):  # type: ignore[misc]
         if found is None:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise OutOfTimeError("the time ran out while terms were built")
-            if unwanted.get()():
-                raise KeyboardInterrupt
+            check_clock()
             content = FNodeContent(node_type, args, payload)
             found = self.formulae[content] = _Term(content, self._next_free_id)
             self._next_free_id += 1
