@@ -56,6 +56,19 @@ for line in sys.stdin:
     d = "3f800000" if kind == "one" else row["c"]
     print(json.dumps({"id": row["id"], "d": d}), flush=True)
 """
+CLAIM = f"""
+id: long
+about: an algorithm on 256 products
+source: a paper
+says: nothing
+expect: refuted
+terms: 256
+inputs: {{a: [-3, 3], b: [-2, 4], c: [-4, 4]}}
+parts:
+  p: markidis@unit={VOLTA},split=toward_zero
+  q: ootomo-yokota@unit={VOLTA},split=toward_zero
+claim: error(q) <= error(p)
+"""
 
 
 def unit(length: int, step: str, rounding: str = "round(f32, nearest_even)") -> str:
@@ -76,6 +89,7 @@ def files(folder: Path) -> None:
         (folder / f"back{length}.yaml").write_text(
             unit(length, f"repeat(k in range({length - 1}, -1, -1), c, r(exact(acc, a[k] * b[k])))"), encoding="utf-8"
         )
+    (folder / "long.yaml").write_text(CLAIM, encoding="utf-8")
     (folder / "at_once.yaml").write_text(unit(256, "r(exact(c, a[0:256] * b[0:256]))"), encoding="utf-8")
 
 
@@ -93,9 +107,8 @@ def commands(silent: str) -> list[str]:
         f"identify --gemm --device python:bad.py:hang {FORMATS} --length 512",
         "separate nvidia-bf16", "separate nvidia-f64", "separate nvidia-fp8", "separate nvidia-f16 --one",
         f"distinguish {VOLTA} {VOLTA}@block_order=3-2-1-0 --solver bitwuzla",
-        f"distinguish {HOPPER} {HOPPER}@block_order=1-0",
+        "distinguish chain256.yaml back256.yaml",
         "distinguish chain64.yaml back64.yaml",
-        f"prove {HOPPER} hopper/wgmma/m64n8k16.f32.f16.f16 --fresh",
         "prove chain256.yaml back256.yaml", "prove chain1024.yaml back1024.yaml",
         "prove --property monotonic-addend compensated.yaml --fresh",
         "prove --property order-independent at_once.yaml --fresh",
@@ -104,7 +117,7 @@ def commands(silent: str) -> list[str]:
         "prove plan:cublas/plain plan:cublas/split-k --length 4096 --fresh",
         f"cover {HOPPER}", "cover chain256.yaml", "cover hopper/mma/m16n8k4.f64.f64.f64.f64",
         "verify ootomo-not-worse-f16@terms=2,split=toward_zero --fresh",
-        "verify ootomo-not-worse-f16@terms=2,split=toward_zero --maximise --fresh",
+        "verify long.yaml",
     ]  # fmt: skip
 
 

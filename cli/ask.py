@@ -93,7 +93,8 @@ def distinguish(
 
     questions = _questions(names, restrictions, target)
     pairs = sum(comb(len(question.models), 2) for question in questions)
-    allow(options.timeout and options.timeout * pairs)
+    if pairs > 1:
+        allow(options.timeout and options.timeout * pairs)
     pieces = Pieces(options.progress, "questions", len(questions))
     options = replace(options, count=count, progress=pieces)
     done: list[Answered] = []
