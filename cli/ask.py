@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from math import comb
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ from cli.options import (
 )
 from smtmodel.errors import FaultError, InputError
 from smtmodel.escapes import file_part
+from smtmodel.interrupts import allow
 from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
@@ -91,6 +93,9 @@ def distinguish(
     from queries.search.answer import answer
 
     questions = _questions(names, restrictions, target)
+    pairs = sum(comb(len(question.models), 2) for question in questions)
+    if pairs > 1:
+        allow(options.timeout and options.timeout * pairs)
     pieces = Pieces(options.progress, "questions", len(questions))
     options = replace(options, count=count, progress=pieces)
     done: list[Answered] = []

@@ -20,6 +20,7 @@ from queries.order.text import Outliner, shared
 from queries.order.tree import Leaf, Node, with_products
 from smtmodel import VERSION
 from smtmodel.errors import IncompleteError, MmaprobeError, OutOfTimeError
+from smtmodel.interrupts import begun
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -42,12 +43,12 @@ def build(
     """Ask an unknown device, say what it computes, and end with the exit code. `output`: where answers are kept."""
     from queries.compare.steady import ContradictionError
 
-    start = time.monotonic()
+    start = begun()
     deadline = None if options.timeout is None else start + options.timeout
     found: Built | None = None
     order: Order | None = None
     failure: MmaprobeError | None = None
-    with kept_device(device_name, device_timeout, asked, output) as device:
+    with kept_device(device_name, device_timeout, asked, output, deadline) as device:
         try:
             found, order = built(device, asked, options, deadline, say)
         except UnrevealedError as error:
@@ -112,6 +113,7 @@ def _arithmetic(
     """The unit of a device whose terms have these weights, and which of the orders it has."""
     from queries.building.build import Builder
     from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
+    from runner.protocol import DeviceError
 
     given: list[tuple[Vector, int]] = []
 
@@ -129,7 +131,11 @@ def _arithmetic(
 
     found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
     if not device.steady:
-        stand_by(device.again, given, AGAIN_IN_DOUBT)
+        try:
+            stand_by(device.again, given, AGAIN_IN_DOUBT)
+        except DeviceError:
+            if not device.patience.over:  # else what was found in time is said
+                raise
     if found.unit is not None and len(order.roots) > 1:
         order = Order([tree_of(found.unit)], order.questions)
         order.say(asked, tell)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import progress, say
-from smtmodel.errors import MmaprobeError
+from smtmodel.errors import MmaprobeError, OutOfTimeError
+from smtmodel.interrupts import TimeUp, allow
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -27,13 +28,17 @@ NO_CERTIFICATE = "no certificate is written for such a verdict"
 
 
 def attach(
-    document: dict[str, Any], folder: Path, write: Callable[[Path], Iterable[Certificate]]
+    document: dict[str, Any],
+    folder: Path,
+    write: Callable[[Path], Iterable[Certificate]],
+    seconds: float | None,
 ) -> MmaprobeError | None:
-    """Write certificates into a folder by `write`, print what they contain, and add them to a document. An error is
-    returned, not raised, as the proof is valid without a certificate: it is printed first, then `check_attached` raises
-    the error."""
+    """Write certificates into a folder by `write` within `seconds` (None: each part has a limit of its own), print what
+    they contain, and add them to a document. An error is returned, not raised, as the proof is valid without a
+    certificate: it is printed first, then `check_attached` raises the error."""
     from queries.certificates.place import written_apart
 
+    allow(seconds)
     try:
         with written_apart(folder) as new:
             written = [(folder / path.relative_to(new), manifest) for path, manifest in write(new)]
@@ -41,6 +46,10 @@ def attach(
     except MmaprobeError as error:
         document["certificate_error"] = str(error)
         return error
+    except TimeUp:
+        late = OutOfTimeError("time ran out for the certificate")
+        document["certificate_error"] = str(late)
+        return late
     return None
 
 

@@ -11,6 +11,7 @@ import click
 
 from cli.command import Command
 from cli.options import JSON, print_json, progress, say
+from smtmodel.interrupts import allow
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     def ask(engine: str, text: str) -> Answer:
         return SolverProcess(engine, text).answer(timeout)
 
+    allow(None)  # the time is for each answer
     findings = []
     for found in check_all(folder, ask if engines else None, timeout):
         progress(f"{found.place}: {found.says}")

@@ -12,6 +12,7 @@ import click
 
 from smtmodel.errors import InputError
 from smtmodel.files import INPUTS, is_file
+from smtmodel.interrupts import allow
 
 #: parameters that name a file to write
 OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
@@ -28,7 +29,8 @@ GLOBAL = ("-q", "--quiet", "-v", "--verbose")
 
 class Command(click.Command):
     """Raises InputError, before any work is done, if an output is an input or another output, or cannot be written. Nor
-    is an input replaced that another input names."""
+    is an input replaced that another input names. The work has the seconds of --timeout, where the command does not say
+    otherwise."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -58,6 +60,7 @@ class Command(click.Command):
                 raise InputError(why, str(value))
         if (folder := ctx.params.get(FOLDER)) is not None:
             _check_folder(Path(folder), seen)
+        allow(ctx.params.get("timeout"))
         with INPUTS.kept():
             return super().invoke(ctx)
 

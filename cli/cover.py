@@ -68,7 +68,7 @@ def cover(
     if certificate is not None:
         from queries.covering.certify import certify_cover
 
-        failure = attach(document, certificate, lambda folder: certify_cover(found, folder, options))
+        failure = attach(document, certificate, lambda folder: certify_cover(found, folder, options), None)
     if as_json:
         print_json(document)
     if found.interrupted:

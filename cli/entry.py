@@ -4,7 +4,7 @@ module is loaded is the interpreter's, and few modules are loaded here."""
 try:
     import gc
 
-    from cli.interrupts import interrupts_leave
+    from cli.interrupts import interrupts_leave, leave
 except KeyboardInterrupt:
     raise SystemExit(3) from None
 
@@ -19,4 +19,7 @@ def main() -> None:
     from cli.main import main as command
     from smtmodel.frames import with_room
 
-    with_room(command)
+    try:
+        with_room(command)
+    except SystemExit as end:
+        leave(end.code)

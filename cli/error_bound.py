@@ -46,7 +46,9 @@ def prove_bound(
     failure: MmaprobeError | None = None
     if certificate is not None and result.verdict != "unknown":
         write = certify_bound if result.verdict == "holds" else certify_wrap
-        failure = attach(document, certificate, lambda folder: [(folder, write(result, folder, options))])
+        failure = attach(
+            document, certificate, lambda folder: [(folder, write(result, folder, options))], options.timeout
+        )
     if as_json:
         print_json(document)
     check_attached(failure)
@@ -70,7 +72,9 @@ def _prove_of_plan(
     _show_plan(found, document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and found.verdict == "holds":
-        failure = attach(document, certificate, lambda folder: certify_plan_bound(found, folder, options))
+        failure = attach(
+            document, certificate, lambda folder: certify_plan_bound(found, folder, options), options.timeout
+        )
     if as_json:
         print_json(document)
     check_attached(failure)

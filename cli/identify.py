@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -19,6 +18,7 @@ from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refu
 from cli.order import asked_of
 from cli.session import Session
 from smtmodel.errors import InputError
+from smtmodel.interrupts import begun
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -105,14 +105,14 @@ def identify(
     refuse("a product of matrices has no FAMILY", "gemm", "shape")
     refuse("without FAMILY the unit is built from the device's answers, and can be saved", "save")
     refuse("FAMILY sets the formats and the length", "formats", "length", "scale")
-    start = time.monotonic()
+    until = options.timeout and begun() + options.timeout
     asked_here = _asked(family, model)
     with _answers(output, device_name) as answers:
         if answers is not None and answers.earlier:
             say(f"{counted(answers.earlier, 'answer')} of an earlier run")
-            with open_device(device_name, device_timeout, asked_here) as device:
+            with open_device(device_name, device_timeout, asked_here, until) as device:
                 answers.recheck(device, lambda vector: str(vector.id).startswith("question"))
-        with open_device(device_name, device_timeout, asked_here) as device:
+        with open_device(device_name, device_timeout, asked_here, until) as device:
             if asked_here is not None:
                 check_asked(device, asked_here)
             recorded = list(getattr(device, "vectors", ()))
@@ -121,7 +121,7 @@ def identify(
             recorded = [vector for vector in recorded if _same_instruction(vector, base)]
             if not recorded and isinstance(device, RecordedDevice):
                 raise InputError(f"{device.name}: no row is an input of {base}")
-            session = Session(device, device_name, answers, options.timeout and start + options.timeout)
+            session = Session(device, device_name, answers, until)
             found, failure = session.identify(chosen, options, recorded)
     progress("")
     named = equal_units(found, options, session.deadline)

@@ -61,7 +61,8 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
 
     asked, start = parse_signature(formats, length), time.monotonic()
     rows, columns = _sides(shape)
-    device = open_device(name)
+    deadline = None if timeout is None else start + timeout
+    device = open_device(name, until=deadline)
     if not isinstance(device, CallableDevice):
         raise InputError(f"device {name!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
     check_asked(device, asked)
@@ -79,8 +80,6 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
             return reveal(lambda vector: every([vector])[0], given, ask_all=every, addend=given.addend).root
         except UnrevealedError:
             return None
-
-    deadline = None if timeout is None else start + timeout
 
     def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
         return device.product(asked, a, b, c)

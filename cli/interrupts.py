@@ -1,5 +1,5 @@
 """What an interrupt (Ctrl-C, a polite kill, a closed terminal) does while modules are loaded, and from when on it is an
-exception."""
+exception; and the end of a process whose work does not come back after an interrupt or a time limit."""
 
 try:
     import os
@@ -13,8 +13,8 @@ _PLAIN = {
     signal.SIGTERM: signal.SIG_DFL,
     signal.SIGHUP: signal.SIG_DFL,
 }
-
-_program = False  # whether this process is the program, and nobody else's that runs a command
+GRACE = 3.0  # seconds that the work has to come back after an interrupt
+LOOK = 0.1  # seconds between looks at whether it has
 
 
 def _leave(number: int, frame: object) -> None:
@@ -25,30 +25,90 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _raise(number: int, frame: object) -> None:
-    signal.signal(number, signal.SIG_DFL)  # the next one ends the process at once
-    raise KeyboardInterrupt
+    from smtmodel.interrupts import interrupt
+
+    for other in _PLAIN:
+        if signal.getsignal(other) is _raise:
+            signal.signal(other, _again)
+    interrupt(KeyboardInterrupt, frame)  # type: ignore[arg-type]
+
+
+def _again(number: int, frame: object) -> None:
+    """The next one ends the process at once."""
+    from cli.ending import end
+
+    end("interrupted")
 
 
 def interrupts_leave() -> None:
     """From now on an interrupt ends the process at once, unless it is ignored. Raised as an exception while modules are
     loaded, it could be lost (Python ignores what a callback of its import locks raises) or be taken for a damaged
     module."""
-    global _program
-    _program = True
     for number, plain in _PLAIN.items():
         if signal.getsignal(number) is plain:
             signal.signal(number, _leave)
 
 
-def interrupts_end(code: int) -> None:
-    """From now on, when all is said, an interrupt only ends the program sooner, with the exit code that it has."""
-    for number in _PLAIN if _program else ():
-        if signal.getsignal(number) in (_raise, signal.default_int_handler):
-            signal.signal(number, lambda *_: os._exit(code))
-
-
 def interrupts_raise() -> None:
-    """From now on an interrupt raises KeyboardInterrupt, as a command expects: what was found so far is kept."""
+    """From now on an interrupt raises KeyboardInterrupt, as a command expects: what was found so far is kept. Work that
+    does not come back is ended."""
+    if _leave not in map(signal.getsignal, _PLAIN):
+        return  # this is no process of ours
+    import threading
+
+    from smtmodel.interrupts import guard
+
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reader,), name="mmaprobe-ending", daemon=True).start()
+    guard()
     for number in _PLAIN:
         if signal.getsignal(number) is _leave:
-            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else _raise)
+            signal.signal(number, _raise)
+
+
+def interrupts_end(code: int) -> None:
+    """From now on an interrupt changes the exit code no more: the command has ended, and says so."""
+    for number in _PLAIN:
+        if signal.getsignal(number) in (_leave, _raise, _again):
+            signal.signal(number, lambda *_: os._exit(code))
+    from smtmodel.interrupts import unguard
+
+    unguard()
+
+
+def leave(code: object) -> None:
+    """End this process with an exit code, by itself: while the interpreter takes itself down, an interrupt would end it
+    in its own way."""
+    import atexit
+    import sys
+    from contextlib import suppress
+
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # it was closed, or is None
+            stream.flush()
+    os._exit(code if isinstance(code, int) else 1 if code else 0)
+
+
+def _watch(reader: int) -> None:
+    """End the process once an interrupt or a time limit is past its time. It is a thread, woken by each signal, since
+    the main thread may be in code that hears none."""
+    import time
+
+    from cli.ending import end, late_text
+    from smtmodel.interrupts import state
+
+    while True:
+        numbers = os.read(reader, 64)
+        ends = time.monotonic() + GRACE if set(numbers) & set(_PLAIN) else None
+        while ends is not None or state.hard is not None:
+            now = time.monotonic()
+            if ends is not None and now > ends:
+                end("interrupted")
+            if state.hard is not None and now > state.hard:
+                end(late_text())
+            if ends is None and state.soft is not None and now < state.soft:
+                break  # the limit's signal is still to come
+            time.sleep(LOOK)

@@ -13,9 +13,10 @@ import click
 from cli.config import config_path, load_defaults
 from cli.interrupts import interrupts_end, interrupts_raise
 from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
-from cli.streams import NobodyReadsError, leave, secure
+from cli.streams import NobodyReadsError, secure
 from smtmodel import VERSION
 from smtmodel.errors import FaultError, IncompleteError, MmaprobeError
+from smtmodel.interrupts import state
 
 #: module and name of each command; a module is imported only when its command is run, so that none waits for others
 PLACES = {
@@ -96,14 +97,9 @@ class Group(click.Group):
         secure()
         try:
             code = self._code(args, prog_name, **rest)
-            interrupts_end(code)
         except KeyboardInterrupt:  # while the result was written, or just after it
             code = IncompleteError.exit_code
-            interrupts_end(code)
-        foreign = sys.modules.get("runner.foreign")  # loaded where a user's function was called
-        if foreign is not None and foreign.still_running():
-            LINE.say("a thread that the device started still runs: it is ended")
-            leave(code)
+        interrupts_end(code)
         sys.exit(code)
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
@@ -125,12 +121,15 @@ class Group(click.Group):
         except (KeyboardInterrupt, click.Abort) as end:
             if isinstance(end.__cause__, EOFError):  # a damaged file was loaded: click takes it for the input's end
                 return _failed(end.__cause__)
-            LINE.say("interrupted")
+            if not state.late:  # which is said below
+                LINE.say("interrupted")
             return 3
         except Exception as error:
             return _failed(error)
         finally:
             LINE.end()
+            if state.late:
+                LINE.say(f"time ran out: {state.seconds:g} s were given, and the work was cut short")
 
 
 def _failed(error: Exception) -> int:

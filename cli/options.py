@@ -47,7 +47,7 @@ DEVICE = click.option(
 )  # fmt: skip
 DEVICE_TIMEOUT = click.option(
     "--device-timeout", type=Seconds(), default=60.0, show_default=True,
-    help="Seconds for one answer.",
+    help="Seconds for one answer, or one call of a function.",
 )  # fmt: skip
 CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",

@@ -17,6 +17,7 @@ from cli.completion import file_names
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from cli.picture_files import PictureFiles, picture_options
 from smtmodel.errors import IncompleteError, MmaprobeError
+from smtmodel.interrupts import begun
 from smtmodel.progress import Throttle
 from smtmodel.wording import counted
 
@@ -70,13 +71,14 @@ def order(
     from queries.order.probe import UnrevealedError
     from reports.order_drawing import order_drawing
 
-    asked, start = asked_of(device_name, formats, length), time.monotonic()
+    asked, start = asked_of(device_name, formats, length), begun()
     tree: Tree | None = None
     failure: MmaprobeError | None = None
     questions: tuple[Question, ...] = ()
-    with kept_device(device_name, device_timeout, asked, output) as device:
+    until = start + timeout
+    with kept_device(device_name, device_timeout, asked, output, until) as device:
         try:
-            tree = revealed(device, asked, start + timeout, ends=True)
+            tree = revealed(device, asked, until, ends=True)
             questions = tree.questions
         except UnrevealedError as error:
             failure, questions = error, error.questions
@@ -125,23 +127,25 @@ def asked_of(device: str, formats: str | None, length: int | None, scale: str | 
 
 
 @contextmanager
-def kept_device(name: str, timeout: float, asked: Signature, output: Path | None) -> Iterator[Device]:
-    """A device whose answers are kept in a file, if one is given; some of an earlier run are asked again first. Raises
-    what open_device and AnswersFile raise."""
+def kept_device(
+    name: str, timeout: float, asked: Signature, output: Path | None, until: float | None
+) -> Iterator[Device]:
+    """A device whose answers are kept in a file, if one is given; some of an earlier run are asked again first.
+    `timeout` and `until`: as open_device has them. Raises what open_device and AnswersFile raise."""
     from runner.answers import AnswersFile, KeptDevice
     from runner.devices import open_device
     from runner.protocol import check_asked
 
     if output is None:
-        with open_device(name, timeout, asked) as device:
+        with open_device(name, timeout, asked, until) as device:
             yield check_asked(device, asked)
         return
     with AnswersFile(output, name, asked) as answers:
         if answers.earlier:
             say(f"{counted(answers.earlier, 'answer')} of an earlier run")
-            with open_device(name, timeout, asked) as device:
+            with open_device(name, timeout, asked, until) as device:
                 answers.recheck(device, lambda vector: "question" not in vector.extra)
-        with open_device(name, timeout, asked) as device:
+        with open_device(name, timeout, asked, until) as device:
             yield KeptDevice(check_asked(device, asked), answers)
 
 

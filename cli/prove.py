@@ -137,6 +137,7 @@ def prove(
             document, certificate,
             lambda folder: certify_proofs(wanted, proofs, folder, options) if document["verdict"] == "equal" else
             certify_refuted(wanted, proofs[-1], folder, options),
+            options.timeout and options.timeout * len(proofs),
         )  # fmt: skip
     if as_json:
         print_json(document | {"verdict": said(wanted, document["verdict"])})

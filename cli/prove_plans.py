@@ -45,7 +45,7 @@ def run_plans(
         from queries.plans.certify import certify_difference, certify_plans
 
         write = certify_plans if proof.verdict == "equal" else certify_difference
-        failure = attach(document, certificate, lambda folder: write(proof, folder, options))
+        failure = attach(document, certificate, lambda folder: write(proof, folder, options), options.timeout)
     if as_json:
         print_json(document)
     check_attached(failure)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ from cli.choice import Seconds
 from cli.command import Command
 from cli.completion import families
 from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, refuse, say, solver_options, write_vectors
+from smtmodel.interrupts import begun
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def separate(
 
     if one:
         refuse("a single vector is looked for among samples: no pair is asked about by itself", "each")
-    start = time.monotonic()  # --timeout includes what builds the candidates
+    start = begun()  # --timeout includes what builds the candidates
     chosen = family_of(family, model)
     candidates = chosen.candidates(None if options.timeout is None else start + options.timeout)
     say_impossible(chosen)

@@ -6,10 +6,9 @@ from __future__ import annotations
 import io
 import os
 import sys
-from contextlib import suppress
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
-from smtmodel.errors import IncompleteError, InputError, MmaprobeError
+from smtmodel.errors import IncompleteError, InputError
 from smtmodel.files import cannot_write
 
 NAME = "standard output"
@@ -75,15 +74,6 @@ def secure() -> None:
         sys.stdout = io.TextIOWrapper(
             io.BufferedWriter(_raw), sys.stdout.encoding, sys.stdout.errors, line_buffering=sys.stdout.line_buffering
         )
-
-
-def leave(code: int) -> NoReturn:
-    """End the process at once, whatever threads there are; output is written to its end."""
-    with suppress(MmaprobeError, OSError):
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                stream.flush()
-    os._exit(code)
 
 
 def check_reader() -> None:

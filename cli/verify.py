@@ -19,6 +19,7 @@ from cli.options import JSON, overall, print_json, progress, say, show_zeros, so
 from cli.prove import show_witness
 from smtmodel.display import both
 from smtmodel.errors import FaultError, MmaprobeError
+from smtmodel.interrupts import allow
 from smtmodel.progress import Pieces
 from smtmodel.wording import counted
 
@@ -63,6 +64,8 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     pieces = Pieces(options.progress, "cases")
     options = replace(options, progress=pieces)
     for claim in pieces.of(claims):
+        if documents:
+            allow(options.timeout)
         try:
             outcome = decide(claim, options)
         except FaultError as error:  # the other claims have answers all the same
@@ -83,8 +86,14 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             if len(claims) > 1 and not any("certificates" in earlier for earlier in documents):
                 emptied(certificate)
             folder = certificate if len(claims) == 1 else certificate / _folder_name(claim.id)
-            failure = attach(document, folder, partial(certify_claim, outcome, options=options))
+            failure = attach(
+                document,
+                folder,
+                partial(certify_claim, outcome, options=options),
+                options.timeout and options.timeout * max(1, len(outcome.proofs)),
+            )
         if largest and not outcome.interrupted and isinstance(claim, Claim):
+            allow(options.timeout)
             document["worst"] = worst_json(maximise(claim, options))
             progress("")
             _show_worst(document["worst"])

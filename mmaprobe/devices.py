@@ -113,8 +113,9 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
     from cli.order import revealed, title_of
 
     asked = signature_of(formats, length)
-    with _opened(device, device_timeout, asked) as opened:
-        tree = revealed(opened, asked, time.monotonic() + seconds_of("timeout", timeout), ends=True)
+    until = time.monotonic() + seconds_of("timeout", timeout)
+    with _opened(device, device_timeout, asked, until) as opened:
+        tree = revealed(opened, asked, until, ends=True)
         places = opened.description.get("places")
     return Order(title_of(asked), tree, places)
 
@@ -171,7 +172,7 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
 
     start = time.monotonic()
     options = options_of(solver, timeout)
-    with _opened(device, device_timeout, asked) as opened:
+    with _opened(device, device_timeout, asked, start + timeout) as opened:
         found, order = built(opened, asked, options, start + timeout, lambda text: None)
         places = opened.description.get("places")
     undecided = [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open]
@@ -197,7 +198,7 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
     from queries.order.reveal import UnrevealedError, reveal
 
     start = time.monotonic()
-    with _opened(device, device_timeout, chosen.base) as opened:
+    with _opened(device, device_timeout, chosen.base, start + timeout) as opened:
 
         def ask(vectors: Sequence[Vector]) -> list[int | None]:
             if time.monotonic() > start + timeout:
@@ -256,7 +257,7 @@ def _recorded(device: Device, base: Model) -> list[Vector]:
     return device.vectors
 
 
-def _opened(device: Devices, timeout: float, asked: Model) -> Device:
+def _opened(device: Devices, timeout: float, asked: Model, until: float) -> Device:
     from runner.callable import CallableDevice
     from runner.devices import open_device
     from runner.protocol import Device, check_asked
@@ -264,7 +265,7 @@ def _opened(device: Devices, timeout: float, asked: Model) -> Device:
     if isinstance(device, Device):
         return check_asked(device, asked)
     if isinstance(device, str):
-        return check_asked(open_device(device, timeout, asked), asked)
+        return check_asked(open_device(device, timeout, asked, until), asked)
     if callable(device):
         return check_asked(CallableDevice(device, str(getattr(device, "__name__", type(device).__name__))), asked)
     raise WantedError("device", device, WANTED)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from queries.compare.steady import AGAIN, Answered, ContradictionError, same_answer, spread
-from runner.protocol import CLOCK, Device, DeviceError
+from runner.protocol import CLOCK, Device, DeviceError, Patience
 from smtmodel import VERSION
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError
@@ -182,6 +182,11 @@ class KeptDevice(Device):
     @property
     def addend(self) -> bool:
         return self.device.addend
+
+    @property
+    def patience(self) -> Patience:  # type: ignore[override]
+        """That of the device."""
+        return self.device.patience
 
     @property
     def description(self) -> dict[str, Any]:  # type: ignore[override]

@@ -33,6 +33,7 @@ class BatchDevice(Device):
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         source, asked = Source(self._fitting(vectors)), 0
         while batch := self._batch(source):
+            self.check_time(batch[0], asked + 1)
             try:
                 found = self.patterns(*tables(self.model, [vector.operands for vector in batch]))
             except IncompleteError as error:

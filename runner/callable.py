@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import faulthandler
-import importlib.util
-import inspect
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from runner.called import Called, CalledError
+from runner.calling import numbers_of, takes
 from runner.foreign import ForeignError, contained
-from runner.protocol import Device, DeviceError, DeviceUnavailableError, Source, unread
+from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, Source, unread
 from smtmodel.dot import Model
-from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.numbers import array_from, from_numbers, to_numbers, type_of
+from smtmodel.errors import InputError
+from smtmodel.numbers import from_numbers, to_numbers, type_of
 from smtmodel.operands import Operands
 from smtmodel.tiles import kind_of
 from smtmodel.vectors import Vector
@@ -43,8 +40,8 @@ class CallableDevice(Device):
     ) -> None:
         self.function, self.name, self.shape, self.place = function, name, shape, place
         self.description: dict[str, Any] = {"name": name}
-        self._addend = _takes(function, 3)
-        if not self._addend and not _takes(function, 2):
+        self._addend = takes(function, 3)
+        if not self._addend and not takes(function, 2):
             wanted = "a function of (a, b, c), or of (a, b) without an addend, is wanted"
             raise InputError(f"{name}: {wanted}; where Python does not know its arguments: lambda a, b: f(a, b)")
         self._calls = 0
@@ -60,6 +57,7 @@ class CallableDevice(Device):
         waiting = source.next()
         while waiting is not None:
             batch, waiting = [waiting], source.next()
+            self.check_time(batch[0], self._asked + 1)
             if (model := batch[0].model) not in self._alike:
                 self._alike[model] = self._places_alike(batch[0])
             alike = self._alike[model]
@@ -128,14 +126,12 @@ class CallableDevice(Device):
             raise unread(vector, self.name)
         arrays = [to_numbers(a, model.a), to_numbers(b, model.b), *([to_numbers(c, model.c)] if self.addend else [])]
         try:
-            with contained():
-                given = self.function(*arrays)
-                found = array_from(given)
+            found = self._called(*arrays)
+        except CalledError as error:
+            raise self._failure(str(error), vector, error.last_words) from None
         except ForeignError as error:
             shapes = " and ".join(str(array.shape) for array in arrays)
             raise self._failure(f"{error} (it was called with arrays of shapes {shapes})", vector) from None
-        if np.ma.is_masked(given):
-            raise self._failure("some elements of its result are masked: they have no value", vector)
         if found.dtype == object:
             kind = type(found.flat[0]).__name__ if found.size else "object"
             raise self._failure(f"it gives a {kind}, not an array of numbers", vector)
@@ -148,46 +144,38 @@ class CallableDevice(Device):
             )
         return np.ascontiguousarray(found).view(kind_of(model.d))
 
-    def _failure(self, message: str, vector: Vector) -> DeviceError:
-        return DeviceError(self.name, message, vector, self._asked + 1)
+    def _called(self, *arrays: NDArray[Any]) -> NDArray[Any]:
+        """What the function gives. Raises CalledError or ForeignError."""
+        if isinstance(self.function, Called):
+            return self.function(*arrays)
+        with contained():
+            return numbers_of(self.function(*arrays))
+
+    def _failure(self, message: str, vector: Vector, last_words: str = "") -> DeviceError:
+        return DeviceError(self.name, message, vector, self._asked + 1, last_words)
+
+    def close(self) -> None:
+        if isinstance(self.function, Called):
+            self.function.close()
+
+    def abort(self) -> None:
+        if isinstance(self.function, Called):
+            self.function.abort()
 
 
-def open_callable(text: str) -> CallableDevice:
-    """The device `FILE.py:FUNCTION`. Raises InputError, UnknownNameError or DeviceUnavailableError."""
+def open_callable(text: str, timeout: float = DEFAULT_TIMEOUT, until: float | None = None) -> CallableDevice:
+    """The device `FILE.py:FUNCTION`. The function runs in a process of its own; `timeout`: seconds for one call;
+    `until`: when the time for all of them ends, of time.monotonic. Raises InputError, UnknownNameError or
+    DeviceUnavailableError."""
     file, colon, name = text.rpartition(":")
     if not colon or not file or not name:
         raise InputError(f"device 'python:{text}': it is written python:FILE.py:FUNCTION")
     path = Path(file)
     if not path.is_file():
         raise InputError("is a folder: a Python file is needed" if path.is_dir() else "no such file", file)
-    loader = SourceFileLoader("mmaprobe_device", str(path))
-    spec = importlib.util.spec_from_loader(loader.name, loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    if not faulthandler.is_enabled():
-        faulthandler.enable(2)  # where a library ends the process, standard error says in which line
+    function = Called(path, name, f"python:{text}", timeout, until)
     try:
-        with contained():
-            loader.exec_module(module)
-    except ForeignError as error:
-        said = f"python:{text}: {file} fails: {error}"
-        if isinstance(error.__cause__, SystemExit):
-            said += '; what ends a script stands below `if __name__ == "__main__":`'
-        raise DeviceUnavailableError(said) from None
-    finally:
-        sys.dont_write_bytecode = before
-    functions = [key for key, value in vars(module).items() if callable(value)]
-    if not functions:
-        raise InputError("defines no function", file)
-    if name not in functions:
-        raise UnknownNameError(f"function of {file}", name, functions)
-    return CallableDevice(getattr(module, name), f"python:{text}")
-
-
-def _takes(function: Callable[..., Any], count: int) -> bool:
-    try:
-        inspect.signature(function).bind(*[None] * count)
-    except (TypeError, ValueError):
-        return False
-    return True
+        return CallableDevice(function, f"python:{text}")
+    except BaseException:
+        function.abort()
+        raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runner.process import POLL, LineProcess
-from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Source
+from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience, Source
 from smtmodel.errors import InputError
 from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.vectors import Vector, parse_pattern
@@ -36,7 +36,7 @@ class CommandDevice(Device):
     def __init__(self, command: str, timeout: float = DEFAULT_TIMEOUT) -> None:
         self.name = f"command:{command}"
         self.description: dict[str, Any] = {}
-        self.timeout = timeout
+        self.patience = Patience(timeout)
         self._asked = 0
         self._ids: set[str | int] = set()
         self._spoken = False
@@ -84,7 +84,7 @@ class CommandDevice(Device):
         """The answer to the oldest open question."""
         if self._broken:
             raise DeviceError(self.name, self._broken, question.vector, question.number)
-        process, since = self._process, time.monotonic()
+        process, until = self._process, self.patience.next()
         while True:
             while process.lines:
                 line = process.lines.popleft()
@@ -95,10 +95,10 @@ class CommandDevice(Device):
             if process.ended:
                 process.wait(CLOSING)
                 raise self._failure(f"{process.ending()}, without an answer", question)
-            left = since + self.timeout - time.monotonic()
+            left = until - time.monotonic()
             if left <= 0:
                 hint = "; does it flush each answer?" if question.number == 1 else ""
-                message = f"no answer within {self.timeout:g} s ({outstanding} outstanding{hint})"
+                message = f"{self.patience.passed()} ({outstanding} outstanding{hint})"
                 raise self._failure(message, question)
             process.pump(min(left, POLL))
 

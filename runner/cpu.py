@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from runner.batches import BatchDevice
-from runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError
+from runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
 from smtmodel.batch import Patterns
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, UnknownNameError
@@ -139,7 +139,7 @@ class CpuDevice(BatchDevice):
         known = {row.name: row for row in INSTRUCTIONS}
         if name not in known:
             raise UnknownNameError("instruction", name, known, hint=" (`mmaprobe list devices` shows what is here)")
-        self.instruction, self.timeout = known[name], timeout
+        self.instruction, self.patience = known[name], Patience(timeout)
         if reason := missing(self.instruction):
             raise DeviceUnavailableError(f"cpu:{name}: {reason}")
         self.name, self.model = f"cpu:{name}", self.instruction.model
@@ -150,7 +150,7 @@ class CpuDevice(BatchDevice):
     ) -> Patterns:
         short = ((0, 0), (0, self.model.length - a.shape[1]))
         words = [str(own_program(self.instruction.arch))]
-        return execute(words, self.instruction.program, np.pad(a, short), np.pad(b, short), c, self.timeout)
+        return execute(words, self.instruction.program, np.pad(a, short), np.pad(b, short), c, self.patience.left())
 
 
 def missing(row: Instruction) -> str:

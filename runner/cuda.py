@@ -17,7 +17,7 @@ from runner.kernel_source import THREADS, source
 from runner.kernels import CAPABILITIES, Kernel, Operand, Variant, architecture, kernel_of, runnable, target
 from runner.launch import GpuMemoryError, Launcher
 from runner.nvrtc import Compiled, compiler_for
-from runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError
+from runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
 from smtmodel.absent import not_modelled
 from smtmodel.batch import Patterns
 from smtmodel.errors import InputError, NotModelledError, UnknownNameError
@@ -159,7 +159,7 @@ class CudaDevice(BatchDevice):
         launcher: Launcher,
         timeout: float = DEFAULT_TIMEOUT,
     ) -> None:
-        self.name, self.position, self.timeout = name, position, timeout
+        self.name, self.position, self.patience = name, position, Patience(timeout)
         self.kernel, self.model = kernel_of(row, variant), parse_reference(row.reference)
         rows, columns, _ = self.kernel.shape
         if position.row >= rows or position.column >= columns:
@@ -206,7 +206,7 @@ class CudaDevice(BatchDevice):
     def _launch(self, inputs: Sequence[NDArray[Any]], out: NDArray[Any]) -> None:
         each, at = THREADS // self.kernel.threads, self.position
         numbers = (len(out), at.row, at.column, int(at.neighbours == "random"), at.seed)
-        self._launcher.launch(-(-len(out) // each), THREADS, inputs, out, numbers, self.timeout)
+        self._launcher.launch(-(-len(out) // each), THREADS, inputs, out, numbers, self.patience.left())
 
 
 def _column(operand: Operand, given: Patterns | None) -> NDArray[Any]:

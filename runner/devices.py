@@ -8,7 +8,7 @@ from pathlib import Path
 from runner.batches import BatchDevice
 from runner.command import CommandDevice
 from runner.model_device import ModelDevice
-from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, UnansweredError
+from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience, UnansweredError
 from runner.recorded import RecordedDevice
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, UnknownNameError
@@ -24,9 +24,11 @@ FORMS = (
 )
 
 
-def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None = None) -> Device:
-    """The device of a name: FORMS says which there are. `timeout`: seconds for one answer. `asked`: what recorded rows
-    that name no instruction are answers of.
+def open_device(
+    text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None = None, until: float | None = None
+) -> Device:
+    """The device of a name: FORMS says which there are. `timeout`: seconds for one answer; `until`: when the time for
+    all of them ends, of time.monotonic. `asked`: what recorded rows that name no instruction are answers of.
 
     Raises UnknownNameError, InputError or DeviceUnavailableError.
     """
@@ -36,7 +38,7 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
     kinds: dict[str, Callable[[], Device]] = {
         "model": lambda: ModelDevice(rest),
         "command": lambda: CommandDevice(rest, timeout),
-        "python": lambda: _open_python(rest),
+        "python": lambda: _open_python(rest, timeout, until),
         "recorded": lambda: RecordedDevice(rest, asked),
         "cpu": lambda: _open_cpu(rest, timeout),
         "cuda": lambda: _open_cuda(rest, timeout),
@@ -47,7 +49,9 @@ def open_device(text: str, timeout: float = DEFAULT_TIMEOUT, asked: Model | None
     if kind not in kinds:
         meant = f" (of a function in a file it is python:{text})" if Path(kind).suffix == ".py" else f" ({FORMS})"
         raise UnknownNameError("kind of device", kind, kinds, hint=meant)
-    return kinds[kind]()
+    device = kinds[kind]()
+    device.patience = Patience(timeout, until)
+    return device
 
 
 def _meant(text: str) -> str:
@@ -72,10 +76,10 @@ def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
     return _open_cuda(rest, timeout) if kind == "cuda" else ModelDevice(text)
 
 
-def _open_python(rest: str) -> Device:
+def _open_python(rest: str, timeout: float, until: float | None) -> Device:
     from runner.callable import open_callable  # numbers of short formats need a package that vectors do not
 
-    return open_callable(rest)
+    return open_callable(rest, timeout, until)
 
 
 def _open_cpu(name: str, timeout: float) -> BatchDevice:

@@ -1,4 +1,5 @@
-"""Code of users that runs in this process: it can end neither the program nor the command's output."""
+"""Code of users that runs in this process, as a function given to `mmaprobe` in Python does: it neither ends the
+program nor prints into its output."""
 
 from __future__ import annotations
 
@@ -6,15 +7,10 @@ import contextlib
 import ctypes
 import os
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from typing import NoReturn
 
-GRACE = 2.0  # seconds that threads have to end after the command's work
 _STDOUT, _STDERR = 1, 2  # file descriptors
-
-_threads: list[threading.Thread] = []  # started by users' code, and such as keep a process alive
 
 
 class ForeignError(Exception):
@@ -25,7 +21,6 @@ class ForeignError(Exception):
 def contained() -> Iterator[None]:
     """Whatever is raised meanwhile becomes a ForeignError, but for an interrupt: also SystemExit, which would end the
     program as if all were said, and os._exit. What is printed meanwhile goes to standard error."""
-    before = set(threading.enumerate())
     try:
         with _printing_aside(), _leaving_refused():
             yield
@@ -33,16 +28,6 @@ def contained() -> Iterator[None]:
         raise
     except BaseException as error:
         raise ForeignError(_words(error)) from error
-    finally:
-        _threads.extend(one for one in threading.enumerate() if one not in before and not one.daemon)
-
-
-def still_running() -> bool:
-    """Whether threads of users' code would keep the process alive, after a moment to end by themselves."""
-    deadline = time.monotonic() + GRACE
-    for thread in _threads:
-        thread.join(max(0.0, deadline - time.monotonic()))
-    return any(thread.is_alive() for thread in _threads)
 
 
 def _words(error: BaseException) -> str:

@@ -13,7 +13,9 @@ import signal
 import subprocess
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+from smtmodel.interrupts import held_back
 
 CHUNK = 1 << 20  # bytes moved at once, and the longest line
 TAIL = 8192  # bytes of standard error kept
@@ -25,36 +27,39 @@ _GUARD = 'read -r done || kill -s KILL -- "-$1"'
 
 
 class LineProcess:
-    """`lines` holds the whole lines read from the program; `ended` is set once there will be no more.
+    """`lines` holds the whole lines read from the program; `ended` is set once there will be no more. The program has
+    these `descriptors` too.
 
     Everything happens in `pump`: no thread is needed, and neither side can wait for the other for ever.
     Raises OSError if the program cannot be started.
     """
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, words: list[str], descriptors: Sequence[int] = ()) -> None:
         self.lines: deque[bytes] = deque()
         self.ended = False
         self._closed = False
         self._outgoing, self._partial, self._errors = bytearray(), bytearray(), bytearray()
-        self._process = subprocess.Popen(
-            words,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,  # the terminal's Ctrl-C reaches us alone; the whole group can be killed
-        )
-        try:
-            self._guard = subprocess.Popen(
-                ["/bin/sh", "-c", _GUARD, "sh", str(self._process.pid)],
+        with held_back:
+            self._process = subprocess.Popen(
+                words,
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                pass_fds=descriptors,
+                start_new_session=True,  # the terminal's Ctrl-C reaches us alone; the whole group can be killed
             )
-        except BaseException:
-            self._kill_group()
-            raise
+            try:
+                self._guard = subprocess.Popen(
+                    ["/bin/sh", "-c", _GUARD, "sh", str(self._process.pid)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+            except BaseException:
+                self._kill_group()
+                raise
         self._selector = selectors.DefaultSelector()
         assert self._process.stdin is not None
         self._stdin = self._process.stdin

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,6 +14,7 @@ from smtmodel.errors import IncompleteError, InputError, MmaprobeError, Paramete
 from smtmodel.vectors import Vector, to_hex
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
+LEAST = 0.01  # seconds that a program is given, at least
 CLOCK = "sm_clock_mhz"  # the part of a device's description that changes from moment to moment
 
 
@@ -35,8 +38,35 @@ class DeviceUnavailableError(MmaprobeError):
     """A device that cannot be used here, and what it would need."""
 
 
+@dataclass
+class Patience:
+    """How long a device may take: `timeout` seconds for each answer, and all of them until the `deadline` (of
+    time.monotonic; None: there is none)."""
+
+    timeout: float = DEFAULT_TIMEOUT
+    deadline: float | None = None
+
+    def next(self) -> float:
+        """When the next answer is late, of time.monotonic."""
+        late = time.monotonic() + self.timeout
+        return late if self.deadline is None else min(late, self.deadline)
+
+    def left(self) -> float:
+        """Seconds until then, a few at least that a program can be given."""
+        return max(LEAST, self.next() - time.monotonic())
+
+    @property
+    def over(self) -> bool:
+        """Whether the time for all answers is over."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def passed(self) -> str:
+        """Why there is no answer, once it is late."""
+        return "the time ran out before its answer" if self.over else f"no answer within {self.timeout:g} s"
+
+
 class Device(ABC):
-    """A unit that answers vectors. `name` is its name on the command line.
+    """A unit that answers vectors. `name` is its name on the command line; `patience` says how long it may take.
 
     `description` (name, driver, ...) is what the device says of itself, complete once it has answered a vector.
     A device is closed on leaving its `with` block. `steady`: it gives the same answer always, and need not be asked
@@ -46,6 +76,12 @@ class Device(ABC):
     name: str
     description: dict[str, Any]
     steady: bool = False
+    patience: Patience = Patience()
+
+    def check_time(self, vector: Vector, number: int) -> None:
+        """Raises DeviceError if the time for all answers is over before a vector, the `number`-th, is asked."""
+        if self.patience.over:
+            raise DeviceError(self.name, self.patience.passed(), vector, number)
 
     @property
     def addend(self) -> bool:

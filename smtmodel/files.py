@@ -11,6 +11,7 @@ from typing import IO
 
 from smtmodel.errors import InputError, MmaprobeError, OutputError
 from smtmodel.escapes import text_bytes
+from smtmodel.interrupts import undone
 
 ANOTHER = "another run writes here: wait for its end, or choose another file"
 
@@ -73,7 +74,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     if target.exists() and not os.access(target, os.W_OK):
         raise InputError("cannot be written: Permission denied", str(path))
     beside = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.new")
-    with _opened(beside, "xb", path) as stream:
+    with undone(lambda: beside.unlink(missing_ok=True)), _opened(beside, "xb", path) as stream:
         try:
             with _written(path):
                 with suppress(FileNotFoundError):

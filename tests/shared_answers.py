@@ -10,9 +10,9 @@ import json
 import os
 from dataclasses import asdict
 from pathlib import Path
-from threading import Event
 
 from queries.solvers.contract import Answer, SolverProcess
+from smtmodel.interrupts import Latch
 
 FOLDER = "ANSWERS_OF_TESTS"  # the variable of the environment that names it
 
@@ -21,14 +21,16 @@ class Known:
     """An engine that has answered."""
 
     def __init__(self, answer: Answer) -> None:
-        self.answer, self.finished = answer, Event()
+        self.answer, self.finished = answer, Latch()
         self.finished.set()
 
     def answers(self) -> list[Answer]:
         return [self.answer]
 
-    def kill(self) -> None:
+    def stop(self) -> None:
         """It has ended."""
+
+    kill = stop
 
 
 class Heard(SolverProcess):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,15 @@ def test_addresses_where_nothing_is(
     assert result.exit_code == 2
     assert why in result.stderr
     assert "dask scheduler" in result.stderr
+
+
+def test_a_port_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CONNECT", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        start = time.monotonic()
+        with pytest.raises(ClusterError, match="no dask scheduler at"):
+            Cluster(f"tcp://127.0.0.1:{server.getsockname()[1]}", print)
+        assert time.monotonic() - start < 30
 
 
 def test_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

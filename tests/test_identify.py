@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -458,6 +460,18 @@ def test_a_candidate_is_named_as_what_it_is() -> None:
         candidates = retargeted("nvidia-f16", reference)
         for candidate in candidates[:: len(candidates) // 20]:
             assert parse_reference(candidate.reference).member == candidate.member
+
+
+@pytest.mark.parametrize("revealed", [True, False])
+def test_the_time_ends_the_work_before_the_first_question(revealed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is made of the candidates, or of the order revealed, looks at the clock too."""
+    candidates = small().candidates()
+    monkeypatch.setattr(outcomes, "PART", 8)
+    structure: Any = SimpleNamespace(admits=lambda unit: True) if revealed else None
+    late = time.monotonic() - 61
+    said = "0 of 40 candidates were compared with the order" if revealed else "8 of 40 candidates were simulated"
+    with pytest.raises(IncompleteError, match=said):
+        Identifier(candidates, answers_of(candidates[0].reference), ASK, structure, start=late).run()
 
 
 def test_the_timeout_of_separate_counts_its_simulation(monkeypatch: pytest.MonkeyPatch) -> None:

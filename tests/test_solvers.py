@@ -117,6 +117,28 @@ def test_memory_limit(engine: str) -> None:
     assert SolverProcess(engine, SAT).answer(60).status == "sat"
 
 
+def test_a_hard_limit_of_memory_is_kept() -> None:
+    """As of batch systems: less memory than asked for is no failure."""
+    program = (
+        "import resource; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
+        "from queries.solvers.contract import SolverProcess\n"
+        "from queries.certificates.sat import SatSolver\n"
+        "from tests.test_solvers import SAT\n"
+        "print(*(SolverProcess(engine, SAT).answer(60).status for engine in ('bitwuzla', 'z3', 'cvc5')))\n"
+        "solver = SatSolver(memory=8192)\n"
+        "print(solver.refute([(1,), (-1,)])[-1])\n"
+        "solver.close()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "sat sat sat\n(False, ())\n", done.stderr
+
+
+def test_memory_that_the_system_does_not_give_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract, "allowed", lambda: 50 << 20)
+    answer = SolverProcess("bitwuzla", LARGE, memory=100).answer(120)
+    assert "`ulimit -v` allows less than --memory asks for: 50 MiB of 100" in answer.reason
+
+
 @EACH
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_from_outside(engine: str, number: signal.Signals) -> None:
@@ -226,7 +248,10 @@ def test_no_process_waits_longer_than_its_parent() -> None:
 def test_interrupt_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     process = SolverProcess("z3", HARD)
 
+    wait = process.finished.wait
+
     def interrupted(timeout: float | None = None) -> bool:
+        monkeypatch.setattr(process.finished, "wait", wait)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(process.finished, "wait", interrupted)

@@ -11,6 +11,7 @@ from queries.solvers.contract import ENGINE_NAMES, Reason
 from queries.solvers.portfolio import solve
 from queries.solvers.store import Store
 from smtmodel.errors import UnknownNameError
+from smtmodel.interrupts import Latch
 from tests.test_portfolio import Recorded, recorded
 from tests.test_solvers import HARD, SAT, UNSAT, gone, pid_of, text_query
 from tests.test_store import path, said, sql, store
@@ -105,19 +106,18 @@ def test_an_answer_is_on_disk_before_it_is_returned(
     recorded.texts.update(dict.fromkeys(ENGINE_NAMES, HARD) | {"cvc5": "(nonsense"})
     rows: list[tuple[object, ...]] = []
 
-    def interrupted(seconds: float | None = None) -> bool:
+    def interrupted(latch: Latch, seconds: float | None = None) -> bool:
+        if all(latch is not process.finished for process in recorded.started_ones):
+            return wait(latch, seconds)
         rows[:] = sql(path, "SELECT engine, status FROM answers")
         if rows:
+            monkeypatch.setattr(Latch, "wait", wait)  # it comes once
             raise KeyboardInterrupt
         return False
 
-    original = Recorded.__init__
+    wait = Latch.wait
 
-    def begun(self: Recorded, *rest: object) -> None:
-        original(self, *rest)  # type: ignore[arg-type]
-        monkeypatch.setattr(self.finished, "wait", interrupted)
-
-    monkeypatch.setattr(Recorded, "__init__", begun)
+    monkeypatch.setattr(Latch, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         solve(text_query(""), timeout=60, store=store)
     assert rows == [("cvc5", "unknown")]

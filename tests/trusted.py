@@ -99,11 +99,13 @@ PARTS = (
     ANSWERS,
     CHECKER,
 )
-#: imported by files of these, and not believed: what is shown to people, and what errors are
+#: imported by files of these, and not believed: what is shown to people, what errors are, and when work is
+#: cut short
 SHOWN = (
     "queries.proof.wording",
     "smtmodel",
     "smtmodel.errors",
+    "smtmodel.interrupts",
     "smtmodel.nodes",
     "smtmodel.progress",
     "smtmodel.trace",

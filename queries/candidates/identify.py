@@ -93,10 +93,14 @@ class Identification:
         return decided, undecided
 
 
-def _admitted(candidates: Sequence[Model], structure: Structure) -> list[Model]:
-    """The candidates whose steps can give the order revealed; those that add alike are asked about once."""
+def _admitted(candidates: Sequence[Model], structure: Structure, deadline: float | None) -> list[Model]:
+    """The candidates whose steps can give the order revealed; those that add alike are asked about once. Raises
+    IncompleteError after the deadline (of time.monotonic)."""
     known: dict[object, bool] = {}
-    for model in candidates:
+    for number, model in enumerate(candidates):
+        if deadline is not None and time.monotonic() > deadline:
+            compared = f"{number} of {counted(len(candidates), 'candidate')}"
+            raise IncompleteError(f"time ran out when {compared} were compared with the order revealed")
         steps = steps_of(model)
         if steps not in known:
             known[steps] = structure.admits(model.unit)
@@ -119,10 +123,10 @@ class Identifier:
     ) -> None:
         self.start = time.monotonic() if start is None else start
         self.deadline = None if options.timeout is None else self.start + options.timeout
-        admitted = list(candidates) if structure is None else _admitted(candidates, structure)
+        admitted = list(candidates) if structure is None else _admitted(candidates, structure, self.deadline)
         self.ask, self.options = ask, options
         self.again = again or (lambda vectors: [ask([vector])[0] for vector in vectors])
-        self.kinds = unique_models(admitted, options)
+        self.kinds = unique_models(admitted, options, self.deadline)
         self.models = list(self.kinds)  # that are left; `alive` are those that fit the answers since they were listed
         self.result = Identification("open", len(candidates))
         self.asked: set[int] = set()
@@ -141,9 +145,9 @@ class Identifier:
         else:
             pool = np.random.default_rng(SEED).permutation(pool_rows(self.layout, POOL))
             table, self.pool = pool[:FIRST], pool[FIRST:]
-        self.outcomes = Outcomes.of(self.models, table, self.options.progress)
-        self.alive = list(range(len(self.models)))
         try:
+            self.outcomes = Outcomes.of(self.models, table, self.options.progress, self.deadline)
+            self.alive = list(range(len(self.models)))
             self._narrow()
         finally:
             self.result.seconds = time.monotonic() - self.start
@@ -191,7 +195,7 @@ class Identifier:
         self.alive = list(range(len(self.models)))
         count = POOL_GROWTH * len(self.outcomes.table)
         rows, self.pool = self.pool[:count], self.pool[count:]
-        self.outcomes.extend(rows)
+        self.outcomes.extend(rows, deadline=self.deadline)
         return True
 
     def _take(self, column: int) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import repeat
 from multiprocessing import get_context
 from typing import Any
 
@@ -16,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from queries.search.samples import Table, sample_rows
-from queries.solvers.children import safe_imports, without_interrupts
+from queries.solvers.children import die_with, safe_imports, without_interrupts
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError
 from smtmodel.formats import Format
+from smtmodel.interrupts import held_back, settle
 from smtmodel.numbers import nans
 from smtmodel.operands import Layout, layout_of
 from smtmodel.progress import Count
@@ -80,17 +80,27 @@ def _simulator(models: Sequence[Model], processes: int | None = None) -> Iterato
     if len(models) < ALONE or processes == 1:
         yield lambda table: (_simulate(part, table) for part in parts)
         return
-    with safe_imports():  # its locks start a process that keeps account of them
-        executor = ProcessPoolExecutor(processes, get_context("spawn"))
+    with safe_imports(), held_back:  # its locks start a process that keeps account of them
+        executor = ProcessPoolExecutor(processes, get_context("spawn"), die_with, (os.getpid(),))
 
     def mapped(table: Table) -> Iterator[Results]:
-        with safe_imports(), without_interrupts():  # map starts the processes
-            return executor.map(_simulate, parts, repeat(table))
+        with safe_imports(), without_interrupts(), held_back:  # submit starts the processes
+            futures = [executor.submit(_simulate, part, table) for part in parts]
+        return map(_settled, futures)
 
     try:
         yield mapped
+    except BaseException:
+        for process in list(executor._processes.values()):  # Python 3.14 has kill_workers
+            process.kill()
+        raise
     finally:
         executor.shutdown(cancel_futures=True)
+
+
+def _settled(future: Future[Results]) -> Results:
+    settle(future)
+    return future.result()
 
 
 def simulate(
@@ -98,10 +108,12 @@ def simulate(
     table: Table,
     processes: int | None = None,
     progress: Callable[[str], None] | None = None,
+    deadline: float | None = None,
 ) -> Results:
-    """The results of every model (rows) on every vector (columns); NaNs are one pattern."""
+    """The results of every model (rows) on every vector (columns); NaNs are one pattern. Raises IncompleteError after
+    the deadline (of time.monotonic)."""
     with _simulator(models, processes) as simulated:
-        return _gathered(simulated(table), len(models), progress)
+        return _gathered(simulated(table), len(models), progress, deadline)
 
 
 def _gathered(
@@ -138,9 +150,15 @@ class Outcomes:
         self.layout = layout_of(self.candidates[0])
 
     @classmethod
-    def of(cls, models: list[Model], table: Table, progress: Callable[[str], None] | None = None) -> Outcomes:
-        """The candidates simulated on a pool."""
-        return cls(models, table, simulate(models, table, progress=progress))
+    def of(
+        cls,
+        models: list[Model],
+        table: Table,
+        progress: Callable[[str], None] | None = None,
+        deadline: float | None = None,
+    ) -> Outcomes:
+        """The candidates simulated on a pool. Raises as `simulate`."""
+        return cls(models, table, simulate(models, table, progress=progress, deadline=deadline))
 
     @classmethod
     def until(
@@ -175,11 +193,12 @@ class Outcomes:
         """The same vectors for some of the candidates."""
         return Outcomes([self.candidates[index] for index in members], self.table, self.results[list(members)])
 
-    def extend(self, rows: Table, members: Sequence[int] | None = None) -> None:
-        """More vectors for the pool; simulated for the members alone, if the others no longer matter."""
+    def extend(self, rows: Table, members: Sequence[int] | None = None, deadline: float | None = None) -> None:
+        """More vectors for the pool; simulated for the members alone, if the others no longer matter. Raises as
+        `simulate`."""
         chosen = list(range(len(self.candidates)) if members is None else members)
         more = np.zeros((len(self.candidates), len(rows)), dtype=np.uint64)
-        more[chosen] = simulate([self.candidates[index] for index in chosen], rows)
+        more[chosen] = simulate([self.candidates[index] for index in chosen], rows, deadline=deadline)
         self.table = np.concatenate([self.table, rows])
         self.results = np.concatenate([self.results, more], axis=1)
 

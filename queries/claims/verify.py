@@ -50,7 +50,8 @@ from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits
 from smtmodel.algorithms.exact import Window
 from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError, InputError
+from smtmodel.errors import IncompleteError, InputError, OutOfTimeError
+from smtmodel.interrupts import working_until
 from smtmodel.progress import Share, Wait
 
 SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time for simulation, and its seconds
@@ -84,15 +85,27 @@ class _Verifier:
         outcome = self.outcome
         with located(self.claim.file, ("claim",)):
             try:
-                limits = (self._patience, math.inf) if self._expects_input else (SAMPLE_LEAST, BEFORE)
-                if not self._simulate(*limits) and not self._climb():
-                    self._solve()
-                    if outcome.verdict == "unknown" and not self._expects_input:
-                        self._simulate(self._patience)
+                with working_until(self._end):
+                    self._run()
             except KeyboardInterrupt:
                 outcome.interrupted = True
+            except OutOfTimeError as late:
+                outcome.asked.append(SearchStep(str(late), (), time.monotonic() - self.start))
         outcome.seconds = time.monotonic() - self.start
         return outcome
+
+    @property
+    def _end(self) -> float | None:
+        """When the time is over, of time.monotonic."""
+        return None if self.options.timeout is None else self.start + self.options.timeout
+
+    def _run(self) -> None:
+        """Raises OutOfTimeError."""
+        limits = (self._patience, math.inf) if self._expects_input else (SAMPLE_LEAST, BEFORE)
+        if not self._simulate(*limits) and not self._climb():
+            self._solve()
+            if self.outcome.verdict == "unknown" and not self._expects_input:
+                self._simulate(self._patience)
 
     def remaining(self, share: float = 1.0) -> float | None:
         limit = self.options.timeout
@@ -127,7 +140,7 @@ class _Verifier:
                 self.outcome.asked.append(SearchStep(f"{count} simulated inputs", (), time.monotonic() - began))
                 self._decide(tuple(map(int, table[int(hits[0])])))
                 return True
-            if count >= 4 * BATCH and not self.admitted:
+            if (count >= 4 * BATCH and not self.admitted) or self.remaining() == 0:
                 break
         self.outcome.asked.append(SearchStep(f"{count} simulated inputs", (), time.monotonic() - began))
         return False

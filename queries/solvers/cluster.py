@@ -16,7 +16,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -27,16 +27,19 @@ from queries.solvers.contract import ENGINE_NAMES, Answer, Reason
 from queries.solvers.pool import AHEAD, Pool
 from queries.solvers.store import program
 from queries.solvers.worker import version_of
+from smtmodel import interrupts
 from smtmodel.errors import IncompleteError, MmaprobeError
 from smtmodel.wording import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from distributed import Client, Future
+    from distributed import Client
+    from distributed import Future as Remote
 
 Result = TypeVar("Result")
 CONNECT = 10.0  # seconds that a scheduler has to answer
+SILENT = 2.0  # more seconds for what it has to say once it is connected
 GRACE = 20.0  # seconds without a single worker before the work is done here: one that died may be started again
 WATCH = 0.5  # seconds between looks at the scheduler
 
@@ -111,7 +114,7 @@ class Cluster(Pool):
             task = _Task(self, function, arguments)
             try:
                 while not task.finished.wait(WATCH):
-                    if racing.unwanted.get()():
+                    if interrupts.unwanted.get()():
                         raise KeyboardInterrupt
                 result: Result = task.result()[1]
                 return result
@@ -135,7 +138,7 @@ class Cluster(Pool):
         finally:
             self._building.add_idle(time.monotonic() - began - max(spent, default=0.0))
 
-    def submit(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Future[Any]:
+    def submit(self, function: Callable[..., Any], arguments: Sequence[Any]) -> Remote[Any]:
         """Work on its way to a worker. Raises _GoneError."""
         key = f"mmaprobe-{uuid.uuid4().hex}"
         if not self.lost.is_set():
@@ -201,7 +204,7 @@ class _Task:
     """One piece of work on a worker. `finished`: its result is there, or it will never come."""
 
     def __init__(self, cluster: Cluster, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
-        self.cluster, self.finished = cluster, threading.Event()
+        self.cluster, self.finished = cluster, interrupts.Latch()
         cluster.tasks.add(self)
         self.future = cluster.submit(function, arguments)
         self.future.add_done_callback(lambda future: self.finished.set())
@@ -222,6 +225,9 @@ class _Task:
                     raise
                 self.cluster.lose("the scheduler is gone")
         raise _GoneError
+
+    def stop(self) -> None:
+        """Nothing: `kill` waits for nobody."""
 
     def kill(self) -> None:
         """End it, wherever it runs."""
@@ -270,10 +276,30 @@ def _connected(address: str) -> Client:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said here, in a line
     try:
         get_address_host_port(address)  # a client is not made for an address that is none
-        return Connected(address, timeout=CONNECT, set_as_default=False, name="mmaprobe")
+        return _within(
+            CONNECT + SILENT, lambda: Connected(address, timeout=CONNECT, set_as_default=False, name="mmaprobe")
+        )
     except (OSError, TimeoutError, ValueError, TypeError) as error:
         why = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ClusterError(f"no dask scheduler at {address!r} ({why}): start one with `dask scheduler`") from None
+
+
+def _within(seconds: float, call: Callable[[], Result]) -> Result:
+    """What a call gives within `seconds`; the thread of one that does not end is left. Raises TimeoutError, and what
+    the call raises. dask's own limit does not count what follows the connection."""
+    came: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            came.set_result(call())
+        except BaseException as error:
+            came.set_exception(error)
+
+    with interrupts.held_back:
+        threading.Thread(target=run, daemon=True).start()
+    if not interrupts.settle(came, seconds):
+        raise TimeoutError(f"no answer within {seconds:g} s")
+    return came.result()
 
 
 def _named(error: BaseException | None) -> BaseException:
@@ -329,7 +355,7 @@ def perform(expected: Any, key: str, work: bytes) -> tuple[float, Any]:
         task = worker.state.tasks.get(key)
         return task is None or task.state == "cancelled"
 
-    token = racing.unwanted.set(unwanted)
+    token = interrupts.unwanted.set(unwanted)
     began = time.monotonic()
     try:
         result = function(*arguments)
@@ -337,4 +363,4 @@ def perform(expected: Any, key: str, work: bytes) -> tuple[float, Any]:
     except KeyboardInterrupt:  # which would end the worker
         raise CancelledError("no longer wanted") from None
     finally:
-        racing.unwanted.reset(token)
+        interrupts.unwanted.reset(token)

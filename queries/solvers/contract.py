@@ -22,14 +22,17 @@ from typing import Any, Literal
 from queries.solvers import worker
 from queries.solvers.children import FOLDER, environment, python_command
 from queries.solvers.smtlib import parse_values
-from queries.solvers.worker import ENGINES, version_of
+from queries.solvers.worker import ENGINES, allowed, version_of
 from smtmodel.errors import UnknownNameError
+from smtmodel.interrupts import Latch, held_back
 
 Status = Literal["sat", "unsat", "unknown"]
 
 #: engines by lineage: a confirmation counts only from another lineage
 ENGINE_NAMES = tuple(ENGINES)
 DEFAULT_MEMORY = 8192  # MiB
+SENT = 0.2  # seconds that a server has to take a query's text before it is killed with it
+KILLED = 1.5  # seconds that a server has to end a query, until it is killed itself
 
 
 class Reason(Enum):
@@ -38,6 +41,7 @@ class Reason(Enum):
     TIME = "time ran out"
     NOT_ASKED = "time ran out before it was asked"
     MEMORY = "memory ran out"
+    LESS_MEMORY = "memory ran out, of which `ulimit -v` allows less than --memory asks for"
     GAVE_UP = "the solver gave up"
     ENDED = "the solver was ended"
     FAILED = "the solver failed"
@@ -153,20 +157,22 @@ class SolverProcess:
     def __init__(self, engine: str, text: str, memory: int = DEFAULT_MEMORY) -> None:
         if engine not in ENGINES:
             raise UnknownNameError("solver", engine, (*ENGINES, "auto"))
-        self.engine = engine
+        self.engine, self.memory = engine, memory
         self.pid: int | None = None
         self.started = time.monotonic()
         self._said: dict[str, Any] | None = None
         self._saying = threading.Lock()
-        self.finished = threading.Event()
-        self._server = _server(engine)
+        self._sent, self.finished = Latch(), Latch()
         data = text.encode()
-        self._server.send(b"%d %d\n" % (memory, len(data)) + data)
-        self._pump = threading.Thread(target=self._attend, daemon=True)
-        self._pump.start()
+        with held_back:
+            self._server = _server(engine)
+            question = b"%d %d\n" % (memory, len(data)) + data
+            threading.Thread(target=self._attend, args=(question,), daemon=True).start()
 
-    def _attend(self) -> None:
-        """Wait for what the server says, and keep it for the next query."""
+    def _attend(self, question: bytes) -> None:
+        """Ask the server, wait for what it says, and keep it for the next query."""
+        self._server.send(question)
+        self._sent.set()
         if begun := self._server.receive():
             self.pid = begun["pid"]
         said = self._server.receive()
@@ -178,14 +184,25 @@ class SolverProcess:
             _idle[self.engine].append(self._server)
         self.finished.set()
 
+    def stop(self) -> None:
+        """Tell it to end."""
+        with held_back:
+            sent = self._sent.wait(SENT)
+            with self._saying:
+                if self._said is not None:  # the server has another query by now
+                    return
+                if sent:
+                    self._server.send(b"\n")
+                else:  # it does not read yet
+                    self._server.kill()
+
     def kill(self) -> None:
-        with self._saying:
-            if self._said is None:  # otherwise the server has another query by now
-                self._server.send(b"\n")
-        self._pump.join(timeout=5)
-        if self._pump.is_alive():
-            self._server.kill()
-            self._pump.join()
+        """End it, and wait until it has."""
+        self.stop()
+        if not self.finished.wait(KILLED):
+            with held_back:
+                self._server.kill()
+            self.finished.wait(KILLED)
 
     def answer(self, timeout: float | None = None) -> Answer:
         """The answer; "unknown" if the time runs out (the process is then killed) or the process died."""
@@ -203,6 +220,12 @@ class SolverProcess:
         """What there is to say now, in a list, as `engines.first_of` wants it."""
         return [self.answer(0)]
 
+    def _scarce(self, why: Reason, detail: str) -> tuple[Reason, str]:
+        """Why, where memory ran out that this process may not give: another may."""
+        if why is Reason.MEMORY and self.memory << 20 > (most := allowed()):
+            return Reason.LESS_MEMORY, f"{most >> 20} MiB of {self.memory}"
+        return why, detail
+
     def _unknown(self, why: Reason, detail: str = "") -> Answer:
         seconds = time.monotonic() - self.started
         return Answer("unknown", self.engine, version_of(self.engine), seconds, why=why, detail=detail)
@@ -212,9 +235,9 @@ class SolverProcess:
         code, out, lines = self._said["code"], self._said["out"], self._said["err"].strip().splitlines()
         status, _, rest = out.strip().partition("\n")
         if code != 0 or status not in ("sat", "unsat", "unknown"):
-            return self._unknown(*_failure(code, out, lines))
+            return self._unknown(*self._scarce(*_failure(code, out, lines)))
         facts = json.loads(lines[-1])
-        why, detail = _given_up(rest) if status == "unknown" else (None, "")
+        why, detail = self._scarce(*_given_up(rest)) if status == "unknown" else (None, "")
         values = parse_values(rest) if status == "sat" else {}
         return Answer(status, self.engine, facts["version"], facts["seconds"], values, why, detail)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Protocol, TypeVar
 
 from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, SolverProcess
 from queries.solvers.worker import version_of
 from smtmodel.errors import UnknownNameError
+from smtmodel.interrupts import Latch, held_back, unwanted
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines
@@ -18,8 +17,6 @@ HEAD_START = 1.0  # seconds that the first engine has alone; with the second, it
 
 Keep = Callable[[Answer], Answer]
 Group = TypeVar("Group")
-#: whether the work of this thread is no longer wanted: its engines are then killed, and KeyboardInterrupt is raised
-unwanted: ContextVar[Callable[[], bool]] = ContextVar("unwanted", default=lambda: False)
 
 
 def engines_of(choice: str) -> tuple[str, ...]:
@@ -41,13 +38,16 @@ def race(
 class Entrant(Protocol):
     """A process, or a group of them elsewhere, that takes part in a race."""
 
-    finished: threading.Event
+    finished: Latch
 
     def answers(self) -> list[Answer]:
         """What it says, the decisive answer first; "unknown" if it has not finished, and it is ended."""
 
+    def stop(self) -> None:
+        """Tell it to end."""
+
     def kill(self) -> None:
-        """End it."""
+        """End it, and wait until it has."""
 
 
 def first_of(
@@ -81,5 +81,8 @@ def first_of(
                 running[0].finished.wait(POLL)
         return answers, []
     finally:
+        with held_back:
+            for entrant in running:
+                entrant.stop()
         for entrant in running:
             entrant.kill()

@@ -12,13 +12,14 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from queries.solvers import engines as racing
 from queries.solvers.contract import Answer
 from smtmodel.frames import with_room
+from smtmodel.interrupts import SLICE, Latch, held_back, settle, unwanted
 
 AHEAD = 2  # threads for each question asked at a time: some wait for the lock, or for what another asks already
 Item = TypeVar("Item")
@@ -27,7 +28,7 @@ Result = TypeVar("Result")
 
 class BuilderLock:
     """The lock under which terms are built (pysmt is not thread-safe). It knows which thread holds it, and how long
-    each thread was idle waiting for it."""
+    each thread was idle waiting for it. A thread whose work is unwanted, or that is interrupted, does not get it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -47,12 +48,11 @@ class BuilderLock:
         if getattr(self._mine, "held", False):
             yield
             return
-        with self._lock:
-            self._mine.held = True
-            try:
-                yield
-            finally:
-                self._mine.held = False
+        self._take()
+        try:
+            yield
+        finally:
+            self._leave()
 
     @contextmanager
     def released(self) -> Iterator[None]:
@@ -60,15 +60,28 @@ class BuilderLock:
         if not getattr(self._mine, "held", False):
             yield
             return
-        self._mine.held = False
-        self._lock.release()
+        self._leave()
         try:
             yield
         finally:
             began = time.monotonic()
-            self._lock.acquire()
-            self._mine.held = True
+            self._take()
             self.add_idle(time.monotonic() - began)
+
+    def _take(self) -> None:
+        while True:
+            with held_back:
+                if self._lock.acquire(timeout=SLICE):
+                    self._mine.held = True
+                    return
+            if unwanted.get()():
+                raise KeyboardInterrupt
+
+    def _leave(self) -> None:
+        with held_back:
+            if getattr(self._mine, "held", False):
+                self._mine.held = False
+                self._lock.release()
 
 
 class Pool:
@@ -81,8 +94,8 @@ class Pool:
         self.busy = 1  # questions that may be asked at the same time
         self._building = BuilderLock()
         self._cores = threading.BoundedSemaphore(self.width)
-        self._ended = threading.Event()
-        self._asking: dict[str, threading.Event] = {}
+        self._ended = False  # whether the threads are to come to an end
+        self._asking: dict[str, Latch] = {}
 
     def clock(self) -> float:
         """Seconds, for budgets: time.monotonic(), but it stands still while this thread waits for something other than
@@ -102,7 +115,7 @@ class Pool:
                 began = time.monotonic()
                 other.wait()
                 self._building.add_idle(time.monotonic() - began)
-        mine = self._asking[text] = threading.Event()
+        mine = self._asking[text] = Latch()
         try:
             yield
         finally:
@@ -141,27 +154,28 @@ class Pool:
         with self._building.held():
             self.busy = min(self.width, len(items))
             threads = ThreadPoolExecutor(min(self.threads, len(items)), "mmaprobe")
-            futures = [threads.submit(self._work, work, item) for item in items]
             try:
+                with held_back:
+                    futures = [threads.submit(self._work, work, item) for item in items]
                 for item, future in zip(items, futures, strict=True):
                     self._wait(future)
                     take(item, future.result)
             except BaseException:
-                self._ended.set()
+                self._ended = True
                 raise
             finally:
                 with self._building.released():
                     threads.shutdown(cancel_futures=True)
-                self._ended.clear()
+                self._ended = False
                 self.busy = 1
 
     def _wait(self, future: Future[Any]) -> None:
         with self._building.released():
-            wait([future])
+            settle(future)
 
     def _work(self, work: Callable[[Item], Result], item: Item) -> Result:
-        if self._ended.is_set():
+        if self._ended:
             raise KeyboardInterrupt
-        racing.unwanted.set(self._ended.is_set)
+        unwanted.set(lambda: self._ended)
         with self._building.held():
             return with_room(lambda: work(item))

@@ -56,6 +56,12 @@ def serve(solver: str, source: BinaryIO, sink: BinaryIO) -> None:
         sink.flush()
 
 
+def allowed() -> int:
+    """The bytes of memory that this process may be given; as in worker.py."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
+
+
 def main() -> None:
     solver, memory, parent = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     if sys.platform == "linux":  # die with the parent, even if it is killed
@@ -64,7 +70,8 @@ def main() -> None:
             return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     if memory:
-        resource.setrlimit(resource.RLIMIT_AS, (memory << 20, memory << 20))
+        most = min(memory << 20, allowed())
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     serve(solver, sys.stdin.buffer, sys.stdout.buffer)
 
 

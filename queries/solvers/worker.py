@@ -78,15 +78,23 @@ def version_of(engine: str) -> str:
 
 
 def answer(engine: str, memory: int, text: str) -> None:
-    """Print what an engine says, with that memory limit in MiB (0: no limit)."""
+    """Print what an engine says, with that memory limit in MiB (0: no limit), or with less where the system allows
+    less."""
     if memory:
-        resource.setrlimit(resource.RLIMIT_AS, (memory << 20, memory << 20))
+        most = min(memory << 20, allowed())
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     start = time.perf_counter()
     said = ENGINES[engine](text)
     seconds = time.perf_counter() - start
     sys.stdout.write(said)
     sys.stdout.flush()
     print(json.dumps({"version": version_of(engine), "seconds": round(seconds, 4)}), file=sys.stderr)
+
+
+def allowed() -> int:
+    """The bytes of memory that this process may be given; as in sat_worker.py."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 
 
 def next_query(source: FileIO) -> tuple[int, str] | None:

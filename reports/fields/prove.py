@@ -112,7 +112,7 @@ class Prove(Document):
     verdict: Literal["equal", "different", "holds", "refuted", "unknown"]
     """of two models equal, which is proved, or different, which a vector shows; of a property holds or refuted"""
     interrupted: bool
-    """whether an interrupt cut it short"""
+    """whether an interrupt, or the end of its time, cut it short"""
     seconds: float
     """how long it took, in seconds"""
     engines: list[str]
@@ -143,7 +143,7 @@ class ProvePlans(Document):
     verdict: Verdict
     """equal: proved"""
     interrupted: bool
-    """whether an interrupt cut it short"""
+    """whether an interrupt, or the end of its time, cut it short"""
     seconds: float
     """how long it took, in seconds"""
     length: int | None

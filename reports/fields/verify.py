@@ -131,7 +131,7 @@ class Claim(Part):
     as_expected: bool
     """whether the verdict is that"""
     interrupted: bool
-    """whether an interrupt cut it short"""
+    """whether an interrupt, or the end of its time, cut it short"""
     seconds: float
     """how long it took, in seconds"""
     lemmas: list[ClaimLemma]

@@ -18,6 +18,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from smtmodel.carriers.arrays import ArrayWords
 from smtmodel.carriers.limbs import WideCarrier
 from smtmodel.carriers.machine import Machine, machine
+from smtmodel.interrupts import check_clock
 
 Slot = int
 Kind = Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]]
@@ -37,7 +38,8 @@ _RESULTS: dict[tuple[str, str], np.dtype[Any]] = {}
 
 
 class Recorder:
-    """The calls so far. Slots are numbered: inputs first, constants and results as they come; `kinds`: their types."""
+    """The calls so far; there is no new one after the deadline of `working_until`. Slots are numbered: inputs first,
+    constants and results as they come; `kinds`: their types."""
 
     def __init__(self, inputs: Sequence[np.dtype[Any]]) -> None:
         self.calls: dict[Slot, Call] = {}
@@ -52,6 +54,7 @@ class Recorder:
         key = name, slots
         at = self._slots.get(key)
         if at is None:
+            check_clock()
             kinds = [self.kinds[slot] for slot in slots]
             full = name, "".join([own.char for own in kinds])
             dtype = _RESULTS.get(full)

@@ -17,6 +17,7 @@ from pysmt.typing import BOOL, BVType, PySMTType
 from smtmodel.algebra import Bit, Bits, select
 from smtmodel.carriers.carrier import Carrier
 from smtmodel.errors import OutOfTimeError
+from smtmodel.interrupts import check_clock
 
 Maximum = Literal["select", "relational"]
 
@@ -79,9 +80,10 @@ def _united(node: _Term) -> frozenset[FNode]:
 
 
 class _Terms(FormulaManager):  # type: ignore[misc]
-    """Builds each term once, and no new one after the deadline (of time.monotonic): OutOfTimeError. The widths are not
-    checked again, as pysmt does with a walk over every term: the algebra has checked them, a test checks whole
-    questions, and every solver checks the text that it reads."""
+    """Builds each term once, and no new one after the deadline (of time.monotonic): OutOfTimeError; nor in a thread
+    whose work is unwanted: KeyboardInterrupt. The widths are not checked again, as pysmt does with a walk over every
+    term: the algebra has checked them, a test checks whole questions, and every solver checks the text that it
+    reads."""
 
     deadline: float | None = None
 
@@ -90,6 +92,7 @@ class _Terms(FormulaManager):  # type: ignore[misc]
         if found is None:
             if self.deadline is not None and time.monotonic() > self.deadline:
                 raise OutOfTimeError("the time ran out while terms were built")
+            check_clock()
             content = FNodeContent(node_type, args, payload)
             found = self.formulae[content] = _Term(content, self._next_free_id)
             self._next_free_id += 1

@@ -1,0 +1,59 @@
+"""The end of a process from another thread than its main one, whose work does not come back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from smtmodel.interrupts import state, undo_all
+
+
+def end(text: str) -> NoReturn:
+    """Print a line, remove what is half written, end every child and then this process. No lock is taken: the main
+    thread may have it."""
+    try:
+        with suppress(OSError):
+            os.write(2, f"{text}\n".encode(errors="replace"))
+        for child in _descendants(os.getpid()):
+            with suppress(OSError):  # its group first: what it has left to itself is in there
+                os.killpg(child, signal.SIGKILL)
+            with suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+        undo_all()
+    finally:
+        os._exit(3)
+
+
+def late_text() -> str:
+    """What is said of work that goes on after its time."""
+    from cli.options import LINE
+
+    doing = LINE.time_left.text()
+    at = f"; it was at: {doing}" if doing else ""
+    return f"error: time ran out ({state.seconds:g} s), and the work did not end by itself{_place()}{at}"
+
+
+def _place() -> str:
+    """The function of this program in which the main thread is."""
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.partition(".")[0] in ("cli", "queries", "runner", "smtmodel", "hypotheses", "studies", "reports"):
+            return f" (in {name}.{frame.f_code.co_name})"
+        frame = frame.f_back
+    return ""
+
+
+def _descendants(parent: int) -> list[int]:
+    """The processes that a process has started, and those that these have, where Linux tells them."""
+    found: list[int] = []
+    for listed in Path(f"/proc/{parent}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, listed.read_text().split()):
+                found += [child, *_descendants(child)]
+    return found

@@ -1,0 +1,116 @@
+"""A Python function that runs in a process of its own."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+import tempfile
+import time
+import weakref
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from numpy.typing import NDArray
+
+from runner import calling
+from runner.calling import pack, unpack
+from runner.process import POLL, LineProcess
+from runner.protocol import DeviceUnavailableError, Patience
+from smtmodel.errors import InputError, OutOfTimeError, UnknownNameError
+from smtmodel.interrupts import held_back
+
+ARGUMENTS = ("a", "b", "c")
+CLOSING = 1.0  # seconds to learn why the process ended its output
+
+
+class CalledError(Exception):
+    """A call that failed. `last_words`: the end of what the function printed."""
+
+    def __init__(self, message: str, last_words: str = "") -> None:
+        self.last_words = last_words
+        super().__init__(message)
+
+
+class Called:
+    """The function `name` of a Python file. `device`: its name in errors. Raises InputError, UnknownNameError,
+    DeviceUnavailableError or OutOfTimeError; a call raises CalledError."""
+
+    def __init__(self, file: Path, name: str, device: str, timeout: float, until: float | None = None) -> None:
+        self.patience = Patience(timeout, until)
+        self._broken = ""
+        with held_back:  # it has a name for a moment
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed with the process)
+        number = self._file.fileno()
+        command = [str(Path(calling.__file__).resolve()), str(number), str(file), name, *sys.path]
+        self._process = LineProcess([sys.executable, "-P", *command], (number,))
+        self._end = weakref.finalize(self, _end, self._process, self._file)
+        try:
+            about = json.loads(self._line())
+        except CalledError as error:
+            if self.patience.over:
+                raise OutOfTimeError(f"{device}: the time ran out while {file} was being loaded") from None
+            words = f"; it printed:\n{error.last_words}" if error.last_words else ""
+            raise DeviceUnavailableError(f"{device}: {file} was being loaded: {error}{words}") from None
+        if "takes" not in about:
+            self.abort()
+            self._refuse(about, str(file), name, device)
+        #: as inspect.signature finds it
+        self.__signature__ = inspect.Signature(
+            [inspect.Parameter(one, inspect.Parameter.POSITIONAL_ONLY) for one in ARGUMENTS[: about["takes"]]]
+        )
+
+    @staticmethod
+    def _refuse(about: dict[str, Any], file: str, name: str, device: str) -> NoReturn:
+        if "error" in about:
+            raise DeviceUnavailableError(f"{device}: {file} fails: {about['error']}")
+        if not about["functions"]:
+            raise InputError("defines no function", file)
+        raise UnknownNameError(f"function of {file}", name, about["functions"])
+
+    def __call__(self, *arrays: NDArray[Any]) -> NDArray[Any]:
+        if self._broken:
+            raise CalledError(f"has failed before ({self._broken})")
+        self._process.send(pack(arrays, self._file))
+        answer = json.loads(self._line())
+        if isinstance(answer, list):
+            return unpack(answer, self._file)[0]
+        if "object" in answer:
+            raise CalledError(f"it gives a {answer['object']}, not an array of numbers")
+        shapes = " and ".join(str(array.shape) for array in arrays)
+        raise CalledError(f"{answer['error']} (it was called with arrays of shapes {shapes})")
+
+    def _line(self) -> bytes:
+        """The next line that the process writes."""
+        until = self.patience.next()
+        while not self._process.lines:
+            if self._process.ended:
+                self._process.wait(CLOSING)
+                self._fail(f"{self._process.ending()}, without an answer")
+            left = until - time.monotonic()
+            if left <= 0:
+                self._fail(self.patience.passed())
+            self._process.pump(min(left, POLL))
+        return self._process.lines.popleft()
+
+    def _fail(self, message: str) -> NoReturn:
+        self._process.pump(0)
+        words = self._process.last_words()
+        self.abort()
+        self._broken = message
+        raise CalledError(message, words)
+
+    def close(self) -> None:
+        """End the process; it may be called again."""
+        self._process.close()
+        self.abort()
+
+    def abort(self) -> None:
+        """End the process at once."""
+        self._broken = self._broken or "is closed"
+        self._end()
+
+
+def _end(process: LineProcess, file: BinaryIO) -> None:
+    process.kill()
+    file.close()

@@ -1,0 +1,129 @@
+"""The program that calls a Python function for the device python: it runs in a process of its own, which the function
+may end, block or write to as it likes.
+
+Run as `python -P calling.py DESCRIPTOR FILE FUNCTION PATH...` with the import path of its parent. The first line that
+it writes is a JSON object about the function: `takes`, the number of its arguments, or what is wrong. Then it reads
+questions, each a line with the JSON list of the arrays, by their types and shapes; their bytes are in the file of the
+DESCRIPTOR, which has no name. It answers each in the same way with one array, or with an object that says why not.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import importlib.util
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import SourceFileLoader
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def pack(arrays: Sequence[NDArray[Any]], file: BinaryIO) -> bytes:
+    """The line that announces arrays; their bytes go to a file."""
+    import numpy as np
+
+    file.seek(0)
+    for array in arrays:
+        left = memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        while left:
+            left = left[file.write(left) :]
+    return json.dumps([(array.dtype.name, array.shape) for array in arrays]).encode() + b"\n"
+
+
+def unpack(heads: Sequence[Any], file: BinaryIO) -> list[NDArray[Any]]:
+    """The arrays in a file that a line announces."""
+    import ml_dtypes  # noqa: F401  (NumPy then knows the names of short formats)
+    import numpy as np
+
+    file.seek(0)
+    found = []
+    for name, shape in heads:
+        array = np.empty(shape, np.dtype(name))
+        left = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+        while left and (count := file.readinto(left)):  # type: ignore[attr-defined]
+            left = left[count:]
+        found.append(array)
+    return found
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with `count` arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def said(error: BaseException) -> str:
+    """An exception, in a line or more."""
+    return f"{type(error).__name__}: {error}"
+
+
+def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
+    """The function of a file, and what is to be said of it."""
+    sys.dont_write_bytecode = True
+    loader = SourceFileLoader("mmaprobe_device", file)
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        loader.exec_module(module)
+    except BaseException as error:
+        below = '; what ends a script stands below `if __name__ == "__main__":`'
+        return None, {"error": said(error) + (below if isinstance(error, SystemExit) else "")}
+    functions = [key for key, value in vars(module).items() if callable(value)]
+    if name not in functions:
+        return None, {"functions": functions}
+    function = getattr(module, name)
+    return function, {"takes": next((count for count in (3, 2) if takes(function, count)), 0)}
+
+
+def numbers_of(result: Any) -> NDArray[Any]:
+    """What a function gave as an array. Raises ValueError for elements without a value."""
+    import numpy as np
+
+    from smtmodel.numbers import array_from
+
+    if np.ma.is_masked(result):
+        raise ValueError("some elements of its result are masked: they have no value")
+    return array_from(result)
+
+
+def answer(function: Callable[..., Any], heads: Sequence[Any], file: BinaryIO) -> bytes:
+    """The line that answers a question."""
+    try:
+        found = numbers_of(function(*unpack(heads, file)))
+        if found.dtype != object:
+            return pack([found], file)
+        kind = type(found.flat[0]).__name__ if found.size else "object"
+        return json.dumps({"object": kind}).encode() + b"\n"
+    except BaseException as error:
+        return json.dumps({"error": said(error)}).encode() + b"\n"
+
+
+def main() -> None:
+    descriptor, file, name, *path = sys.argv[1:]
+    sys.path[:] = path
+    sys.argv[:] = [file]
+    source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what the function prints is no answer
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    faulthandler.enable(2)  # where a library ends the process, standard error says in which line
+    function, about = load(file, name)
+    sink.write(json.dumps(about).encode() + b"\n")
+    if function is not None:
+        with open(int(descriptor), "r+b", buffering=0) as data:
+            while question := source.readline():
+                sink.write(answer(function, json.loads(question), data))
+    os._exit(0)  # threads of the function's are left
+
+
+if __name__ == "__main__":
+    main()
