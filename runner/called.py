@@ -21,6 +21,7 @@ from smtmodel.errors import InputError, OutOfTimeError, UnknownNameError
 from smtmodel.interrupts import held_back
 
 ARGUMENTS = ("a", "b", "c")
+LAST_LINES = 25  # of what it printed: where a library crashed is said in as many
 CLOSING = 1.0  # seconds to learn why the process ended its output
 
 
@@ -43,7 +44,7 @@ class Called:
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (closed with the process)
         number = self._file.fileno()
         command = [str(Path(calling.__file__).resolve()), str(number), str(file), name, *sys.path]
-        self._process = LineProcess([sys.executable, "-P", *command], (number,))
+        self._process = LineProcess([sys.executable, "-P", *command], (number,), aloud=True)
         self._end = weakref.finalize(self, _end, self._process, self._file)
         try:
             about = json.loads(self._line())
@@ -95,7 +96,7 @@ class Called:
 
     def _fail(self, message: str) -> NoReturn:
         self._process.pump(0)
-        words = self._process.last_words()
+        words = self._process.last_words(LAST_LINES)
         self.abort()
         self._broken = message
         raise CalledError(message, words)

@@ -60,11 +60,6 @@ def takes(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
-def said(error: BaseException) -> str:
-    """An exception, in a line or more."""
-    return f"{type(error).__name__}: {error}"
-
-
 def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
     """The function of a file, and what is to be said of it."""
     sys.dont_write_bytecode = True
@@ -75,8 +70,10 @@ def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any
     try:
         loader.exec_module(module)
     except BaseException as error:
+        from runner.foreign import in_words
+
         below = '; what ends a script stands below `if __name__ == "__main__":`'
-        return None, {"error": said(error) + (below if isinstance(error, SystemExit) else "")}
+        return None, {"error": in_words(error) + (below if isinstance(error, SystemExit) else "")}
     functions = [key for key, value in vars(module).items() if callable(value)]
     if name not in functions:
         return None, {"functions": functions}
@@ -97,6 +94,8 @@ def numbers_of(result: Any) -> NDArray[Any]:
 
 def answer(function: Callable[..., Any], heads: Sequence[Any], file: BinaryIO) -> bytes:
     """The line that answers a question."""
+    from runner.foreign import in_words
+
     try:
         found = numbers_of(function(*unpack(heads, file)))
         if found.dtype != object:
@@ -104,7 +103,7 @@ def answer(function: Callable[..., Any], heads: Sequence[Any], file: BinaryIO) -
         kind = type(found.flat[0]).__name__ if found.size else "object"
         return json.dumps({"object": kind}).encode() + b"\n"
     except BaseException as error:
-        return json.dumps({"error": said(error)}).encode() + b"\n"
+        return json.dumps({"error": in_words(error)}).encode() + b"\n"
 
 
 def main() -> None:

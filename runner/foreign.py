@@ -27,10 +27,11 @@ def contained() -> Iterator[None]:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise ForeignError(_words(error)) from error
+        raise ForeignError(in_words(error)) from error
 
 
-def _words(error: BaseException) -> str:
+def in_words(error: BaseException) -> str:
+    """An exception on one line, also where its own text fails."""
     try:
         said = " ".join(str(error).split())
     except KeyboardInterrupt:

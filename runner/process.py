@@ -11,10 +11,12 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from smtmodel.escapes import printable
 from smtmodel.interrupts import held_back
 
 CHUNK = 1 << 20  # bytes moved at once, and the longest line
@@ -28,13 +30,14 @@ _GUARD = 'read -r done || kill -s KILL -- "-$1"'
 
 class LineProcess:
     """`lines` holds the whole lines read from the program; `ended` is set once there will be no more. The program has
-    these `descriptors` too.
+    these `descriptors` too. `aloud`: what it writes on standard error is written on ours as well.
 
     Everything happens in `pump`: no thread is needed, and neither side can wait for the other for ever.
     Raises OSError if the program cannot be started.
     """
 
-    def __init__(self, words: list[str], descriptors: Sequence[int] = ()) -> None:
+    def __init__(self, words: list[str], descriptors: Sequence[int] = (), aloud: bool = False) -> None:
+        self._aloud = aloud
         self.lines: deque[bytes] = deque()
         self.ended = False
         self._closed = False
@@ -133,6 +136,9 @@ class LineProcess:
             return
         if not chunk:
             self._selector.unregister(self._process.stderr)
+        if self._aloud and sys.stderr is not None:
+            sys.stderr.write(printable(chunk.decode("utf-8", "replace")))
+            sys.stderr.flush()
         self._errors += chunk
         del self._errors[:-TAIL]
 

@@ -141,8 +141,8 @@ def test_no_process_is_left_of_a_function(file: str, monkeypatch: pytest.MonkeyP
     made: list[int] = []
     original = LineProcess.__init__
 
-    def noted(self: LineProcess, *rest: object) -> None:
-        original(self, *rest)  # type: ignore[arg-type]
+    def noted(self: LineProcess, *rest: object, **named: object) -> None:
+        original(self, *rest, **named)  # type: ignore[arg-type]
         made.append(self._process.pid)
 
     monkeypatch.setattr(LineProcess, "__init__", noted)

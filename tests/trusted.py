@@ -66,7 +66,7 @@ CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", 
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
 ANSWERS = Part("the engines: how they are asked, their processes, their answers, and where these are kept", "all",
                [*_in("queries/solvers", "asking portfolio engines pool store contract children worker"),
-                *_in("smtmodel", "folders frames")])  # fmt: skip
+                *_in("smtmodel", "folders frames jsontext")])  # fmt: skip
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
     *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps padding witnesses"),
     "queries/proof/written_rows.py",
