@@ -257,6 +257,8 @@ def make(which: int) -> Statement:
         except MmaprobeError:
             continue
         c: Any = rng.choice(("zero", last, last))
+        if not all(unit.addend for unit in parsed.values()):
+            c = "zero"
         columns = [_patterns(factors, window)] * (2 * terms) + [_patterns(addend, c)]
         if prod(map(len, columns)) > INPUTS:
             continue

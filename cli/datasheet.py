@@ -174,7 +174,8 @@ class _Asker:
 
         self.options, self.limit, self.found, self.asks = options, limit, found, asks
         self.known = self.asked = self.open = self.waiting = 0
-        self.settle = Settled(options if asks else replace(options, timeout=0.0))
+        within = replace(options, timeout=None if asks else 0.0)  # each lemma has its own limit
+        self.settle = Settled(within, seconds=limit)
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
         from hypotheses.schema import Inputs

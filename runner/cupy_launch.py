@@ -77,7 +77,7 @@ def _wait(timeout: float) -> None:
     deadline = time.monotonic() + timeout
     while not done.done:
         if time.monotonic() > deadline:
-            raise LaunchError(f"the kernel did not finish within {timeout:g} s")
+            raise LaunchError(f"the kernel did not finish within {timeout:.3g} s")
         time.sleep(_POLL)
 
 

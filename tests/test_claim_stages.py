@@ -27,8 +27,7 @@ from queries.proof.ledger import Ledger, UnprovedError
 from queries.proof.undecided import Question
 from queries.search.distinguish import Options
 from queries.search.scene import evaluate_claim, lanes_of
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
+from queries.solvers.asking import Heard
 from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms.exact import Fixed
 from smtmodel.algorithms.steps import RESULT
@@ -53,23 +52,22 @@ def claim_of(claim: str, **changes: Any) -> Claim:
     return found
 
 
-ANSWERS: dict[str, Answer] = {}  # two claims of one test ask many questions in common
+HEARD = Heard()  # two claims of one test ask many questions in common
 
 
 def stages_of(claim: Claim, proved: list[str]) -> Stages:
     """The ways of a claim; with the questions answered "unsat"."""
     question = Question(claim, claim.shape.whole)
     ledger = Ledger(question)
-
-    def answer(what: str, query: Query, count: int) -> Answer:
-        if query.text not in ANSWERS:
-            ANSWERS[query.text] = Options().ask(query, 60.0, what, "bitwuzla")[0]
-        if ANSWERS[query.text].status == "unsat":
-            proved.append(what)
-        return ANSWERS[query.text]
+    ledger.heard, asked = HEARD, set[str]()
 
     def prove(what: str, facts: Sequence[Theorem], goal: Bit, cuts: Sequence[Bits], share: float) -> Theorem:
-        return ledger.prove(what, goal.node, facts, [cut.node for cut in cuts], answer)
+        engines = Options().engines(60.0, what, "bitwuzla")
+        found = ledger.prove(what, goal.node, facts, [cut.node for cut in cuts], engines)
+        if (text := engines.said[-1].query.text) not in asked:  # lemmas of one text are asked once
+            proved.append(what)
+            asked.add(text)
+        return found
 
     return Stages(question, ledger.admitted, prove)
 

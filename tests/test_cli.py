@@ -18,6 +18,7 @@ from cli.main import main
 from hypotheses.family import parameters_of
 from hypotheses.library import library
 from queries.search import distinguish as search
+from queries.solvers import asking
 from queries.solvers.contract import Answer
 from smtmodel.formats import FORMATS, SPELLINGS
 from smtmodel.instructions import INSTRUCTIONS
@@ -125,7 +126,7 @@ def test_distinguish_with_one_unknown_among_several() -> None:
 
 def test_distinguish_with_a_lying_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search.Search, "_simulate", lambda self: None)
-    monkeypatch.setattr(search, "solve", lambda *rest, **named: [Answer("sat", "liar", "1.0", 0.0)])
+    monkeypatch.setattr(asking, "solve", lambda *rest, **named: [Answer("sat", "liar", "1.0", 0.0)])
     result = run("distinguish", "exact-products", code=4)
     assert "liar 1.0" in result.stderr
     assert result.stdout == ""

@@ -26,8 +26,8 @@ from queries.candidates import separate as separating
 from queries.candidates.separate import Separation, separate
 from queries.proof.rewriting import REWRITES
 from queries.search.distinguish import Options
+from queries.solvers import asking, engines
 from queries.solvers import cluster as module
-from queries.solvers import engines
 from queries.solvers.cluster import Cluster, WorkerError
 from queries.solvers.contract import Answer
 from queries.solvers.pool import Pool
@@ -100,6 +100,12 @@ def processes(folder: Path, workers: int = 2, **settings: str) -> Iterator[Proce
         yield started
     finally:
         started.stop()
+
+
+@pytest.fixture(autouse=True)
+def _watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Solvers are asked through classes of the tests, which watch."""
+    monkeypatch.setattr(asking, "asks_solvers", lambda part: True)
 
 
 class Watched(Cluster):

@@ -39,7 +39,7 @@ EMULATED = "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"
 class Silent:
     """No property is known; lemmas about the datapath are proved."""
 
-    settle = Settled(Options(), confirmed=False)
+    settle = Settled(Options(timeout=None), confirmed=False)
 
     def __call__(self, wanted: str, model: Model) -> dict[str, Any] | None:
         return None

@@ -18,7 +18,7 @@ from queries.search.distinguish import Options, Outcome, SolverFaultError, build
 from queries.search.exercises import EXERCISES
 from queries.search.problem import Problem
 from queries.search.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
-from queries.solvers import engines
+from queries.solvers import asking, engines
 from queries.solvers.contract import Answer, SolverProcess, Status
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
@@ -266,7 +266,7 @@ def test_time_runs_out(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_engine_is_asked_about_what_simulation_shows(bits: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """One product alone cannot show where a zero's exponent lies, and no engine says so soon."""
     problem = problem_of("ada-lovelace/mma/m16n8k8.f16.f16.f16.f16", *bits)
-    monkeypatch.setattr(search, "solve", Script("unknown"))
+    monkeypatch.setattr(asking, "solve", Script("unknown"))
     outcome = asked(problem)
     assert (outcome.verdict, outcome.simulated, len(outcome.steps)) == ("different", True, 0)
     monkeypatch.setattr(search, "tie_rows", lambda layout, *_: np.zeros((1, len(layout.formats)), np.uint64))
@@ -291,10 +291,10 @@ class Script:
 @pytest.mark.parametrize(("before", "last"), [("unsat", "unknown"), ("unknown", "unsat"), ("unsat", "unsat")])
 def test_only_the_whole_question_proves(before: Status, last: Status, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
-    monkeypatch.setattr(search, "solve", Script(before))
+    monkeypatch.setattr(asking, "solve", Script(before))
     asked_before = len(distinguish(problem, ASK).steps) - 1
     assert asked_before > 0
-    monkeypatch.setattr(search, "solve", Script(*[before] * asked_before, last))
+    monkeypatch.setattr(asking, "solve", Script(*[before] * asked_before, last))
     outcome = distinguish(problem, ASK)
     assert outcome.verdict == ("equal" if last == "unsat" else "unknown")
     assert [step.answer.status for step in outcome.steps] == [before] * asked_before + [last]
@@ -309,7 +309,7 @@ def test_only_the_whole_question_proves(before: Status, last: Status, monkeypatc
     ids=["zeros", "agreeing", "NaN", "infinity"],
 )
 def test_a_solver_that_lies_is_found_out(values: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "solve", Script("sat", **values))
+    monkeypatch.setattr(asking, "solve", Script("sat", **values))
     with pytest.raises(SolverFaultError, match=r"liar 1\.0") as caught:
         asked(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"))
     assert isinstance(caught.value, FaultError)
@@ -319,7 +319,7 @@ def test_a_solver_that_lies_is_found_out(values: dict[str, int], monkeypatch: py
 @pytest.mark.usefixtures("unsimulated")
 def test_a_truthful_script_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     """1 * 1 - 2^-24 loses its second term where 23 fraction bits are kept, and not where 24 are."""
-    monkeypatch.setattr(search, "solve", Script("sat", a0=0x3C00, b0=0x3C00, c=0xB3800000))
+    monkeypatch.setattr(asking, "solve", Script("sat", a0=0x3C00, b0=0x3C00, c=0xB3800000))
     outcome = asked(problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24"))
     assert outcome.verdict == "different"
 
@@ -464,6 +464,6 @@ def test_terms_are_of_the_sorts_that_pysmt_finds(name: str) -> None:
 def test_a_question_that_was_refuted_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What little patience left open is asked with more, and nothing else is."""
     problem = problem_of(VOLTA, "fraction_bits=23", "fraction_bits=24")
-    monkeypatch.setattr(search, "solve", Script("unsat", "unknown", "unsat"))
+    monkeypatch.setattr(asking, "solve", Script("unsat", "unknown", "unsat"))
     free = [len(step.free) for step in distinguish(problem, ASK).steps]
     assert free == [1, 2, 3, 4, 2, 4]  # of four, the last at first with one sign

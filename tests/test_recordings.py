@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from benchmarks.recorded_rows import DECISIONS, ROOT, TABLE, counted, decided, recorded_rows
-from reports.datasheet import sheets_of
+from reports.datasheet import Unasked, sheets_of
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.progress import Pieces
 from smtmodel.recordings import DECIDED, RECORDED
@@ -69,7 +69,7 @@ def test_recorded_is_said_of_the_instructions_that_have_rows() -> None:
 
 
 def test_a_data_sheet_names_the_instructions_that_are_recorded() -> None:
-    sheets = sheets_of("hopper", lambda wanted, model: None, Pieces(lambda text: None, "sheets"))
+    sheets = sheets_of("hopper", Unasked(), Pieces(lambda text: None, "sheets"))
     (wgmma,) = (sheet for sheet in sheets if "hopper/wgmma/m64n8k32.f32.e4m3.e4m3" in sheet.instructions)
     for b in ("e4m3", "e5m2"):
         name = f"m64n8k32.f32.e4m3.{b}"

@@ -99,7 +99,7 @@ def test_a_product_stands_for_those_that_orders_bring_there(orders: Sequence[The
     refused("the addend", raised_elsewhere, wanted, believed(Monotonic(VOLTA, VOLTA)), orders)
     refused("other inputs", raised_elsewhere, replace(wanted, inputs=FINITE), known, orders)
     refused("of one model", raised_elsewhere, wanted, orders[0], orders)
-    refused("of one model", raised_elsewhere, Problem(VOLTA, VOLTA), known, orders)
+    refused("not a Monotonic", raised_elsewhere, Problem(VOLTA, VOLTA), known, orders)
     other = parse_reference(f"{VOLTA.reference}@fraction_bits=24")
     refused("of one model", raised_elsewhere, replace(wanted, right=other), known, orders)
     refused("of another model", raised_elsewhere, Monotonic(other, other, raised=2), known, orders)
@@ -144,7 +144,7 @@ def test_expressions_of_two_units() -> None:
     for make, more in ((one_expression, ()), (one_form, (None, None))):
         refused("are two", make, Problem(VOLTA, wide), *more)
         refused("operands", make, Problem(VOLTA, parse_reference(f"{VOLTA.reference}@length=3")), *more)
-        refused("other inputs", make, negations(VOLTA)[0], *more)
+        refused("not a Problem", make, negations(VOLTA)[0], *more)
 
 
 def test_forms_are_of_the_units_of_the_problem() -> None:
@@ -168,7 +168,7 @@ def test_an_order_is_of_terms_of_one_sum() -> None:
     assert one_sum(first).goal == SidesAgree(first)
     refused("not an order", one_sum, replace(first, order=(0, 0, 2, 3)))
     refused("one model", one_sum, replace(first, right=parse_reference(f"{VOLTA.reference}@fraction_bits=24")))
-    refused("one model", one_sum, Problem(VOLTA, VOLTA))
+    refused("not a Reordered", one_sum, Problem(VOLTA, VOLTA))
     for problem in reorderings(CHAIN):
         refused("normal forms are two", one_sum, problem)
 

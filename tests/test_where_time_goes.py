@@ -24,6 +24,9 @@ def test_the_innermost_function_counts() -> None:
             self.part = part_of(sys._getframe(1))  # of the race that waits
             raise InterruptedError
 
+        def stop(self) -> None:
+            pass
+
         def kill(self) -> None:
             pass
 

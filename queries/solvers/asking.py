@@ -80,7 +80,7 @@ class Engines:
 
     def __post_init__(self) -> None:
         """Raises TypeError for a part that may answer by itself."""
-        if type(self.heard) is not Heard or type(self.store) not in (Store, type(None)) or not _is_pool(self.pool):
+        if not all(map(asks_solvers, (self.heard, self.store, self.pool))):
             raise TypeError("engines: of another class than those that ask solvers")
 
     def answers(self, query: Query) -> list[Answer]:
@@ -117,8 +117,10 @@ def confirmation(query: Query, answer: Answer, others: Sequence[Engines]) -> Ans
     return None
 
 
-def _is_pool(pool: Pool) -> bool:
-    """Whether it is a pool of this package: of this machine, or of a cluster."""
-    kind = type(pool)
+def asks_solvers(part: Heard | Store | Pool | None) -> bool:
+    """Whether it is of a class of this package, that solvers answer to, and no other of somebody's own."""
+    kind = type(part)
     module = sys.modules.get(kind.__module__)
-    return kind.__module__ in POOLS and getattr(module, kind.__name__, None) is kind
+    if isinstance(part, Pool):
+        return kind.__module__ in POOLS and getattr(module, kind.__name__, None) is kind
+    return kind in (Heard, Store, type(None))
