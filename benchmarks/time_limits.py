@@ -148,7 +148,7 @@ def measure(words: list[str], folder: Path, environment: dict[str, str]) -> tupl
     )  # fmt: skip
     ended, begun = time.monotonic(), float(note.read_text(encoding="utf-8"))
     said = done.stderr.strip().splitlines() or [""]
-    return begun - launched, ended - begun, done.returncode, said[-1]
+    return begun - launched, ended - begun, done.returncode, said[-1].replace(sys.executable, "python")
 
 
 def main() -> None:
