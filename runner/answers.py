@@ -15,8 +15,8 @@ from queries.compare.steady import AGAIN, Answered, ContradictionError, same_ans
 from runner.protocol import CLOCK, Device, DeviceError, Patience
 from smtmodel import VERSION
 from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError
-from smtmodel.files import cannot_write, claimed
+from smtmodel.errors import InputError, MmaprobeError, OutputError
+from smtmodel.files import cannot_write, claimed, is_at
 from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.vectors import Vector, parse_row, to_hex
 
@@ -166,10 +166,13 @@ class AnswersFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        if self._new and not self._cut:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        kept = is_at(self._stream, self.path)
+        if self._new and not self._cut and kept:
             self.path.unlink(missing_ok=True)
         self._stream.close()  # from now on another run may write it
+        if not kept and kind is None:
+            raise OutputError(f"{self.path}: it was removed or replaced meanwhile, and the answers with it")
 
 
 class KeptDevice(Device):

@@ -98,9 +98,12 @@ def answer(function: Callable[..., Any], heads: Sequence[Any], file: BinaryIO) -
 
     try:
         found = numbers_of(function(*unpack(heads, file)))
-        if found.dtype != object:
+        if found.dtype != object and found.dtype.kind not in "SUmM" and not found.dtype.name.startswith("void"):
+            if not found.dtype.isnative:
+                order = "numbers in this machine's order of bytes are wanted"
+                return json.dumps({"error": f"the product has elements of {found.dtype}: {order}"}).encode() + b"\n"
             return pack([found], file)
-        kind = type(found.flat[0]).__name__ if found.size else "object"
+        kind = type(found.flat[0]).__name__ if found.size else found.dtype.name
         return json.dumps({"object": kind}).encode() + b"\n"
     except BaseException as error:
         return json.dumps({"error": in_words(error)}).encode() + b"\n"

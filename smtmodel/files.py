@@ -73,6 +73,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
     target = Path(os.path.realpath(path))
     if target.exists() and not os.access(target, os.W_OK):
         raise InputError("cannot be written: Permission denied", str(path))
+    _check_unclaimed(target, path)
     beside = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.new")
     with undone(lambda: beside.unlink(missing_ok=True)), _opened(beside, "xb", path) as stream:
         try:
@@ -81,6 +82,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
                     os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
                 yield stream
                 stream.close()  # what is still buffered may not fit
+                _check_unclaimed(target, path)
                 beside.replace(target)
         except BaseException:
             beside.unlink(missing_ok=True)
@@ -129,14 +131,26 @@ def claimed(path: Path) -> IO[bytes]:
             raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
         try:
             _lock(stream, path)
-            if os.path.samestat(os.fstat(stream.fileno()), os.stat(path)):
+            if is_at(stream, path):  # else whoever claimed it has taken it away meanwhile
                 return stream
-        except FileNotFoundError:  # whoever claimed it has taken it away meanwhile
-            pass
         except BaseException:
             stream.close()
             raise
         stream.close()
+
+
+def is_at(stream: IO[bytes], path: Path) -> bool:
+    """Whether a file that is open is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _check_unclaimed(target: Path, path: Path) -> None:
+    """Raises InputError where another process goes on with the file that is to be replaced (`claimed`)."""
+    with suppress(OSError), target.open("rb") as stream:
+        _lock(stream, path)
 
 
 def _lock(stream: IO[bytes], path: Path) -> None:

@@ -242,3 +242,6 @@ def read_file(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not text in UTF-8"
         raise InputError(f"cannot be read: {why}", str(path)) from None
+    except ValueError:  # a null character, or half of a surrogate pair
+        why = "no file can have this name"
+        raise InputError(f"cannot be read: {why}", str(path)) from None

@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mmaprobe
 from cli.faults import fault_text, shortage
 from queries.solvers.contract import Answer
 from queries.solvers.store import Store, _checksum, answer_key, result_key
 from queries.solvers.worker import version_of
 from smtmodel import vectors
+from smtmodel.errors import MmaprobeError
 from smtmodel.gemm import simulate
 from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.reference import parse_reference
@@ -294,3 +296,21 @@ def test_an_interrupted_product_does_not_finish_its_strips() -> None:
     with pytest.raises(KeyboardInterrupt):
         simulate(a, b, None, model, engine="numpy", threads=1)
     assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize("predicted", [{"x": 5}, {"x": None}, {"x": "zz"}, {"": ""}])
+def test_predictions_that_are_no_patterns(predicted: dict[str, Any], tmp_path: Path) -> None:
+    vectors = file_of(tmp_path / "vectors.jsonl", {**ROW, "predictions": predicted})
+    for command in (["evaluate", vectors], ["run", vectors, "--device", f"model:{VOLTA}"]):
+        assert "vectors.jsonl:1: predictions: " in run(*command, code=2).stderr
+
+
+def test_names_that_no_file_can_have(tmp_path: Path) -> None:
+    for name in ("./a\0b.yaml", "./\ud800.yaml"):
+        with pytest.raises(MmaprobeError, match=r"no file can have this name|no such file"):
+            mmaprobe.unit(name)
+
+
+def test_matrices_are_of_regular_files(tmp_path: Path) -> None:
+    result = run("simulate", "/dev/zero", "/dev/zero", "-o", str(tmp_path / "d.npy"), "--model", VOLTA, code=2)
+    assert "/dev/zero: is no regular file" in result.stderr

@@ -55,6 +55,18 @@ def thread(a, b, c):
     threading.Thread(target=time.sleep, args=(300,)).start()
     return c
 
+def swapped(a, b, c):
+    return c.astype(">f4")
+
+def text(a, b, c):
+    return "x"
+
+def texts(a, b, c):
+    return c.astype("U5")
+
+def void(a, b, c):
+    return c.view("V4")
+
 def crash(a, b, c):
     ctypes.string_at(0)
 """
@@ -135,6 +147,15 @@ def test_what_a_function_prints_is_not_in_the_document(folder: Path) -> None:
 def test_masked_elements_have_no_value(folder: Path) -> None:
     result = run("run", str(folder / "vectors.jsonl"), "--device", f"python:{folder}/mine.py:masked", code=3)
     assert "some elements of its result are masked" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("swapped", "elements of >f4"), ("text", "gives a str"), ("texts", "gives a str"), ("void", "gives a void")],
+)
+def test_what_are_no_numbers_of_this_machine_is_refused(name: str, said: str, folder: Path) -> None:
+    result = run("run", str(folder / "vectors.jsonl"), "--device", f"python:{folder}/mine.py:{name}", code=3)
+    assert said in result.stderr
 
 
 def test_a_thread_that_is_left_does_not_keep_the_command(folder: Path) -> None:

@@ -21,8 +21,10 @@ from queries.proof.kernel import RULES, Made, OpenLemmaError, RuleError, Theorem
 from queries.proof.lemmas import AlignmentLoses, exhausted, settled
 from queries.proof.rewriting import REWRITES, congruent, rewrite, rewritten
 from queries.proof.rounding_losses import RoundingLoses
+from queries.proof.same import Compared
 from queries.properties.expressions import one_expression, one_form
 from queries.properties.statements import Monotonic
+from queries.search.problem import Problem
 from queries.solvers import asking
 from queries.solvers.asking import Engines, Heard, SolverFaultError, confirmation
 from queries.solvers.contract import Answer
@@ -210,6 +212,20 @@ def test_a_theorem_is_what_a_rule_made() -> None:
             enclosures.whole(forged)
     with pytest.raises((RuleError, pickle.PicklingError, TypeError)):
         enclosures.whole(pickle.loads(pickle.dumps(made)))
+
+
+def test_a_basis_stays_as_it_was_made() -> None:
+    compared = Compared(Problem(MODEL, MODEL))
+    for name, value in (("never", compared.assumed), ("assumed", compared.never), ("problem", None)):
+        with pytest.raises(RuleError, match="set once"):
+            setattr(compared, name, value)
+
+    class Equal(Problem):
+        def differ(self, left: Any, right: Any) -> Any:
+            return super().differ(left, left)
+
+    with pytest.raises(RuleError, match="Equal is none of the problems"):
+        Compared(Equal(MODEL, MODEL))
 
 
 def test_what_a_theorem_was_made_of_cannot_change_afterwards() -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from smtmodel.errors import InputError
+from runner.answers import AnswersFile
+from smtmodel.errors import InputError, OutputError
 from smtmodel.files import append_whole, claimed, size_of, write_whole
 from studies.table import claimed_table
 from tests.test_cli import VOLTA, run
@@ -88,3 +89,18 @@ def test_a_file_that_is_taken_away_is_made_anew(tmp_path: Path) -> None:
         with claimed(path) as stream:
             stream.write(b"here\n")
     assert path.read_bytes() == b"here\n"
+
+
+def test_a_file_that_is_gone_on_with_is_not_replaced(tmp_path: Path) -> None:
+    """Nor by a command that writes a whole file; and a run whose file is gone does not say that it has answered."""
+    path = tmp_path / "answers.jsonl"
+    with claimed(path):
+        with pytest.raises(InputError, match="another run writes here"):
+            write_whole(path, "other")
+        assert path.read_bytes() == b""
+    write_whole(path, "other")
+    vectors = tmp_path / "vectors.jsonl"
+    vectors.write_text(json.dumps({"model": VOLTA, "a": ["3c00"], "b": ["3c00"], "c": "3f800000"}) + "\n")
+    target = tmp_path / "new.jsonl"
+    with pytest.raises(OutputError, match="removed or replaced meanwhile"), AnswersFile(target, "mine", None):
+        target.unlink()

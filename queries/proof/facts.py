@@ -20,10 +20,19 @@ from smtmodel.carriers.terms import TermCarrier
 
 
 class Basis:
-    """What facts are about: terms of one carrier, for all values of their symbols that satisfy `assumed`."""
+    """What facts are about: terms of one carrier, for all values of their symbols that satisfy `assumed`. Once it is
+    made nothing of it is set again: a fact of it stays one. Raises RuleError."""
+
+    _made = False
 
     def __init__(self, carrier: TermCarrier, assumed: FNode) -> None:
         self.carrier, self.assumed = carrier, assumed
+        self._made = True
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if self._made:
+            raise RuleError(f"{name} of a basis is set once")
+        super().__setattr__(name, value)
 
     def holds(self, *terms: FNode) -> bool:
         """Whether terms are of this carrier."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
+from queries.proof.closed import is_own
 from queries.proof.facts import Basis, Fact
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.search.problem import Problem, symbolic_operands
@@ -17,6 +18,8 @@ class Compared(Basis):
     `never`: they do not. Raises OutOfTimeError at the deadline (of time.monotonic)."""
 
     def __init__(self, problem: Problem, maximum: Maximum = "relational", deadline: float | None = None) -> None:
+        if not is_own(type(problem)):
+            raise RuleError(f"a {type(problem).__name__} is none of the problems that the project states")
         carrier = TermCarrier(maximum=maximum, signs_apart=maximum == "relational" and problem.signs_apart)
         self.problem = problem
         self.inputs = symbolic_operands(problem, carrier)
