@@ -11,8 +11,6 @@ import resource
 import signal
 import subprocess
 import sys
-import threading
-import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -27,9 +25,7 @@ from queries.solvers.store import Store, _checksum, answer_key, result_key
 from queries.solvers.worker import version_of
 from smtmodel import vectors
 from smtmodel.errors import MmaprobeError
-from smtmodel.gemm import simulate
 from smtmodel.jsontext import BrokenJsonError, parse_json
-from smtmodel.reference import parse_reference
 from tests.test_cli import VOLTA, run
 from tests.test_devices import program
 from tests.test_output import ENTRY
@@ -287,15 +283,28 @@ def test_no_traceback_of_a_client_without_certificates() -> None:
     assert "no dask scheduler at 'tls://127.0.0.1:1'" in result.stderr
 
 
+INTERRUPTED = """
+import os, signal, threading, time
+import numpy as np
+from smtmodel.gemm import simulate
+from smtmodel.reference import parse_reference
+model, rng = parse_reference({model!r}), np.random.default_rng(1)
+a, b = (rng.integers(0, 0x4000, shape, dtype=np.uint16) for shape in ((16, 4096), (4096, 4096)))
+threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+started = time.monotonic()
+try:
+    simulate(a, b, None, model, engine="numpy", threads=1)
+except KeyboardInterrupt:
+    print(time.monotonic() - started)
+"""
+
+
 def test_an_interrupted_product_does_not_finish_its_strips() -> None:
-    """One strip takes many seconds: 16 rows, 4,096 columns, 1,024 tiles."""
-    model, rng = parse_reference(VOLTA), np.random.default_rng(1)
-    a, b = (rng.integers(0, 0x4000, shape, dtype=np.uint16) for shape in ((16, 4096), (4096, 4096)))
-    threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-    started = time.monotonic()
-    with pytest.raises(KeyboardInterrupt):
-        simulate(a, b, None, model, engine="numpy", threads=1)
-    assert time.monotonic() - started < 5
+    """One strip takes many seconds: 16 rows, 4,096 columns, 1,024 tiles. In a process of its own: what others have
+    recorded would be played in one piece."""
+    code = [sys.executable, "-c", INTERRUPTED.format(model=VOLTA)]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=300, check=True)
+    assert float(done.stdout) < 8
 
 
 @pytest.mark.parametrize("predicted", [{"x": 5}, {"x": None}, {"x": "zz"}, {"": ""}])
