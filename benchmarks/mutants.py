@@ -27,6 +27,7 @@ import smtmodel
 from cli.line import Line
 from cli.options import opened_pool
 from queries.equality.staged import prove
+from queries.proof import closed
 from queries.proof.records import Proof
 from queries.search.distinguish import Options, SolverFaultError
 from queries.search.problem import Problem, evaluate_on
@@ -98,6 +99,9 @@ def source_of(module: str) -> str:
     """The text of a module of the datapath."""
     path = Path(smtmodel.__path__[0], *module.split("."))
     return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
+
+
+closed.PACKAGES = (*closed.PACKAGES, "benchmarks.")  # mutants are problems that the project itself does not state
 
 
 @dataclass(frozen=True)

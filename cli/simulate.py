@@ -216,7 +216,7 @@ def _load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
 
     from smtmodel.errors import IncompleteError, InputError
 
-    if path.exists() and not path.is_file():
+    if path.exists() and not (path.is_file() or path.is_dir()):
         raise InputError("is no regular file", str(path))
     try:
         with path.open("rb") as stream:  # given a path, NumPy leaves a broken archive open
