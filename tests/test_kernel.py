@@ -298,6 +298,13 @@ def test_an_engine_does_not_confirm_itself() -> None:
         confirmation(query, answer, [says("sat")])
 
 
+def test_a_confirmation_that_comes_too_late_loses_no_answer() -> None:
+    answer = Answer("unsat", "nobody", "0", 0.0)
+    assert confirmation(Query((), ()), answer, [Engines("z3", until=0.0)]) is None
+    late = replace(says("unsat"), until=0.0, heard=Heard())
+    assert settled(LEMMA, says("unsat"), [replace(late, solver="z3")]).goal == LEMMA
+
+
 def test_what_was_heard_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(asking, "solve", lambda *given: asked.append(given) or [Answer("unsat", "z3", "0", 0.0)])

@@ -43,7 +43,7 @@ def is_theorem(value: object) -> bool:
 class Theorem:
     """A goal that was proved: by the rule of that name from these premises. `word`: what else the rule rests on, such
     as an engine's answer and that of the engine that confirmed it. `arguments`: what the rule was called with, by
-    parameter, so that it can be called again (`log`)."""
+    parameter, so that it can be called again."""
 
     goal: Goal
     rule: str

@@ -105,11 +105,15 @@ class Engines:
 
 
 def confirmation(query: Query, answer: Answer, others: Sequence[Engines]) -> Answer | None:
-    """The first "unsat" of an engine other than the one that answered. Raises SolverFaultError for a "sat"."""
+    """The first "unsat" of an engine other than the one that answered, if it comes in time. Raises SolverFaultError for
+    a "sat"."""
     for engines in others:
         if engines.solver == answer.engine:
             continue
-        second = engines.answers(query)[0]
+        try:
+            second = engines.answers(query)[0]
+        except OutOfTimeError:  # the first answer stands
+            return None
         if second.status == "sat":
             raise SolverFaultError(f"{answer} and {second} contradict each other")
         if second.status == "unsat" and second.engine != answer.engine:
