@@ -9,9 +9,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from hypotheses.family import families
+from queries.kernel.enclosures import premises_of
 from queries.kernel.theorem import OpenLemmaError, RuleError
 from queries.properties.bound import bound_of
-from queries.properties.bound_report import conditions_of, formula_of, premises_of, shown
+from queries.properties.bound_report import conditions_of, formula_of, shown
 from queries.search.distinguish import Options
 from queries.tactics.settling import Settled
 from reports import basis
@@ -221,7 +222,11 @@ def _bound(model: Model, settle: Settled) -> Line:
         return Line(name, "open", f"{error}: --limit asks")
     except RuleError as error:
         return Line(name, "no bound is proved", str(error))
-    return Line(name, formula, f"proved by rules about its nodes, where {conditions_of(premises_of(model), formula)}")
+    return Line(
+        name,
+        formula,
+        f"proved by rules about its nodes, where {conditions_of(premises_of(model.unit.result), formula)}",
+    )
 
 
 def special_values(model: Model) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from queries.kernel import theorem as kernel
 from queries.kernel.lemmas import Lemma, settled
-from queries.kernel.theorem import Goal, Theorem
+from queries.kernel.theorem import Goal, Made, Theorem
 from queries.solvers import asking
 from queries.solvers.asking import Engines
 from queries.solvers.contract import Answer, Status
@@ -38,4 +38,4 @@ def believed(goal: Lemma) -> Theorem:
 
 def assumed(goal: Goal) -> Theorem:
     """Any theorem at all, made by no rule: what the rules make of it is what a test asks."""
-    return Theorem(goal, "assumed for a test", (), "", kernel._SEAL)
+    return Theorem(Made(goal), "assumed for a test", kernel._SEAL, {})

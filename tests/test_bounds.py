@@ -415,7 +415,7 @@ steps:
 def test_only_a_rule_makes_a_theorem() -> None:
     theorem = bound_of(small(*UNITS["exact"]).unit, believed)
     with pytest.raises(RuleError):
-        Theorem(theorem.goal, "rounded", (), "", object())
+        Theorem(Made(theorem.goal), "rounded", object(), {})
     with pytest.raises(AttributeError):
         theorem.rule = "another"  # type: ignore[misc]
     assert {one.rule for one in theorem.walk()} <= set(RULES)

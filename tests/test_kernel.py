@@ -202,7 +202,7 @@ def test_a_theorem_is_what_a_rule_made() -> None:
     made = terms()[0]
     goal: Any = made.goal
     with pytest.raises(RuleError, match="made by a rule"):
-        Theorem(goal, "exact", (), "", object())
+        Theorem(Made(goal), "exact", object(), {})
     empty = object.__new__(Theorem)
     changed, taken = copy.copy(made), terms()[0]
     for name in ("goal", "rule", "premises", "word"):

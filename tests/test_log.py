@@ -13,6 +13,7 @@ import pytest
 
 from queries.kernel.induction import carried, closed
 from queries.kernel.lemmas import exhausted
+from queries.kernel.log import Replay, Subject, Writer
 from queries.kernel.rises import needed, rises
 from queries.kernel.rounding_losses import RoundingLoses
 from queries.kernel.theorem import RuleError, Theorem
@@ -21,12 +22,12 @@ from queries.properties.bound import bound_in_units, bound_of, chain_of
 from queries.properties.signs import symmetry_of
 from queries.search.distinguish import Options
 from queries.tactics.normalising import Normaliser
+from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
 from tests import said
-from tests.log import Replay, Subject, Writer
 from tests.said import says
 from tests.test_claim_stages import VOLTA
 from tests.test_rewriting import USEFUL
@@ -45,7 +46,9 @@ def made_again(roots: Sequence[Theorem], subject: Subject, again: Subject) -> li
 
 def read_again(reference: str) -> tuple[Subject, Subject]:
     unit = parse_reference(reference).unit
-    return Subject((unit,)), Subject((parse_unit(unit_text(unit), "unit.yaml"),))
+    return Subject((Model("unit.yaml", unit),)), Subject(
+        (Model("unit.yaml", parse_unit(unit_text(unit), "unit.yaml")),)
+    )
 
 
 def same(roots: Sequence[Theorem], again: Sequence[Theorem]) -> None:
@@ -81,7 +84,12 @@ def test_bounds_of_plans(name: str) -> None:
     for length in (None, 64, 100):
         roots.append(bound_of_plan(plan, length, believed))
         lengths.append(length)
-    same(roots, made_again(roots, Subject.of_plan(plan, lengths), Subject.of_plan(again, lengths)))
+    same(
+        roots,
+        made_again(
+            roots, Subject(plans=(plan,), lengths=tuple(lengths)), Subject(plans=(again,), lengths=tuple(lengths))
+        ),
+    )
 
 
 @pytest.mark.parametrize("reference", [name for name, rules in USEFUL if rules and "\n" not in name][::2])
@@ -124,7 +132,9 @@ def test_signs_rises_and_bounds_in_units(prove: Callable[[str], Theorem | None],
 @cache
 def _log() -> tuple[dict[str, Any], Subject]:
     unit = parse_reference(VOLTA).unit
-    return json.loads(json.dumps(Writer(Subject((unit,))).stating([bound_of(unit, believed)]))), Subject((unit,))
+    return json.loads(
+        json.dumps(Writer(Subject((Model("unit.yaml", unit),))).stating([bound_of(unit, believed)]))
+    ), Subject((Model("unit.yaml", unit),))
 
 
 def test_a_record_that_is_changed_is_another_theorem_or_none() -> None:

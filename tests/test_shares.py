@@ -138,8 +138,8 @@ def test_only_sums_of_products_are_recorded() -> None:
 def test_other_claims_are_not_taken(text: str) -> None:
     with pytest.raises(RuleError, match="share_claim"):
         share_claim(claim_of(text, inputs=SMALL, parts={"p": VOLTA}).assertion)
+    some = claim_of("error(p) <= 2**-9 * magnitude_sum()", inputs=SMALL, parts={"p": VOLTA}, quantifier="exists")
     with pytest.raises(RuleError, match="share_claim"):
-        some = claim_of("error(p) <= 2**-9 * magnitude_sum()", inputs=SMALL, parts={"p": VOLTA}, quantifier="exists")
         share_claim(some.assertion)
 
 

@@ -56,11 +56,13 @@ Certificate = tuple[Path, dict[str, Any]]  # its folder, and its manifest
 
 @dataclass(frozen=True)
 class Leaf:
-    """An unsatisfiable query: the lemma that it `states`, and the engines that answered so (`words`)."""
+    """An unsatisfiable query: the lemma that it `states`, and the engines that answered so (`words`). `whole`: its
+    formula and proof, where these were composed."""
 
     states: str
     query: Query
     words: tuple[str, ...] = ()
+    whole: Whole | None = None
 
 
 def whole_of_query(query: Query, timeout: float | None, memory: int = DEFAULT_MEMORY) -> Whole:
@@ -81,21 +83,20 @@ def write_certificate(
     options: Options,
     texts: Mapping[str, str],
     leaves: Sequence[Leaf] = (),
-    whole: Whole | None = None,
     parts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the files of a certificate, check each proof, and return the manifest, which is written last.
 
-    `texts`: the texts of the files that state what is proved, by file name; `whole`: the formula and proof of the whole
-    question, if one was composed; `parts`: the subfolders with the certificates that this one is composed of. If time
-    runs out, lemmas rest on the answers of engines. If an error is raised, no certificate is left there. Raises
-    FaultyProofError if a proof is rejected, OutOfTimeError, and what `write_whole` raises.
+    `texts`: the texts of the files that state what is proved, by file name; `parts`: the subfolders with the
+    certificates that this one is composed of. If time runs out, lemmas rest on the answers of engines. If an error is
+    raised, no certificate is left there. Raises FaultyProofError if a proof is rejected, OutOfTimeError, and what
+    `write_whole` raises.
     """
-    shown = Pieces(options.progress, "files of the certificate", len(leaves) + (whole is not None))
+    shown = Pieces(options.progress, "files of the certificate", len(leaves))
     writer = _Writer(directory, replace(options, progress=shown))
     writer.clear()
     try:
-        pieces = [] if whole is None else [writer.piece("whole", Leaf("the whole question", whole.query), whole)]
+        pieces = []
         for number, leaf in enumerate(leaves, 1):
             shown.next()
             pieces.append(writer.leaf(f"lemma-{number:02d}", leaf))
@@ -103,14 +104,13 @@ def write_certificate(
             "schema": SCHEMA,
             "question": statement(texts),
             "solver": solver_version(),
-            "skipped_lemmas": [] if whole is None else [position + 1 for position in whole.skipped],
             "parts": list(parts),
             "pieces": pieces,
         }
         for name, text in texts.items():
             write_whole(directory / name, text)
         manifest["sha256"] = {name: digest(directory / name) for name in texts}
-        write_whole(directory / README, readme(texts, pieces, parts))
+        write_whole(directory / README, readme(texts, pieces))
         write_whole(directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
     except BaseException:
         with suppress(OSError, MmaprobeError):
@@ -145,6 +145,8 @@ class _Writer:
     def leaf(self, name: str, leaf: Leaf) -> dict[str, Any]:
         """Write a lemma, with a proof if one is found in `LEAF_SECONDS`, or in the time that remains if no engine has
         answered the lemma."""
+        if leaf.whole is not None:
+            return self.piece(name, leaf, leaf.whole)
         self.progress(Wait(leaf.states, LEAF_SECONDS))
         if leaf.query.logic == "QF_BV":
             with suppress(OutOfTimeError) if leaf.words else nullcontext():
@@ -197,7 +199,7 @@ def formula_fault(directory: Path, name: str) -> str:
     return "" if same else f"is not the formula of {name}.smt2"
 
 
-def readme(texts: Mapping[str, str], pieces: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> str:
+def readme(texts: Mapping[str, str], pieces: Sequence[Mapping[str, Any]]) -> str:
     """The text for people who find the folder: what is stated, in words, and how to check it. Raises what reading the
     texts raises."""
     rows = [
@@ -205,7 +207,7 @@ def readme(texts: Mapping[str, str], pieces: Sequence[Mapping[str, Any]], parts:
         f"{', '.join(p['words']) or '-'} |"
         for p in pieces
     ]
-    page = guide(texts, [p["name"] for p in pieces], parts)
+    page = guide(texts)
     text = files("queries.certificates").joinpath(page).read_text(encoding="utf-8")
     by = {"QUESTION": statement(texts).replace("\n", "\n- "), "ROWS": "\n".join(rows)}
     return re.sub("|".join(by), lambda found: by[found[0]], text)

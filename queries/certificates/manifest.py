@@ -11,7 +11,7 @@ from queries.certificates.reading import json_of
 from smtmodel.errors import InputError
 from smtmodel.yamlfile import Strict, YamlFile, validate
 
-SCHEMA = 4
+SCHEMA = 5
 MANIFEST, README = "manifest.json", "README.md"
 
 #: of a file or folder in the folder itself
@@ -38,7 +38,6 @@ class Manifest(Strict):
     schema_: StrictInt = Field(alias="schema")
     question: str
     solver: str
-    skipped_lemmas: tuple[StrictInt, ...]
     parts: tuple[Name, ...]
     pieces: tuple[Piece, ...]
     sha256: Digests

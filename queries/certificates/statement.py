@@ -5,31 +5,29 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
 from hypotheses.properties import STATEMENTS
 from queries.certificates.names import (
-    CHAIN,
     CLAIM,
     COVER,
-    FORMS,
     LEFT,
     LEFT_PLAN,
+    LOG,
     PLAN,
     PLANS,
     PROPERTY,
     QUESTION,
     RIGHT,
     RIGHT_PLAN,
-    ROWS,
-    SUMS,
-    TREE,
     UNIT,
     WITNESS,
 )
-from queries.certificates.tree import Tree, statement_text
+from queries.certificates.plan_files import read_plan
+from queries.kernel.enclosures import premises_of
+from queries.kernel.wording import raised, raised_in
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.jsontext import parse_json
 from smtmodel.reference import LENGTH, parse_reference
@@ -57,13 +55,9 @@ def statement(texts: Mapping[str, str]) -> str:
     return "Nothing is stated."
 
 
-def guide(texts: Mapping[str, str], pieces: Sequence[str], parts: Sequence[str]) -> str:
+def guide(texts: Mapping[str, str]) -> str:
     """The page about certificates of this kind, from which its README is made."""
-    if QUESTION in texts and TREE not in texts and WITNESS not in texts:
-        return "certificate.md" if "whole" in pieces else "forms.md" if set(FORMS) & set(parts) else "one.md"
-    pages = {WITNESS: "witness.md", SUMS: "sums.md", COVER: "cover.md", PLANS: "plans.md", PROPERTY: "property.md",
-             ROWS: "rows.md", CHAIN: "lemmas.md", TREE: "bound.md"}  # fmt: skip
-    return next((page for name, page in pages.items() if name in texts), "certificate.md")
+    return "witness.md" if WITNESS in texts else "plans.md" if PLANS in texts else "log.md"
 
 
 def _plain_line(text: str) -> str:
@@ -209,31 +203,20 @@ def _cover(texts: Mapping[str, str]) -> Iterator[str]:
     yield from _units(texts, UNIT)
 
 
-def _bound(texts: Mapping[str, str]) -> Iterator[str]:
-    document = _document(texts, TREE)
-    tree = Tree(document)
-    faults = list(tree.check())
-    said = [statement_text(tree, number) for number in tree.states] if not faults else []
-    yield f"of {UNIT}: {'; '.join(said) or 'nothing, as theorems do not follow'}"
-    yield from _units(texts, UNIT)
-
-
-def _claimed(texts: Mapping[str, str]) -> Iterator[str]:
-    """A tree that proves a claim, or the sides of a question."""
-    if CLAIM in texts:
-        yield from _claim(texts)
-    elif QUESTION in texts:
-        yield from _question(texts)
+def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
+    """Bounds, in the words of the log, which the check compares with what its theorems say."""
+    document = _document(texts, LOG)
+    name = PLAN if PLAN in texts else UNIT
+    yield f"of {name}: {document['says'][0]}"
+    yield from document["says"][1:]
+    if PLAN in texts:
+        plan = read_plan(texts, PLAN)
+        premises = sorted({text for model in plan.models for text in premises_of(model.unit.result)})
+        means = raised_in(plan)
     else:
-        yield from _bound(texts)
-
-
-def _sums(texts: Mapping[str, str]) -> Iterator[str]:
-    lengths = [tree["unit"]["length"] for tree in _document(texts, SUMS)["trees"]]
-    numbers = ", ".join("any number of products" if one is None else f"K = {one}" for one in lengths)
-    yield f"bounds of the error of {PLAN}, for {numbers}"
-    yield f"{SUMS}, which states them: SHA-256 {_digest(texts[SUMS])}"
-    yield from _plans(texts, PLAN)
+        premises, means = premises_of(parse_unit(texts[UNIT], UNIT).result), raised()
+    yield ", ".join([f"where {premises[0]}", *premises[1:], *([means] if "°" in "".join(document["says"]) else [])])
+    yield from (_plans if PLAN in texts else _units)(texts, name)
 
 
 def _claim(texts: Mapping[str, str]) -> Iterator[str]:
@@ -297,8 +280,8 @@ def _of_table(reference: str) -> str:
         return f"a unit that no file states ({error})"
 
 
-_KINDS = {WITNESS: _witness, SUMS: _sums, COVER: _cover, PLANS: _plans_equal, PROPERTY: _property, ROWS: _claim,
-          CHAIN: _claim, TREE: _claimed, QUESTION: _question}  # fmt: skip
+_KINDS = {WITNESS: _witness, COVER: _cover, PLANS: _plans_equal, PROPERTY: _property, CLAIM: _claim,
+          QUESTION: _question, LOG: _bounds}  # fmt: skip
 
 
 # -- names

@@ -19,6 +19,7 @@ from queries.certificates.merging import Merging, ProofText, simplified
 from queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver
 from queries.solvers.contract import DEFAULT_MEMORY
 from queries.solvers.smtlib import Query
+from smtmodel.carriers.terms import Maximum
 from smtmodel.progress import Count, Wait
 
 WholeLemma = tuple[FNode, FNode, Sequence[FNode]]
@@ -32,7 +33,8 @@ class Whole:
     A lemma is a pair of terms that are equal wherever the assertions hold (numbers of different widths, if one is the
     other extended), and terms that may be cut-points of its query. A lemma that cannot be proved in its share of the
     time is left out (`skipped` has its position): the goal does without it. `maxima`: symbols that the assertions
-    define as the largest of some terms; those of terms proved equal are proved equal. Raises OutOfTimeError, and
+    define as the largest of some terms; those of terms proved equal are proved equal; `maximum`: the form of maxima
+    in the terms. Raises OutOfTimeError, and
     FaultyProofError for a satisfiable goal.
     """
 
@@ -47,7 +49,9 @@ class Whole:
         inputs: Sequence[FNode] = (),
         maxima: Mapping[FNode, Collection[FNode]] | None = None,
         progress: Callable[[str], None] = lambda text: None,
+        maximum: Maximum = "relational",
     ) -> None:
+        self.maximum: Maximum = maximum
         self.query = Query(tuple(inputs), (*assertions, goal))
         self.progress = progress
         self.deadline = None if timeout is None else time.monotonic() + timeout

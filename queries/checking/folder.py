@@ -1,9 +1,5 @@
-"""Checks a certificate again, from its folder alone: files, proofs, a tree of theorems, and what lemmas are about.
-
-A tree is checked by queries/certificates/tree.py and a proof by queries/certificates/checker.py, which share no code
-with what found them. That the unit of a tree is the one of `unit.yaml`, and a lemma about the datapath is what that
-datapath gives, is checked by making both again.
-"""
+"""Checks a certificate again, from its folder alone: files, proofs of queries, and the log of rules, each of which is
+called again."""
 
 from __future__ import annotations
 
@@ -63,11 +59,12 @@ def check_folder(
         yield from _placed(part, check_folder(folder / part, ask, timeout, depth + 1))
     for piece in manifest.pieces:
         yield from _piece(folder, piece, ask, timeout)
-    contents = Contents(manifest.sha256, names, list(manifest.parts))
+    contents = Contents(folder, names, list(manifest.parts))
+    texts = Held(folder, {*manifest.sha256, *(f"{name}.smt2" for name in names)})
     for name, answer in ANSWERS.items():
-        if name in contents.files:
-            yield from answer(folder, contents)
-    if contents.files.keys().isdisjoint(ANSWERS):
+        if name in manifest.sha256:
+            yield from answer(texts, contents)
+    if manifest.sha256.keys().isdisjoint(ANSWERS):
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
 
 
@@ -79,7 +76,7 @@ def stated(folder: Path, manifest: Manifest, aloud: bool) -> Iterator[Finding]:
         return
     try:
         question = statement(texts)
-        page = readme(texts, [piece.model_dump() for piece in manifest.pieces], manifest.parts)
+        page = readme(texts, [piece.model_dump() for piece in manifest.pieces])
         names = list(named(texts))
     except Exception as error:  # as of a file that is no such document
         yield Finding(MANIFEST, f"what is stated cannot be read: {type(error).__name__}: {error}", "fault")
@@ -131,7 +128,7 @@ def _piece(folder: Path, piece: Piece, ask: AskSolver | None, timeout: float | N
     """A query, and its proof; or what engines say of it now."""
     name, digests = piece.name, piece.sha256
     written = {found.place: found for found in _digests(folder, digests)}
-    suffixes = SUFFIXES if len(digests) > 1 or name == "whole" else SUFFIXES[:1]
+    suffixes = SUFFIXES if len(digests) > 1 else SUFFIXES[:1]
     for suffix in suffixes:
         file = f"{name}.{suffix}"
         found = written.get(file, Finding(file, "is not in the manifest", "fault"))

@@ -20,7 +20,7 @@ from queries.certificates.magnitudes import FaultError, need
 from queries.certificates.read_addends import ReadAddends
 from queries.certificates.writing_out import Made, Numbers, Plain, Rules
 from queries.kernel.problem import Problem
-from queries.properties.asked import plain
+from queries.tactics.written import plain
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format

@@ -4,27 +4,39 @@ evaluated by the gates that also check proofs, which share no code with what fou
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from pysmt.fnode import FNode
 
 from hypotheses.claim import Claim
 from queries.certificates.bitblast import Blaster, bits_of
-from queries.certificates.exact_values import chained, number_of
+from queries.certificates.claim_files import read_claim
 from queries.certificates.gates import TRUE
-from queries.certificates.magnitudes import need
 from queries.certificates.names import CLAIM, LEFT_PLAN, RIGHT_PLAN, UNIT, WITNESS
-from queries.certificates.together import refuting_fault
-from queries.checking.finding import Contents, Finding, of_file, read_claim
-from queries.checking.padding import padding_fault
+from queries.certificates.plan_files import read_plan
+from queries.certificates.questions import (
+    PADDING,
+    model_of_table,
+    read_document,
+    read_model,
+    read_question,
+    same_unit,
+)
+from queries.checking.finding import Contents, Finding, Texts, of_file
 from queries.kernel.problem import Placed, Problem, is_beyond
 from queries.kernel.same import Compared
+from queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups
+from queries.kernel.together import ORDER
 from queries.kernel.undecided import Question
-from queries.plans.certify import read_plan
-from queries.properties.asked import PADDING, plain, read_document, read_question, read_unit
+from queries.properties.bound_samples import chained_inputs, value_of
+from queries.properties.wraps import magnitudes
+from queries.search.samples import Table
 from smtmodel.algebra import Bits
 from smtmodel.dot import Model
+from smtmodel.operands import Layout, layout_of
 from smtmodel.plans.lowering import unit_of_plan
 
 
@@ -48,32 +60,61 @@ class _Evaluated:
 
 
 @of_file(WITNESS)
-def witness(folder: Path, contents: Contents) -> Iterator[Finding]:
+def witness(texts: Texts, contents: Contents) -> Iterator[Finding]:
     """Whether the input is admitted, and decides what it is said to decide."""
-    stated = read_document(folder / WITNESS)
-    if CLAIM in contents.files:
-        claim = read_claim(folder, Claim)
+    stated = read_document(texts, WITNESS)
+    if CLAIM in texts:
+        claim = read_claim(texts)
+        need(isinstance(claim, Claim), "an input decides claims about algorithms alone")
+        assert isinstance(claim, Claim)
         asked = Question(claim.assertion)
         decides = _Evaluated(asked.symbols, stated["values"]).holds(asked.assumed, asked.goal.node)
         says = {"all": "refutes", "exists": "shows"}[claim.quantifier]
         yield Finding(WITNESS, f"an admitted input that {says}: {claim.text}" if decides else
                       "it is not admitted, or does not decide the claim", "fine" if decides else "fault")  # fmt: skip
         return
-    if UNIT in contents.files:
-        yield _wraps(folder, stated)
+    if UNIT in texts:
+        yield _wraps(texts, stated)
         return
-    if LEFT_PLAN in contents.files:
-        yield _differ(_at(folder, stated), stated, f"not equal for K = {stated['length']}")
+    if LEFT_PLAN in texts:
+        yield _differ(_at(texts, stated), stated, f"not equal for K = {stated['length']}")
         return
-    problem = read_question(folder, WITNESS)
-    units = {"left": plain(problem.left.unit), "right": plain(problem.right.unit)}
-    fault = refuting_fault(stated | units)
-    if stated["property"] == PADDING and not fault:
-        fault = padding_fault(stated, units["right"], [units["left"]], every=False)
-    if fault:
-        yield Finding(WITNESS, fault, "fault")
-        return
+    problem = read_question(texts, WITNESS)
+    need(_refutes(problem, stated), f"it does not refute what is asked: {stated['property']}")
     yield _differ(problem, stated, f"not {stated['property']}")
+
+
+def need(holds: bool, why: str) -> None:
+    """Raises ValueError with the reason where something does not hold."""
+    if not holds:
+        raise ValueError(why)
+
+
+def _refutes(problem: Problem, stated: Mapping[str, Any]) -> bool:
+    """Whether it refutes what is asked ("equal" or a property) if the two sides of a problem differ. Raises
+    ParameterError for a unit that is not the one of the table that is named."""
+    wanted, left, right = stated["property"], problem.left, problem.right
+    if wanted == "equal":
+        return type(problem) is Problem
+    if wanted == ORDER:
+        groups, order = reordered_groups(left), getattr(problem, "order", ())
+        moved = sorted(order) == list(range(left.length)) and all({order[k] for k in one} == set(one) for one in groups)
+        return type(problem) is Reordered and same_unit(left.unit, right.unit) and moved
+    model = left
+    if wanted == PADDING:
+        model = model_of_table(stated["model"], right.unit)
+        need(stated["lengths"] == [left.length], "the shorter unit is of another length")
+    elif wanted not in PROPERTIES:
+        return False
+    asked = problems_of(wanted, model, problem.inputs, problem.compare)
+    return any(_same_question(problem, one) for one in asked)
+
+
+def _same_question(problem: Problem, other: Problem) -> bool:
+    """Whether two problems are one but for the names of their units."""
+    sides = zip(problem.models, other.models, strict=True)
+    named = replace(problem, left=other.left, right=other.right)
+    return type(problem) is type(other) and named == other and all(same_unit(x.unit, y.unit) for x, y in sides)
 
 
 def _differ(problem: Problem, stated: Mapping[str, Any], says: str) -> Finding:
@@ -87,20 +128,20 @@ def _differ(problem: Problem, stated: Mapping[str, Any], says: str) -> Finding:
     return Finding(WITNESS, f"{says}: on this input {', '.join(results)}")
 
 
-def _at(folder: Path, stated: Mapping[str, Any]) -> Problem:
+def _at(texts: Texts, stated: Mapping[str, Any]) -> Problem:
     """Both plans at the K stated, with zeros at all places but those stated."""
     length, places = stated["length"], stated["places"]
     need(all(0 <= place < length for place in places), "these are no places of products")
-    plans = [read_plan(folder, name) for name in (LEFT_PLAN, RIGHT_PLAN)]
+    plans = [read_plan(texts, name) for name in (LEFT_PLAN, RIGHT_PLAN)]
     need(all(plan.scale is None for plan in plans), "plans with scale factors are not compared")
     left, right = (Model(plan.reference, unit_of_plan(plan, length)) for plan in plans)
     return Placed(left, right, places=tuple(places))
 
 
-def _wraps(folder: Path, stated: Mapping[str, Any]) -> Finding:
+def _wraps(texts: Texts, stated: Mapping[str, Any]) -> Finding:
     """Whether the result of a chain is further from the exact one than the magnitudes of all terms together, though no
     value is too large for its format. A chain whose last row changes nothing may go on with it."""
-    model, rows = Model(UNIT, read_unit(folder / UNIT)), stated["rows"]
+    model, rows = read_model(texts, UNIT), stated["rows"]
     count, results = stated["length"] // model.length, list[str]()
     need(stated["property"] == "error-bound" and 0 < len(rows) <= count, "its rows are more than its steps")
     compared = Compared(Problem(model, model), "select")
@@ -110,12 +151,24 @@ def _wraps(folder: Path, stated: Mapping[str, Any]) -> Finding:
         need(found.holds(*compared.assertions, *fine), "a value is too large for its format")
         need(not results or int(row["c"], 16) == int(results[-1], 16), "an addend is not the result before it")
         results.append(found.pattern(compared.left.d))
-    unit = plain(model.unit)
-    values = chained(unit, [{name: int(value, 16) for name, value in row.items()} for row in rows])
-    ends = len(rows) == count or (len(rows) > 1 and values[-1] == values[-2] and results[-1] == results[-2])
-    need(ends, "the chain goes on")
-    (exact, size), d = values[-1], number_of(unit["formats"][unit["unit"]["d"]], int(results[-1], 16))
-    if abs(d - exact) <= size:
+    layout = layout_of(model)
+    steps = np.array([[int(row.get(name, "0"), 16) for name in layout.names] for row in rows], dtype=np.uint64)
+    exact = [_exact(model, layout, steps[: at + 1]) for at in range(len(steps))]
+    sizes = [magnitudes(model, layout, steps[: at + 1]) for at in range(len(steps))]
+    still = (exact[-1], sizes[-1], results[-1]) == (exact[-2], sizes[-2], results[-2]) if len(rows) > 1 else False
+    need(len(rows) == count or still, "the chain goes on")
+    d = value_of(model.d, int(results[-1], 16))
+    need(d is not None, "the result is no number")
+    assert d is not None
+    if abs(d - exact[-1]) <= sizes[-1]:
         return Finding(WITNESS, "the result is no further from the exact one than all magnitudes together", "fault")
-    return Finding(WITNESS, f"no error bound: d is {float(d):.6g} on this input, the exact result {float(exact):.6g}, "
-                   f"and all magnitudes add up to {float(size):.6g}")  # fmt: skip
+    return Finding(WITNESS, f"no error bound: d is {float(d):.6g} on this input, the exact result "
+                   f"{float(exact[-1]):.6g}, and all magnitudes add up to {float(sizes[-1]):.6g}")  # fmt: skip
+
+
+def _exact(model: Model, layout: Layout, steps: Table) -> Fraction:
+    """The exact result of a chain."""
+    found = chained_inputs(model, layout, steps)
+    need(found is not None, "an operand is no number")
+    assert found is not None
+    return found[1]

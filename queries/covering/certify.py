@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from queries.certificates.certificate import Certificate, CertificateError, Leaf, write_certificate
+from queries.certificates.asked import of_cover
+from queries.certificates.certificate import Certificate, CertificateError
+from queries.certificates.logged import certify_theorems
 from queries.certificates.names import COVER, UNIT
+from queries.certificates.questions import SCHEMA
 from queries.covering.cover import Change, Cover
-from queries.kernel.lemmas import words_of
-from queries.kernel.problem import Problem
+from queries.equality.certify import wholes_of
+from queries.kernel.same import undiffering
 from queries.kernel.theorem import Theorem
-from queries.kernel.unreachable import Unreachable, datapath
-from queries.properties.asked import SCHEMA
-from queries.properties.certify import certify_sides
+from queries.kernel.unreachable import Case, Unreachable, implied
 from queries.properties.proving import proofs_of
 from queries.search.distinguish import Options
+from queries.tactics.records import Proof
 from smtmodel.unitfile import unit_text
 
 
@@ -27,33 +28,40 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certi
     that no input shows it. Raises CertificateError if nothing was proved."""
     if not found.unreachable and not found.same:
         raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
-    refuted = [one for theorem in found.unreachable.values() for one in theorem.walk() if one.rule == "refuted"]
-    names = {theorem: f"lemma-{number:02d}" for number, theorem in enumerate(dict.fromkeys(refuted), 1)}
-    leaves = [Leaf(one.goal.statement(), datapath(found.model).query(_cases(one)), words_of(one)) for one in names]
-    parts, changes, written = list[str](), list[dict[str, str]](), list[Certificate]()
-    for change in found.same:
-        part = directory / f"proof-{len(parts) + 1}"
-        with suppress(CertificateError):
-            written.append((part, _same(found, change, part, options)))
-            parts.append(part.name)
-            changes.append({"change": change.name, "part": part.name})
-    document = {
-        "schema": SCHEMA,
-        "lemmas": {name: [list(map(str, case)) for case in _cases(one)] for one, name in names.items()},
-        "cases": [{"conditions": list(map(str, case)), "lemma": names[theorem if theorem in names else
-                   theorem.premises[0]]} for case, theorem in found.unreachable.items()],
-        "changes": changes,
-    }  # fmt: skip
-    texts = {COVER: json.dumps(document) + "\n", UNIT: unit_text(found.model.unit)}
-    manifest = write_certificate(directory, replace(options, timeout=None), texts, leaves, parts=parts)
-    return [*written, (directory, manifest)]
+    proofs = dict(_proofs(found, options))
+    wholes, _ = wholes_of(list(proofs.values()), options)
+    roots = [_alone(found, case, theorem) for case, theorem in found.unreachable.items()]
+    roots += [proof.theorem for proof in proofs.values() if proof.theorem is not None]
+    texts: dict[str, str] = {}
+    changes = [{"change": change.name, "unit": _named(texts, unit_text(change.model.unit))} for change in proofs]
+    cases = [list(map(str, case)) for case in found.unreachable]
+    document = {"schema": SCHEMA, "cases": cases, "changes": changes}
+    texts |= {COVER: json.dumps(document) + "\n", UNIT: unit_text(found.model.unit)}
+    about = of_cover(found.model, cases, [change.model for change in proofs])
+    manifest = certify_theorems(roots, about, texts, directory, replace(options, timeout=None), wholes)
+    return [(directory, manifest)]
 
 
-def _same(found: Cover, change: Change, part: Path, options: Options) -> dict[str, Any]:
-    (proof,) = proofs_of([Problem(found.model, change.model)], options, confirm=True)
-    return certify_sides(proof, part, options)
+def _proofs(found: Cover, options: Options) -> Iterator[tuple[Change, Proof]]:
+    """What proves each change, by stages or rules where an engine alone has said so; those of which no proof comes are
+    left out."""
+    for change, proof in found.same.items():
+        theorem = proof.theorem
+        if theorem is not None and theorem.rule == undiffering.__name__:
+            (again,) = proofs_of([proof.problem], options, confirm=True)
+            theorem, proof = again.theorem, again
+        if theorem is not None:
+            yield change, proof
 
 
-def _cases(theorem: Theorem) -> tuple[tuple[Any, ...], ...]:
-    assert isinstance(theorem.goal, Unreachable)
-    return theorem.goal.cases
+def _alone(found: Cover, case: Case, theorem: Theorem) -> Theorem:
+    """The theorem about one case, from one about several."""
+    goal = Unreachable(found.model, (case,))
+    return theorem if theorem.goal == goal else implied(goal, theorem)
+
+
+def _named(texts: dict[str, str], text: str) -> str:
+    """The name of the unit file with this text, which enters `texts` where it is new."""
+    name = next((name for name, own in texts.items() if own == text), f"unit-{len(texts) + 1}.yaml")
+    texts[name] = text
+    return name

@@ -19,6 +19,7 @@ from queries.compare.neighbours import neighbours
 from queries.equality.staged import prove
 from queries.kernel.conditions import Condition, conditions_of
 from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
+from queries.kernel.same import Compared, undiffering
 from queries.kernel.theorem import RuleError, Theorem
 from queries.kernel.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from queries.properties.forms import by_rewriting
@@ -29,6 +30,7 @@ from queries.solvers.asking import Engines, Heard, SolverFaultError
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from queries.tactics.confirm import CONFIRMERS
+from queries.tactics.records import Proof
 from smtmodel.algebra import Bit, Bits, any_of
 from smtmodel.batch import evaluate_models
 from smtmodel.carriers.terms import TermCarrier
@@ -79,7 +81,7 @@ class Cover:
     reasons: list[list[Wanted]] = field(default_factory=list)
     counts: dict[Wanted, int] = field(default_factory=dict)
     unreachable: dict[Case, Theorem] = field(default_factory=dict)
-    same: dict[Change, str] = field(default_factory=dict)
+    same: dict[Change, Proof] = field(default_factory=dict)
     interrupted: bool = False
 
     @property
@@ -395,12 +397,15 @@ class Covering:
         for free in sets[:-1][:SMALL_SETS]:
             self._search(self.changes, lambda left, free=free: self._difference(left, free), SMALL_SECONDS)  # type: ignore[misc]
         for change in self._left(self.changes):
-            answer = self._search([change], lambda left: self._difference(left, None), BESIDE_SECONDS)
+            problem = Problem(self.model, change.model)
+            question = Compared(problem).question
+            answer = self._search([change], lambda left, question=question: question, BESIDE_SECONDS)  # type: ignore[misc]
             if answer is not None and answer.status == "unsat":
-                self.found.same[change] = str(answer)
+                theorem = undiffering(problem, "relational", self._engines(answer.seconds))
+                self.found.same[change] = Proof(problem, "equal", why=str(answer), theorem=theorem)
 
-    def _difference(self, changes: Sequence[Change], free: tuple[int, ...] | None) -> Query:
-        """Is there an input that shows one of the changes?"""
+    def _difference(self, changes: Sequence[Change], free: tuple[int, ...]) -> Query:
+        """Is there an input that shows one of the changes, all products but the `free` ones zero?"""
         carrier = TermCarrier(maximum="relational")
         operands = symbolic_operands(Problem(self.model, self.model), carrier, free)
         own = evaluate_on(self.model, operands).d
@@ -416,7 +421,7 @@ class Covering:
                 return
             problem = Problem(self.model, change.model)
             if (by_rules := by_rewriting(problem, replace(self.options, timeout=limit))) is not None:
-                self.found.same[change] = by_rules.why
+                self.found.same[change] = by_rules
                 continue
             proof = prove(problem, replace(self.options, timeout=limit))
             if proof.interrupted:
@@ -426,9 +431,7 @@ class Covering:
                 self.take(row)
                 self.take(self.beside(row, CHUNK // 4))
             elif proof.verdict == "equal":
-                self.found.same[change] = f"{', '.join(proof.engines) or 'construction'}" + (
-                    f", confirmed by {', '.join(proof.confirmations)}" if proof.confirmations else ""
-                )
+                self.found.same[change] = proof
 
 
 def _kin(wanted: Wanted) -> tuple[str, ...]:

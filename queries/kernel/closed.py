@@ -21,7 +21,7 @@ def _by_name(files: Mapping[str, str]) -> Mapping[str, str]:
 RULES = _by_name({
     "lemmas": "settled exhausted",
     "facts": "given defined follows themselves replaced one_maximum never",
-    "same": "agreed",
+    "same": "undiffering agreed",
     "undecided": "by_first_words undecided",
     "enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
                   "rounded whole weakened",

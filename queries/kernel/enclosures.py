@@ -41,6 +41,7 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
+from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode
 from smtmodel.unit import Unit
@@ -115,6 +116,18 @@ class Enclosed:
     def statement(self) -> str:
         at = "".join(f"[{place}]" for _, place in self.places)
         return f"{self.node.kind}{at}: |v - x| <= {form_text(self.facts.error)}"
+
+
+def premises_of(result: Node) -> list[str]:
+    """Of which inputs a bound of the error of this result speaks, and what its exact value is, in words."""
+    nodes = list(walk(result))
+    said = ["inputs are finite", "no rounding overflows"]
+    limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
+    said += [f"no product reaches 2^{limit}" for limit in limits]
+    flushes = any(isinstance(node, Element) and node.subnormals != "keep" for node in nodes)
+    read = ["subnormals as zero"] if flushes else []
+    read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
+    return [*said, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
 
 
 def bound_places(node: Node, places: Mapping[int, int]) -> Places:

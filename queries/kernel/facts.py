@@ -14,7 +14,7 @@ from pysmt.fnode import FNode
 
 from queries.kernel.cutting import Abstraction, conjuncts, linked, renamed, symbols_of
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from queries.solvers.asking import Engines
+from queries.solvers.asking import Engines, Said
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 
@@ -92,7 +92,7 @@ def follows(
     answer = engines.answers(query)[0]
     if answer.status != "unsat":
         raise RuleError(f"follows: {answer.status}")
-    return Made(Fact(basis, claim), tuple(facts), str(answer))
+    return Made(Fact(basis, claim), tuple(facts), str(answer), Said(query, (answer,)))
 
 
 def question(

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from queries.kernel.theorem import Goal, Made, RuleError, Theorem, rule
-from queries.solvers.asking import Engines, confirmation
+from queries.kernel.theorem import Goal, Made, RuleError, rule
+from queries.solvers.asking import Engines, Said, confirmation
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, choose, constant, truth
 from smtmodel.alignment import align
@@ -78,9 +78,6 @@ class AlignmentLoses:
         return choose(amount.ule(limit), near, far) & same
 
 
-CONFIRMED = ", confirmed by "  # between the answers of two engines
-
-
 def off_by(
     result: Bits, exact: Bits, mode: Mode, sign: Bit, whole: Callable[[Bits], Bit], half: Callable[[Bits], Bit]
 ) -> Bit:
@@ -110,22 +107,19 @@ def query_of(goal: Lemma) -> Query:
 def settled(goal: Lemma, engines: Engines, others: Sequence[Engines] = ()) -> Made:
     """A goal about all inputs of some bits holds if an engine finds that its negation has no model; one of the others
     may confirm it. The query is made from the goal, with nothing abstracted."""
-    return Made(goal, (), word_of(query_of(goal), goal.statement(), engines, others))
+    return Made(goal, (), *answered(query_of(goal), goal.statement(), engines, others))
 
 
-def word_of(query: Query, statement: str, engines: Engines, others: Sequence[Engines]) -> str:
-    """The engines' answers, as text, that a query has no model. Raises RuleError if it may have one, and
+def answered(query: Query, statement: str, engines: Engines, others: Sequence[Engines]) -> tuple[str, Said]:
+    """The engines' answers that a query has no model, as text and as they are. Raises RuleError if it may have one, and
     SolverFaultError where engines contradict each other."""
     answer = engines.answers(query)[0]
     if answer.status != "unsat":
         raise RuleError(f"{statement}: {answer.status}")
     second = confirmation(query, answer, others)
-    return f"{answer}, not confirmed" if second is None else f"{answer}{CONFIRMED}{second}"
-
-
-def words_of(theorem: Theorem) -> tuple[str, ...]:
-    """The engines' answers on which a theorem about a lemma rests, as texts; none if all inputs were evaluated."""
-    return tuple(word for word in theorem.word.split(CONFIRMED) if "unsat" in word)
+    if second is None:
+        return f"{answer}, not confirmed", Said(query, (answer,))
+    return f"{answer}, confirmed by {second}", Said(query, (answer, second))
 
 
 @rule

@@ -185,12 +185,12 @@ def need_truncation(unit: Model) -> None:
         raise ParameterError("d", f"{unit.d.name}: {ABOUT}")
 
 
-def units_of(made: Source) -> Iterator[Model]:
+def models_of(made: Source) -> Iterator[Model]:
     """The units that operations use."""
     if isinstance(made, Operation):
         yield from (told for told in made.told if isinstance(told, Model))
         for row in made.rows:
-            yield from units_of(row)
+            yield from models_of(row)
 
 
 @rule

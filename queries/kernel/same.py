@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
 from queries.kernel.closed import is_own
 from queries.kernel.facts import Basis, Fact
+from queries.kernel.lemmas import answered
 from queries.kernel.problem import Problem, symbolic_operands
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from queries.solvers.asking import Engines
+from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import Maximum, TermCarrier
 
 
@@ -39,6 +43,11 @@ class Compared(Basis):
         """What is admitted, and what defines the symbols of maxima."""
         return self.assumed, *self.carrier.definitions
 
+    @property
+    def question(self) -> Query:
+        """Is there an admitted input on which the sides differ?"""
+        return Query(self.symbols, (*self.assertions, self.differ.node))
+
 
 @dataclass(frozen=True)
 class SidesAgree:
@@ -49,6 +58,14 @@ class SidesAgree:
     def statement(self) -> str:
         left, right = self.problem.sides
         return f"{left} of {self.problem.left.reference} = {right} of {self.problem.right.reference}"
+
+
+@rule
+def undiffering(problem: Problem, maximum: Maximum, engines: Engines, others: Sequence[Engines] = ()) -> Made:
+    """The sides of a problem agree if an engine finds that the question whether they differ on an admitted input has no
+    model. The query is made here, of both evaluations, with nothing abstracted."""
+    goal = SidesAgree(problem)
+    return Made(goal, (), *answered(Compared(problem, maximum).question, goal.statement(), engines, others))
 
 
 @rule

@@ -19,6 +19,7 @@ from queries.kernel import closed
 from queries.kernel.arguments import Signature
 from queries.kernel.errors import OpenLemmaError as OpenLemmaError
 from queries.kernel.errors import RuleError as RuleError
+from queries.solvers.asking import Said
 
 Params = ParamSpec("Params")
 
@@ -42,32 +43,24 @@ def is_theorem(value: object) -> bool:
 @dataclass(frozen=True, eq=False, init=False)
 class Theorem:
     """A goal that was proved: by the rule of that name from these premises. `word`: what else the rule rests on, such
-    as an engine's answer and that of the engine that confirmed it. `arguments`: what the rule was called with, by
-    parameter, so that it can be called again."""
+    as an engine's answer and that of the engine that confirmed it; `said`: these answers, with the query. `arguments`:
+    what the rule was called with, by parameter, so that it can be called again."""
 
     goal: Goal
     rule: str
     premises: tuple[Theorem, ...]
     word: str
+    said: Said | None
     arguments: Mapping[str, object]
 
-    def __init__(
-        self,
-        goal: Goal,
-        rule: str,
-        premises: tuple[Theorem, ...],
-        word: str,
-        seal: object,
-        arguments: Mapping[str, object] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, made: Made, rule: str, seal: object, arguments: Mapping[str, object]) -> None:
         if seal is not _SEAL:
             raise RuleError("a theorem is made by a rule")
-        object.__setattr__(self, "goal", goal)
+        for name in ("goal", "premises", "word", "said"):
+            object.__setattr__(self, name, getattr(made, name))
         object.__setattr__(self, "rule", rule)
-        object.__setattr__(self, "premises", premises)
-        object.__setattr__(self, "word", word)
         object.__setattr__(self, "arguments", arguments)
-        _MADE[self] = goal
+        _MADE[self] = made.goal
 
     def walk(self, leaves: Container[Theorem] = ()) -> Iterator[Theorem]:
         """This theorem and all that it rests on, each once, premises first; not what `leaves` rest on."""
@@ -90,6 +83,7 @@ class Made:
     goal: Goal
     premises: tuple[Theorem, ...] = ()
     word: str = ""
+    said: Said | None = None
 
 
 RULES: dict[str, Callable[..., Theorem]] = {}  # every rule that was loaded, by name
@@ -115,7 +109,7 @@ def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
         made = function(*given.args, **given.kwargs)
         if not all(map(is_theorem, made.premises)):
             raise RuleError(f"{name}: a premise is not a theorem")
-        return Theorem(made.goal, name, made.premises, made.word, _SEAL, MappingProxyType(given.arguments))
+        return Theorem(made, name, _SEAL, MappingProxyType(given.arguments))
 
     RULES[name] = infer
     return infer

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from queries.kernel.conditions import Condition, Flags, conditions_of
-from queries.kernel.lemmas import word_of
+from queries.kernel.lemmas import answered
 from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from queries.solvers.asking import Engines
@@ -67,7 +67,7 @@ def refuted(goal: Unreachable, engines: Engines, others: Sequence[Engines] = ())
     """No input reaches any of the cases if an engine finds that the question whether one does has no model; one of the
     others may confirm it. The query is made here, of the unit's own evaluation over every input, with nothing
     abstracted."""
-    return Made(goal, (), word_of(datapath(goal.model).query(goal.cases), goal.statement(), engines, others))
+    return Made(goal, (), *answered(datapath(goal.model).query(goal.cases), goal.statement(), engines, others))
 
 
 @rule

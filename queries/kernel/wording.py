@@ -8,6 +8,7 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
+from smtmodel.plans.plan import Plan
 
 SHORT = 1 << 9  # numerators that are printed as they are
 DIGITS = 10**4
@@ -157,3 +158,19 @@ def _sum_part(kind: Monomial, values: dict[bool, Fraction]) -> str:
     name = _item_text(kind, "k" if any(factor.name in ("a", "b") for factor in kind) else "")
     name = f"sum {name.removesuffix(' (k)')}" if name.endswith("(k)") else name
     return name if texts == ["1"] else f"{texts[0]} * {name}"
+
+
+def raised(other_formats: Sequence[str] = ()) -> str:
+    """What x° is in a form; `other_formats`: for which inputs the smallest normal number is another format's."""
+    besides = f" ({', '.join(other_formats)})" if other_formats else ""
+    return f"x° is x, or the smallest normal number of its format{besides} where x is smaller and not zero"
+
+
+def raised_in(plan: Plan) -> str:
+    """What x° is in a form about a plan."""
+    fewer = [
+        f"for {name} that of {how.format.name}"
+        for name, how in (("a", plan.convert_a), ("b", plan.convert_b))
+        if how is not None and plan.least_normal(name) > getattr(plan, name).emin
+    ]
+    return raised(fewer)

@@ -11,17 +11,17 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from queries.kernel.enclosures import Enclosed, weakened
+from queries.kernel.enclosures import Enclosed, premises_of, weakened
 from queries.kernel.forms import EXACT, Form, Monomial
 from queries.kernel.lemmas import AlignmentLoses
 from queries.kernel.rounding_losses import RoundingLoses
 from queries.kernel.steps import PlanAt
 from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.wording import sum_text, up_float, up_text
+from queries.kernel.wording import raised_in, sum_text, up_float, up_text
 from queries.plans.bound import bound_of_plan
 from queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest_to
 from queries.properties.bound import Settle, error_of
-from queries.properties.bound_report import WINDOW, premises_of, raised
+from queries.properties.bound_report import WINDOW
 from queries.properties.bound_samples import largest_of
 from smtmodel.errors import ParameterError
 from smtmodel.inputs import ExponentRange, Inputs
@@ -102,7 +102,7 @@ def find_plan_bound(
     if not all(1 <= length <= LARGEST for length in lengths):
         raise ParameterError("length", f"a bound is for 1 to {LARGEST} products")
     found = PlanBound(plan, inputs.exponents or WINDOW)
-    found.premises = sorted({text for model in plan.models for text in premises_of(model)})
+    found.premises = sorted({text for model in plan.models for text in premises_of(model.unit.result)})
     try:
         if (longest := max(products.stage.period for products in plan.sums)) > LARGEST:
             raise RuleError(f"it repeats {longest} products, which are too many; at most {LARGEST}")
@@ -120,19 +120,9 @@ def find_plan_bound(
     except RuleError as error:
         found.reason = str(error)
     if any("°" in sum_text(error_of(theorem)) for theorem in found.theorems):
-        found.premises.append(_raised(plan))
+        found.premises.append(raised_in(plan))
     found.seconds = time.monotonic() - start
     return found
-
-
-def _raised(plan: Plan) -> str:
-    """What a bound means by x°, in words."""
-    fewer = [
-        f"for {name} that of {how.format.name}"
-        for name, how in (("a", plan.convert_a), ("b", plan.convert_b))
-        if how is not None and plan.least_normal(name) > getattr(plan, name).emin
-    ]
-    return raised(fewer)
 
 
 def _near(plan: Plan, form: Form, length: int, settle: Settle, late: Callable[[], bool]) -> tuple[NearPlan | None, int]:

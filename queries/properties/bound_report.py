@@ -10,32 +10,24 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from queries.kernel.enclosures import weakened
+from queries.kernel.enclosures import premises_of, weakened
 from queries.kernel.forms import Form
 from queries.kernel.induction import Chained, carried, closed, step_text
 from queries.kernel.rounding_losses import LEMMAS
 from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.wording import form_text, up_float
+from queries.kernel.wording import form_text, raised, up_float
 from queries.properties.bound import Settle, bound_of, chain_of, error_of
 from queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
 from queries.properties.wraps import wrapped
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.inputs import ExponentRange, Inputs
-from smtmodel.nodes import Element, Node, Product, Segment
-from smtmodel.nodes.node import walk
 from smtmodel.operands import layout_of
 from smtmodel.vectors import Vector
 
 LONGEST_CHAIN = 1 << 16
 SHOWN = 160  # characters of a formula up to which it is shown as proved, its terms not merged
 WINDOW = ExponentRange(min=0, max=0)
-
-
-def raised(other_formats: Sequence[str] = ()) -> str:
-    """What x° is in a formula; `other_formats`: for which inputs the smallest normal number is another format's."""
-    besides = f" ({', '.join(other_formats)})" if other_formats else ""
-    return f"x° is x, or the smallest normal number of its format{besides} where x is smaller and not zero"
 
 
 @dataclass
@@ -75,7 +67,9 @@ def find_bound(model: Model, inputs: Inputs, length: int | None, settle: Settle)
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
     count = _count(model, length)
-    result = BoundResult(model, model.length * count, inputs.exponents or WINDOW, premises=premises_of(model))
+    result = BoundResult(
+        model, model.length * count, inputs.exponents or WINDOW, premises=premises_of(model.unit.result)
+    )
     try:
         if length is None:
             result.theorem = bound_of(model.unit, settle)
@@ -125,21 +119,6 @@ def _count(model: Model, length: int | None) -> int:
             f"{LONGEST_CHAIN}"
         )  # fmt: skip
     return length // model.length
-
-
-def premises_of(model: Model) -> list[str]:
-    """The premises of the bound about an input, in words."""
-    nodes = list(walk(model.unit.result))
-    found = ["inputs are finite", "no rounding overflows"]
-    limits = sorted({node.limit for node in nodes if isinstance(node, Product) and node.limit is not None})
-    found += [f"no product reaches 2^{limit}" for limit in limits]
-    read = ["subnormals as zero"] if any(_flushes(node) for node in nodes) else []
-    read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
-    return [*found, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
-
-
-def _flushes(node: Node) -> bool:
-    return isinstance(node, Element) and node.subnormals != "keep"
 
 
 def document_of(result: BoundResult) -> dict[str, Any]:

@@ -1,45 +1,38 @@
-"""Certificates that two models agree, or that one model has a property."""
+"""Certificates that two models agree, or that one model has a property; and of inputs that refute it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import Certificate, CertificateError, OutOfTimeError, write_certificate
-from queries.certificates.names import FORMS
-from queries.certificates.together import one_unit, rewritten_unit
-from queries.equality.certify import certify
-from queries.equality.staged import prove
-from queries.kernel.expressions import units_of
-from queries.kernel.problem import Problem
-from queries.kernel.rewriting import SameResults
-from queries.kernel.theorem import RuleError, Theorem
+from queries.certificates.asked import of_problem, of_property
+from queries.certificates.certificate import Certificate, CertificateError, write_certificate
+from queries.certificates.logged import certify_theorems
+from queries.certificates.questions import property_texts, question_texts, witness_texts
+from queries.equality.certify import wholes_of
 from queries.kernel.together import HasProperty
-from queries.properties.asked import plain, property_texts, question_texts, witness_texts
-from queries.properties.bound_certificate import certify_theorems
 from queries.properties.proving import established
 from queries.search.distinguish import Options
 from queries.tactics.records import Proof
-from queries.tactics.written import Written
-from smtmodel.unit import Unit
 
 
 def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, options: Options) -> list[Certificate]:
-    """Write the certificate of what proofs establish. That two models agree: in the folder itself. A property: the
-    folder states the property, and its parts are the certificates of the proofs. Raises CertificateError (with the
-    reason) if there is none, and OutOfTimeError."""
+    """Write the certificate of what proofs establish: that two models agree, or that one has a property. Raises
+    CertificateError (with the reason) if there is none, and OutOfTimeError."""
     if wanted == "equal":
         (proof,) = proofs
         return [(directory, certify_sides(proof, directory, options))]
     if not proofs:
         raise CertificateError("no step of the unit adds two products: there is nothing to compare")
-    goal = established(wanted, proofs).goal
+    theorem = established(wanted, proofs)
+    goal = theorem.goal
     assert isinstance(goal, HasProperty)
     lengths = [proof.problem.left.length for proof in proofs]
     texts = property_texts(wanted, goal.model, goal.inputs, goal.compare, lengths)
-    return certify_joined(proofs, texts, directory, options)
+    about = of_property(wanted, goal.model, goal.inputs, goal.compare)
+    wholes, rest = wholes_of(proofs, options)
+    return [(directory, certify_theorems([theorem], about, texts, directory, rest, wholes))]
 
 
 def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options) -> list[Certificate]:
@@ -64,43 +57,9 @@ def certify_joined(
 
 
 def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
-    """Write the certificate that two sides agree, in the form for the rule that proved it. Raises as
-    `certify_proofs`."""
-    theorem, problem = proof.theorem, proof.problem
-    if proof.verdict != "equal" or theorem is None:
+    """Write the certificate that two sides agree. Raises as `certify_proofs`."""
+    if proof.verdict != "equal" or proof.theorem is None:
         raise CertificateError("only what is proved has a certificate")
-    texts = question_texts(problem)
-    if theorem.rule == "agreed":
-        return certify(proof, texts, directory, options)
-    if theorem.rule in ("negates", "does_not_fall"):
-        return certify_theorems(theorem.premises, problem.left.unit, directory, options, texts)
-    if theorem.rule in ("one_expression", "one_sum"):
-        return write_certificate(directory, options, texts)
-    if theorem.rule == "one_form":
-        with suppress(RuleError):
-            return _one_form(problem, theorem.premises, texts, directory, options)
-    with suppress(OutOfTimeError):  # no certificate is written for the other rules: the whole question is proved again
-        again = prove(problem, options, confirm=True)
-        if again.verdict == "equal":
-            return certify(again, texts, directory, options)
-    raise CertificateError(f"proved by the rule {theorem.rule}, and the whole question stays open")
-
-
-def _one_form(
-    problem: Problem, forms: Sequence[Theorem], texts: dict[str, str], directory: Path, options: Options
-) -> dict[str, Any]:
-    """Write the certificate that two models are one expression once they are rewritten; the theorems of what each is
-    rewritten to are parts of it. Raises RuleError if the checker cannot compare them, and as `certify_proofs`."""
-    units = units_of(problem, "one_form")
-    found = list(map(plain, units))
-    parts: dict[str, tuple[Theorem, Unit]] = {}
-    for k, (name, unit) in enumerate(zip(FORMS, units, strict=True)):
-        for theorem in forms:
-            if isinstance(theorem.goal, SameResults) and theorem.goal.unit == unit:
-                parts[name] = theorem, unit
-                found[k] = rewritten_unit(Written(unit).stating([theorem], {}))
-    if not one_unit(found[0], found[1]):
-        raise RuleError("the checker does not see that they are one")
-    for name, (theorem, unit) in parts.items():
-        certify_theorems([theorem], unit, directory / name, options)
-    return write_certificate(directory, options, texts, parts=list(parts))
+    wholes, rest = wholes_of([proof], options)
+    texts = question_texts(proof.problem)
+    return certify_theorems([proof.theorem], of_problem(proof.problem), texts, directory, rest, wholes)

@@ -91,12 +91,12 @@ def _chains(model: Model, layout: Layout, row: Table, count: int) -> Iterator[Ne
     given, d = chained_inputs(model, layout, steps), value_of(model.d, results[-1])
     if given is None or d is None:
         return
-    error, size = abs(d - given[1]), _size(model, layout, steps)
+    error, size = abs(d - given[1]), magnitudes(model, layout, steps)
     if error > size:
         yield Near(tuple(map(int, steps.flat)), tuple(results), given[1], error, size)
 
 
-def _size(model: Model, layout: Layout, steps: Table) -> Fraction:
+def magnitudes(model: Model, layout: Layout, steps: Table) -> Fraction:
     """The sum of the magnitudes of all terms: of c, of every product, and of numbers that are written down."""
     unit, size = in_magnitudes(model.unit), Fraction(0)
     for number, row in enumerate(steps):

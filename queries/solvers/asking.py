@@ -63,7 +63,8 @@ class Engines:
 
     `solver`: a choice as of `--solver`; `seconds` for a query, None: no limit; `memory` in MiB; `store`: where answers
     are kept, which `fresh` asks for anew; `until`, of time.monotonic: nothing is asked after it. `name` is what people
-    read while they wait; `heard`: what was answered to others that share it. `said`: what was asked, in order.
+    read while they wait; `heard`: what was answered to others that share it, and all that is answered unless this
+    object `asks`. `said`: what was asked, in order.
     """
 
     solver: str = AUTO
@@ -77,6 +78,7 @@ class Engines:
     progress: Callable[[str], None] = lambda text: None
     heard: Heard = field(default_factory=Heard)
     said: list[Said] = field(default_factory=list)
+    asks: bool = True
 
     def __post_init__(self) -> None:
         """Raises TypeError for a part that may answer by itself."""
@@ -86,6 +88,8 @@ class Engines:
     def answers(self, query: Query) -> list[Answer]:
         """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError after `until`."""
         known = self.heard.find(query.text, self.solver)
+        if known is None and not self.asks:
+            known = Answer("unknown", "nobody", "", 0.0)
         found = self._ask(query) if known is None else [known]
         self.heard.keep(query.text, found[0])
         self.said.append(Said(query, tuple(found)))

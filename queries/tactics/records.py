@@ -84,6 +84,12 @@ class Proof:
         return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for lemma in self.lemmas})
 
     @property
+    def ground(self) -> str:
+        """What the verdict rests on: `why`, or the engines that answered, and those that confirmed."""
+        confirmed = f", confirmed by {', '.join(self.confirmations)}" if self.confirmations else ""
+        return self.why or f"{', '.join(self.engines) or 'construction'}{confirmed}"
+
+    @property
     def confirmations(self) -> list[str]:
         """The engines that confirmed every lemma; empty if one lemma was not confirmed."""
         return confirmations_of([self])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
@@ -94,3 +95,10 @@ class Written:
             case tuple() | list() | range():
                 return [self._plain(item) for item in value]
         return self._fields(value) if is_dataclass(value) else value
+
+
+def plain(unit: Unit) -> dict[str, Any]:
+    """A unit as plain data: formats, nodes, and what it is given; without names."""
+    document = Written(unit).stating((), {})
+    found: dict[str, Any] = json.loads(json.dumps({name: document[name] for name in ("unit", "nodes", "formats")}))
+    return found

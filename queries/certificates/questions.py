@@ -7,18 +7,18 @@ in `unit.yaml`; its parts are certificates of sides. The checker makes the terms
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from queries.certificates.names import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
-from queries.certificates.reading import file_text, json_of
 from queries.kernel.problem import Problem, free_values
-from queries.kernel.statements import Exact, Monotonic, Negated, Reordered
-from queries.tactics.written import Written
+from queries.kernel.statements import PROPERTIES, Exact, Monotonic, Negated, Reordered, paddings
 from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
 from smtmodel.inputs import Compare, Inputs
+from smtmodel.jsontext import parse_json
 from smtmodel.operands import Operands
+from smtmodel.reference import is_plan, parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 
@@ -72,14 +72,12 @@ def _document(inputs: Inputs, compare: Compare) -> dict[str, Any]:
     return {"schema": SCHEMA, "inputs": inputs.model_dump(mode="json"), "compare": compare}
 
 
-def read_question(folder: Path, name: str = QUESTION) -> Problem:
-    """Read the question in the folder of a certificate, from the file of that name. Raises what reading its files
-    raises: MmaprobeError, ValueError, KeyError, OSError."""
-    document = read_document(folder / name)
-    left, right = (Model(name, read_unit(folder / name)) for name in (LEFT, RIGHT))
-    inputs, compare = Inputs.model_validate(document["inputs"]), document["compare"]
-    if compare not in get_args(Compare):
-        raise ValueError(f"compare: {compare!r} is no way to compare results")
+def read_question(texts: Mapping[str, str], name: str = QUESTION) -> Problem:
+    """The question of a certificate, from its file of that name. Raises what reading its files raises: MmaprobeError,
+    ValueError, KeyError, OSError."""
+    document = read_document(texts, name)
+    left, right = (read_model(texts, side) for side in (LEFT, RIGHT))
+    inputs, compare = read_inputs(document)
     match document["asks"]:
         case "agree":
             kind = Exact if document.get("property") == "exact" else Problem  # which differ in what sides are called
@@ -93,10 +91,49 @@ def read_question(folder: Path, name: str = QUESTION) -> Problem:
     raise ValueError(f"{document['asks']!r} is not a question")
 
 
-def read_document(path: Path) -> dict[str, Any]:
-    """Read a JSON file of a certificate. Raises ValueError if it is not JSON or has another schema, KeyError if it
-    names none, and OSError."""
-    found: dict[str, Any] = json_of(path)
+def read_property(texts: Mapping[str, str]) -> tuple[str, Model, Inputs, Compare]:
+    """The property that a certificate states: its name, of which model, on which inputs, and how results are compared.
+    Raises what reading its files raises, ParameterError for a model that is not the one of the table."""
+    document = read_document(texts, PROPERTY)
+    wanted, (inputs, compare) = document["property"], read_inputs(document)
+    if wanted not in PROPERTIES:
+        raise ValueError(f"{wanted!r} is not a property")
+    model = read_model(texts, UNIT)
+    if wanted == PADDING:
+        model = model_of_table(document["model"], model.unit)
+        possible = [problem.left.length for problem in paddings(model)]
+        if sorted(document["lengths"]) != possible:
+            raise ParameterError("lengths", "nothing is said of some lengths, or something of others")
+    return wanted, model, inputs, compare
+
+
+def model_of_table(reference: str, unit: Unit) -> Model:
+    """The instruction of the table of that name. Raises ParameterError if it is none, or its unit is another than this
+    one, as a file gives it back."""
+    if not isinstance(reference, str) or ".yaml" in reference or is_plan(reference):
+        raise ParameterError("model", f"{reference} is no instruction of the table")
+    model = parse_reference(reference)
+    if not same_unit(parse_unit(unit_text(model.unit), reference), unit):
+        raise ParameterError("model", f"the unit is not {reference} of the table")
+    return model
+
+
+def same_unit(one: Unit, other: Unit) -> bool:
+    """Whether two units are one but for their names."""
+    return (one.operands, one.result) == (other.operands, other.result)
+
+
+def read_inputs(document: Mapping[str, Any]) -> tuple[Inputs, Compare]:
+    """Which inputs a document is about, and how it compares results. Raises ValueError, KeyError."""
+    if document["compare"] not in get_args(Compare):
+        raise ValueError(f"compare: {document['compare']!r} is no way to compare results")
+    return Inputs.model_validate(document["inputs"]), document["compare"]
+
+
+def read_document(texts: Mapping[str, str], name: str) -> dict[str, Any]:
+    """A JSON file of a certificate. Raises ValueError if it is not JSON or has another schema, KeyError if there is
+    none, or it names no schema, and OSError."""
+    found: dict[str, Any] = parse_json(texts[name])
     if not isinstance(found, dict):
         raise ValueError("not the keys and values of a document")
     if found["schema"] != SCHEMA:
@@ -104,13 +141,7 @@ def read_document(path: Path) -> dict[str, Any]:
     return found
 
 
-def read_unit(path: Path) -> Unit:
-    """Read a unit file of a certificate. Raises MmaprobeError if it is malformed, and OSError."""
-    return parse_unit(file_text(path), path.name)
-
-
-def plain(unit: Unit) -> dict[str, Any]:
-    """A unit as plain data: formats, nodes, and what it is given; without names."""
-    document = Written(unit).stating((), {})
-    found: dict[str, Any] = json.loads(json.dumps({name: document[name] for name in ("unit", "nodes", "formats")}))
-    return found
+def read_model(texts: Mapping[str, str], name: str) -> Model:
+    """The unit of a file of a certificate, as a model of the file's name. Raises MmaprobeError if it is malformed, and
+    OSError."""
+    return Model(name, parse_unit(texts[name], name))

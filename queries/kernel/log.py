@@ -1,8 +1,8 @@
 """The log of a proof: which rules were called with what, as plain data, and the same rules called again.
 
-A record is the name of a rule and its arguments. Units are those of files beside the log; nodes are numbered, those of
-the units first, then those that theorems speak of, in their order; other values are in a table, each once. What stands
-in no table cannot be written, and what a rule refuses when it is called again is no theorem.
+A record is the name of a rule and its arguments. Units, plans and claims are those of files beside the log; nodes are
+numbered, those of the units first, then those that theorems speak of, in their order; other values are in a table, each
+once. What stands in no table cannot be written, and what a rule refuses when it is called again is no theorem.
 """
 
 from __future__ import annotations
@@ -14,48 +14,76 @@ from dataclasses import dataclass, fields, is_dataclass
 from fractions import Fraction
 from functools import cache, lru_cache
 from importlib import import_module
+from io import StringIO
 from typing import Any
+
+from pysmt.environment import Environment
+from pysmt.exceptions import PysmtException
+from pysmt.fnode import FNode
+from pysmt.smtlib.parser import SmtLibParser
 
 from queries.kernel import closed
 from queries.kernel.arguments import SEQUENCES
 from queries.kernel.errors import RuleError
 from queries.kernel.forms import Factor, Form
+from queries.kernel.problem import Problem
+from queries.kernel.same import SidesAgree, undiffering
 from queries.kernel.steps import Step, recorded
 from queries.kernel.theorem import RULES, Theorem
+from queries.kernel.undecided import Question
 from queries.solvers.asking import Engines
+from queries.solvers.smtlib import Query
+from smtmodel.algorithms.assertion import Assertion
+from smtmodel.algorithms.parts import Part
+from smtmodel.algorithms.reductions import Reduction
+from smtmodel.carriers.terms import Maximum
+from smtmodel.dot import Model
+from smtmodel.inputs import Inputs
 from smtmodel.nodes.node import Node, walk
 from smtmodel.plans.plan import Plan
 from smtmodel.unit import Unit
 
-SCHEMA = 2
+SCHEMA = 1
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
-    "queries.kernel.ranges", "queries.kernel.steps",
-    "smtmodel.formats", "smtmodel.nodes.round", "smtmodel.rounding",
+    "queries.kernel.conditions", "queries.kernel.ranges", "queries.kernel.recorded", "queries.kernel.shares",
+    "queries.kernel.steps", "queries.kernel.unreachable", "smtmodel.algorithms.exact", "smtmodel.formats",
+    "smtmodel.nodes.round", "smtmodel.rounding",
 )  # fmt: skip
+#: values that a log has no text of: they are among its subject's, and are written by their number there
+NUMBERED = {Model: "models", Unit: "units", Plan: "plans", Problem: "problems", Assertion: "assertions", Part: "parts",
+            Reduction: "reductions"}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a log is about, of files beside it: units; or a plan, with its units, and the numbers of products (None:
-    any) for which its steps are spoken of."""
+    """What a log is about, all of it in files beside it: models; plans, of which steps are spoken of at the K in
+    `lengths` (None: at any); problems; a claim about algorithms; a reduction."""
 
-    units: tuple[Unit, ...]
-    plan: Plan | None = None
+    models: tuple[Model, ...] = ()
+    plans: tuple[Plan, ...] = ()
     lengths: tuple[int | None, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    assertions: tuple[Assertion, ...] = ()
+    reductions: tuple[Reduction, ...] = ()
 
-    @staticmethod
-    def of_plan(plan: Plan, lengths: Iterable[int | None]) -> Subject:
-        return Subject(tuple(dict.fromkeys(model.unit for model in plan.models)), plan, tuple(lengths))
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The units of all models and plans, each once; then those with any NaN, which rules may speak of as well."""
+        models = [*self.models, *(model for plan in self.plans for model in plan.models)]
+        return tuple(dict.fromkeys(one.unit for model in models for one in (model, model.any_nan)))
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        return tuple(part for assertion in self.assertions for part in assertion.shape.parts.values())
 
     @property
     def steps(self) -> Iterator[Step]:
-        """The steps of the plan's sums, those that a step is made of before it."""
-        stages = [] if self.plan is None else list(dict.fromkeys(one.stage for one in self.plan.sums))
-        for length in self.lengths:
-            for stage in stages:
-                assert self.plan is not None
-                yield from steps_below(recorded(self.plan, stage, length))
+        """The steps of the plans' sums, those that a step is made of before it."""
+        for plan in self.plans:
+            for length in self.lengths:
+                for stage in dict.fromkeys(one.stage for one in plan.sums):
+                    yield from steps_below(recorded(plan, stage, length))
 
 
 def steps_below(step: Step) -> Iterator[Step]:
@@ -85,14 +113,14 @@ class _Tables:
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.units = list(subject.units)
         self.nodes: dict[Node, int] = {}
         self.theorems: list[Theorem] = []
         self.steps = {step: number for number, step in enumerate(dict.fromkeys(subject.steps))}
-        for unit in self.units:
+        self.numbered = {kind: getattr(subject, name) for kind, name in NUMBERED.items()}
+        for unit in subject.units:
             self.spoken_of(unit.result)
-        if subject.plan is not None:
-            self.spoken_of(subject.plan.result)
+        for plan in subject.plans:
+            self.spoken_of(plan.result)
 
     def add(self, theorem: Theorem) -> None:
         """A theorem, and the nodes that its goal speaks of."""
@@ -109,10 +137,13 @@ class _Tables:
 
 
 class Writer(_Tables):
-    """Writes theorems about a subject."""
+    """Writes theorems about a subject. `wholes`: of theorems that the sides of a problem agree, the form of maxima in
+    the whole question, which the log asks in place of what such a theorem rests on."""
 
-    def __init__(self, subject: Subject) -> None:
+    def __init__(self, subject: Subject, wholes: Mapping[Theorem, Maximum] | None = None) -> None:
         super().__init__(subject)
+        self.wholes = wholes or {}
+        self.terms: dict[FNode, str] = {}
         self.values: dict[object, int] = {}
         self.table: list[Any] = []
         self.places: dict[Theorem, int] = {}
@@ -122,15 +153,26 @@ class Writer(_Tables):
         """The log of these theorems and of all that they rest on. Raises RuleError for an argument that no table
         has."""
         for root in roots:
-            for theorem in root.walk():
+            for theorem in root.walk(self.wholes):
                 if theorem not in self.places:
-                    given = {name: value for name, value in theorem.arguments.items() if not _asks(value)}
-                    arguments = {name: self.plain(value) for name, value in given.items()}
-                    self.records.append({"rule": theorem.rule} | arguments)
+                    self.records.append(self._record(theorem))
                     self.places[theorem] = len(self.theorems)
                     self.add(theorem)
-        return {"schema": SCHEMA, "values": self.table, "records": self.records,
-                "states": [self.places[root] for root in roots]}  # fmt: skip
+        return {"schema": SCHEMA, "lengths": list(self.subject.lengths), "values": self.table,
+                "records": self.records, "states": [self.places[root] for root in roots]}  # fmt: skip
+
+    @property
+    def terms_text(self) -> str:
+        """The terms that records name, in SMT-LIB."""
+        return Query((), (), tuple((name, term) for term, name in self.terms.items())).text
+
+    def _record(self, theorem: Theorem) -> dict[str, Any]:
+        if theorem in self.wholes:
+            assert isinstance(theorem.goal, SidesAgree)
+            asked = {"problem": theorem.goal.problem, "maximum": self.wholes[theorem]}
+            return {"rule": undiffering.__name__} | {name: self.plain(value) for name, value in asked.items()}
+        given = {name: value for name, value in theorem.arguments.items() if not _asks(value)}
+        return {"rule": theorem.rule} | {name: self.plain(value) for name, value in given.items()}
 
     def plain(self, value: Any) -> Any:
         match value:
@@ -144,14 +186,10 @@ class Writer(_Tables):
                 if value not in self.nodes:
                     raise RuleError(f"log: a {value.kind} that is neither of the units nor of a theorem")
                 return self.nodes[value]
-            case Unit():
-                return self.units.index(value)
             case Step():
                 return self.steps[value]
-            case Plan():
-                if value is not self.subject.plan:
-                    raise RuleError("log: another plan")
-                return 0
+            case FNode():
+                return self.terms.setdefault(value, f"term-{len(self.terms) + 1}")
             case Form():
                 return [[self.plain(factor), sorted(map(self.plain, atom))] for atom, factor in value.parts.items()]
             case range():
@@ -160,20 +198,36 @@ class Writer(_Tables):
                 return [self.plain(one) for one in value]
             case frozenset():
                 return sorted(map(self.plain, value), key=repr)
-        if not is_dataclass(value) or type(value).__name__ not in classes():
-            raise RuleError(f"log: a {type(value).__name__} cannot be written")
-        if value not in self.values:
-            own = {field.name: self.plain(getattr(value, field.name)) for field in fields(value)}
-            self.values[value] = len(self.table)
-            self.table.append({"is": type(value).__name__} | own)
-        return {"value": self.values[value]}
+        for kind, own in self.numbered.items():
+            if isinstance(value, kind):
+                return _place(value, own)
+        return {"value": self._number(value)}
+
+    def _number(self, value: Any) -> int:
+        """The number of a value in the table, which it enters where it is not in it."""
+        name = type(value).__name__
+        if name not in classes():
+            raise RuleError(f"log: a {name} cannot be written")
+        key = repr(value) if isinstance(value, Inputs) else value
+        if key not in self.values:
+            if isinstance(value, Inputs):
+                own: Mapping[str, Any] = {"inputs": value.model_dump(mode="json")}
+            elif isinstance(value, Question):
+                own = {"assertion": self.plain(value.assertion), "whole": sorted(value.whole)}
+            else:
+                own = {one.name: self.plain(getattr(value, one.name)) for one in fields(value) if one.init}
+            self.values[key] = len(self.table)
+            self.table.append({"is": name, **own})
+        return self.values[key]
 
 
 class Replay(_Tables):
-    """The theorems of a log, made again by their rules. `engines` answer what rules ask."""
+    """The theorems of a log, made again by their rules. `engines` answer what rules ask; `terms`: the terms that
+    records name, in SMT-LIB."""
 
-    def __init__(self, document: Mapping[str, Any], subject: Subject, engines: Engines) -> None:
+    def __init__(self, document: Mapping[str, Any], subject: Subject, engines: Engines, terms: str = "") -> None:
         super().__init__(subject)
+        self._text, self._terms = terms, dict[str, FNode]()
         self._steps = list(self.steps)
         self.document, self.engines = document, engines
         self.values: list[Any] = []
@@ -194,13 +248,13 @@ class Replay(_Tables):
             except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
                 raise RuleError(f"theorem {number}: cannot be read: {type(error).__name__} {error}") from None
         try:
-            return [self.theorems[_number(place, len(self.theorems))] for place in self.document["states"]]
-        except ValueError as error:
+            return [self.theorems[_checked(place, len(self.theorems))] for place in self.document["states"]]
+        except (ValueError, TypeError) as error:
             raise RuleError(f"what is stated: {error}") from None
 
     def _made(self, record: Mapping[str, Any]) -> Theorem:
         name = record["rule"]
-        if not isinstance(name, str) or name not in RULES:
+        if not isinstance(name, str) or name not in rules():
             raise RuleError(f"there is no rule {name}")
         given = {key: value for key, value in record.items() if key != "rule"}
         hints = hints_of(RULES[name])
@@ -212,7 +266,7 @@ class Replay(_Tables):
     def value(self, plain: Any, hint: Any) -> Any:
         """A value of this type, from plain data. Raises an error of Python's for data of another form."""
         if isinstance(plain, dict):
-            return self.values[_number(plain["value"], len(self.values))]
+            return self.values[_checked(plain["value"], len(self.values))]
         kind, inner = typing.get_origin(hint), typing.get_args(hint)
         if kind in (typing.Union, types.UnionType):
             others = [one for one in inner if one is not types.NoneType]
@@ -229,48 +283,71 @@ class Replay(_Tables):
         if hint is Fraction:
             return Fraction(plain)
         if hint is Theorem:
-            return self.theorems[_number(plain, len(self.theorems))]
-        if hint is Unit:
-            return self.units[_number(plain, len(self.units))]
-        if hint is Plan:
-            return (self.subject.plan,)[_number(plain, 1)]
-        if isinstance(hint, type) and issubclass(hint, Step):
-            return self._steps[_number(plain, len(self._steps))]
+            return self.theorems[_checked(plain, len(self.theorems))]
         if hint is Form:
             return Form({frozenset(tuple(map(_factor, monomial)) for monomial in atom): Fraction(factor)
                          for factor, atom in _list(plain)})  # fmt: skip
         if hint is range:
             return range(*plain)
-        if isinstance(hint, type) and issubclass(hint, Node):
-            return self._node(plain)
+        if hint is FNode:
+            return self._terms[plain]
+        if isinstance(hint, type):
+            for own, values in ((Node, self._all_nodes), (Step, self._steps), *self.numbered.items()):
+                if issubclass(hint, own):
+                    return values[_checked(plain, len(values))]
         raise TypeError(f"{plain!r} is no {hint}")
 
-    def _node(self, number: Any) -> Node:
+    @property
+    def _all_nodes(self) -> list[Node]:
         if len(self._numbered) < len(self.nodes):
             self._numbered = list(self.nodes)
-        return self._numbered[_number(number, len(self._numbered))]
+        return self._numbered
 
     def _built(self, entry: Mapping[str, Any]) -> Any:
-        kind = classes()[entry["is"]]
+        kind: Any = classes()[entry["is"]]
+        if kind is Inputs:
+            return Inputs.model_validate(entry["inputs"])
+        if kind is Question:
+            question = Question(self.value(entry["assertion"], Assertion), frozenset(_list(entry["whole"])))
+            self._terms = named_terms(self._text, question.carrier.environment)
+            return question
         hints = hints_of(kind)
-        given = {name: self.value(value, hints[name]) for name, value in entry.items() if name != "is"}
-        return kind(**given)
+        return kind(**{name: self.value(value, hints[name]) for name, value in entry.items() if name != "is"})
 
 
 @cache
 def classes() -> Mapping[str, type[Any]]:
     """The classes of values of arguments, by name."""
-    every = {getattr(import_module(module), name) for name, module in closed.LEMMAS.items()}
+    every: set[type[Any]] = {getattr(import_module(module), name) for name, module in closed.LEMMAS.items()}
     for name in VALUES:
         module = import_module(name)
         every |= {one for one in vars(module).values() if isinstance(one, type) and one.__module__ == name}
-    return {one.__name__: one for one in sorted(every, key=repr) if is_dataclass(one)}
+    kinds = [Inputs, Question, *(one for one in sorted(every, key=repr) if is_dataclass(one))]
+    return {kind.__name__: kind for kind in kinds}
+
+
+@cache
+def rules() -> Mapping[str, Callable[..., Theorem]]:
+    """Every rule of the kernel, by name: the modules of all of them are loaded."""
+    for module in closed.RULES.values():
+        import_module(module)
+    return RULES
 
 
 @lru_cache
-def hints_of(what: Callable[..., Any]) -> Mapping[str, Any]:
+def hints_of(what: Any) -> Mapping[str, Any]:
     """The types of the parameters of a rule, or of the fields of a class."""
     return typing.get_type_hints(getattr(what, "__wrapped__", what))
+
+
+def named_terms(text: str, environment: Environment) -> dict[str, FNode]:
+    """The terms that a text in SMT-LIB defines, by name; equal terms of an environment are one object. Raises
+    ValueError for what is no such text."""
+    try:
+        script = SmtLibParser(environment).get_script(StringIO(text))
+    except PysmtException as error:
+        raise ValueError(f"not the terms of a log: {error}") from None
+    return {str(command.args[0]): command.args[-1] for command in script.commands if command.name == "define-fun"}
 
 
 def _asks(value: object) -> bool:
@@ -278,12 +355,20 @@ def _asks(value: object) -> bool:
     return isinstance(value, Engines) or (isinstance(value, tuple) and any(isinstance(one, Engines) for one in value))
 
 
+def _place(value: object, among: Sequence[object]) -> int:
+    """The number of a value among several. Raises RuleError where it is none of them."""
+    for number, one in enumerate(among):
+        if one is value or one == value:
+            return number
+    raise RuleError(f"log: a {type(value).__name__} that the files do not state")
+
+
 def _factor(plain: Any) -> Factor:
     name, offset, factors, raised = plain
     return Factor(name, offset, tuple(map(tuple, factors)), raised)
 
 
-def _number(value: Any, count: int) -> int:
+def _checked(value: Any, count: int) -> int:
     if type(value) is not int or not 0 <= value < count:
         raise ValueError(f"{value!r} is no number below {count}")
     return value

@@ -1,0 +1,158 @@
+"""What a certificate is about, made of its files: what its log may speak of, and the goals that it must state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hypotheses.claim import Claim
+from hypotheses.unit_claims import OverflowClaim
+from queries.certificates.claim_files import read_claim
+from queries.certificates.names import CLAIM, COVER, LOG, PLAN, PROPERTY, QUESTION, UNIT
+from queries.certificates.plan_files import read_plan
+from queries.certificates.questions import read_document, read_model, read_property, read_question
+from queries.kernel.enclosures import Enclosed
+from queries.kernel.log import Subject
+from queries.kernel.problem import Problem
+from queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
+from queries.kernel.same import SidesAgree
+from queries.kernel.statements import exchangeable, problems_of, symmetries_of
+from queries.kernel.steps import PlanAt
+from queries.kernel.theorem import Goal
+from queries.kernel.together import HasProperty
+from queries.kernel.undecided import NoInputDecides
+from queries.kernel.unreachable import Unreachable, datapath
+from queries.kernel.wording import form_text, sum_text, up_text
+from smtmodel.algorithms.assertion import Assertion
+from smtmodel.dot import Model
+from smtmodel.inputs import Compare, Inputs
+from smtmodel.plans import Plan
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`goals`: what the log of a certificate must state, in this order; without them, what it states is bounds, which
+    its words say."""
+
+    subject: Subject
+    goals: tuple[Goal, ...] = ()
+
+    def accepts(self, goals: Sequence[Goal]) -> bool:
+        """Whether these are the goals; where these are bounds, whether they are about the unit or the plan."""
+        if self.goals:
+            return tuple(goals) == self.goals
+        return bool(goals) and all(map(self._is_bound, goals))
+
+    def _is_bound(self, goal: Goal) -> bool:
+        """Whether a goal is about the unit, or about the result of the plan at one of the K."""
+        about: object = getattr(goal, "unit", None)
+        if not isinstance(about, PlanAt):
+            return about in self.subject.units
+        whole = isinstance(goal, Enclosed) and goal.node == about.result
+        return whole and about.plan in self.subject.plans and about.length in self.subject.lengths
+
+
+def words(goal: Goal) -> str:
+    """What a bound says, in words."""
+    if not isinstance(goal, Enclosed) or goal.node != goal.unit.result:
+        return goal.statement()
+    if not isinstance(goal.unit, PlanAt):
+        return f"|d - exact| <= {form_text(goal.facts.error)}"
+    return f"{_which(goal.unit)}: |d - exact| <= {sum_text(goal.facts.error)}"
+
+
+def _which(at: PlanAt) -> str:
+    """For which K a statement about a plan is, in words."""
+    if at.length is not None:
+        return f"for K = {at.length}"
+    repeats = at.repeats
+    powers = f"G = 1 + r + ... + r^(n - 2), r = 1 + {up_text(at.growth - 1)}"
+    if repeats.width:
+        return f"for any K from 1 to {repeats.width} * 2^(n - 1), {powers}"
+    before = f"{repeats.before} + " if repeats.before else ""
+    return f"for any n from 1 on, K = {before}{repeats.period} n, {powers}"
+
+
+def of_problem(problem: Problem) -> Asked:
+    """Of two sides."""
+    return Asked(Subject(tuple(problem.models), problems=(problem,)), (SidesAgree(problem),))
+
+
+def of_property(wanted: str, model: Model, inputs: Inputs, compare: Compare) -> Asked:
+    """Of a property of a model, whose proof may speak of its problems, and of orders of products."""
+    orders = [replace(order, inputs=inputs) for group in exchangeable(model) for order in symmetries_of(model, group)]
+    problems = tuple(dict.fromkeys([*problems_of(wanted, model, inputs, compare), *orders]))
+    models = dict.fromkeys([model, *(side for problem in problems for side in problem.models)])
+    return Asked(Subject(tuple(models), problems=problems), (HasProperty(wanted, model, inputs, compare),))
+
+
+def of_assertion(assertion: Assertion) -> Asked:
+    """Of a claim about algorithms."""
+    parts = [part.what for part in assertion.shape.parts.values()]
+    models = dict.fromkeys(what if isinstance(what, Model) else what.model for what in parts)
+    return Asked(Subject(tuple(models), assertions=(assertion,)), (NoInputDecides(assertion),))
+
+
+def of_overflow(claim: OverflowClaim) -> Asked:
+    """Of a claim that sums do not overflow."""
+    least = claim.numbers - (claim.overflow == "smallest")
+    models = {model for count in largest_counts(claim.reduction, least).values()
+              for model in models_of(recorded(claim.reduction, count))}  # fmt: skip
+    about = Subject(tuple(sorted(models, key=lambda model: model.reference)), reductions=(claim.reduction,))
+    return Asked(about, (NeverOverflows(claim.reduction, least),))
+
+
+def of_unit(model: Model) -> Asked:
+    """Of bounds of a unit."""
+    return Asked(Subject((model,)))
+
+
+def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
+    """Of bounds of a plan, at these K (None: at any)."""
+    return Asked(Subject(plans=(plan,), lengths=tuple(lengths)))
+
+
+def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Model]) -> Asked:
+    """Of cases that no input of a unit reaches, and of other units that give the same results."""
+    known = {str(condition): condition for condition in datapath(model).flags}
+    problems = tuple(Problem(model, other) for other in changed)
+    goals = [Unreachable(model, (tuple(known[name] for name in case),)) for case in cases]
+    return Asked(Subject((model, *changed), problems=problems), (*goals, *map(SidesAgree, problems)))
+
+
+def asked(texts: Mapping[str, str]) -> Asked:
+    """What the log among the files of a certificate is about; `texts`: their texts by name. Raises what reading them
+    raises."""
+    for name, read in _READ.items():
+        if name in texts:
+            return read(texts)
+    raise ValueError("nothing in the folder says what was proved")
+
+
+def _claim(texts: Mapping[str, str]) -> Asked:
+    claim = read_claim(texts)
+    if isinstance(claim, Claim):
+        return of_assertion(claim.assertion)
+    if isinstance(claim, OverflowClaim):
+        return of_overflow(claim)
+    raise TypeError(f"{CLAIM} is of another kind")
+
+
+def _cover(texts: Mapping[str, str]) -> Asked:
+    document = read_document(texts, COVER)
+    changed = [read_model(texts, change["unit"]) for change in document["changes"]]
+    return of_cover(read_model(texts, UNIT), document["cases"], changed)
+
+
+def _bounded_plan(texts: Mapping[str, str]) -> Asked:
+    return of_bounded_plan(read_plan(texts, PLAN), read_document(texts, LOG)["lengths"])
+
+
+_READ: Mapping[str, Callable[[Mapping[str, str]], Asked]] = {
+    CLAIM: _claim,
+    QUESTION: lambda texts: of_problem(read_question(texts)),
+    PROPERTY: lambda texts: of_property(*read_property(texts)),
+    COVER: _cover,
+    PLAN: _bounded_plan,
+    UNIT: lambda texts: of_unit(read_model(texts, UNIT)),
+}

@@ -1,0 +1,64 @@
+"""Claims as files of a certificate, with the files of their units."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import yaml
+
+from hypotheses.claim import AnyClaim, build_claims
+from hypotheses.claim_file import Statement
+from queries.certificates.names import CLAIM
+from queries.certificates.statement import HELD, REFERENCES, is_of_file, with_references
+from smtmodel.errors import ParameterError
+from smtmodel.libraries import own_folder
+from smtmodel.reference import is_plan, parse_reference
+from smtmodel.unitfile import unit_text
+from smtmodel.yamlfile import read_file, read_yaml
+
+
+def claim_texts(claim: Statement) -> dict[str, str]:
+    """The file of this case alone, and those of the units that it names by their paths, by file name."""
+    data = {key: value for key, value in claim.file.data.items() if key != "cases"}
+    units: dict[str, str] = {}  # file names by text
+
+    def held(reference: str) -> str:
+        """The reference of a unit in the folder of a certificate."""
+        if not is_of_file(reference):
+            return reference
+        text = unit_text(parse_reference(reference).unit) if is_plan(reference) else read_file(Path(reference))
+        return f"./{units.setdefault(text, f'unit-{len(units) + 1}.yaml')}"
+
+    data = with_references(data, held)
+    return {CLAIM: yaml.safe_dump(data, sort_keys=False)} | {name: text for text, name in units.items()}
+
+
+def read_claim(texts: Mapping[str, str]) -> AnyClaim:
+    """The claim that a certificate is about; the units that it names by a path are files of the certificate. Raises
+    what reading it raises."""
+    file = read_yaml(texts[CLAIM], CLAIM)
+    data = with_references(file.data, partial(_copied, texts))
+    named = json.dumps([data.get(key) for key in (*REFERENCES, "parts")])
+    if "cases" in data or ".yaml" in re.sub(re.escape(str(own_folder())) + "/[0-9a-f]{64}.yaml", "", named):
+        raise ParameterError(CLAIM, "it has cases, or names a file in another way than a certificate does")
+    (claim,) = build_claims(replace(file, data=data))
+    return claim
+
+
+def _copied(texts: Mapping[str, str], reference: str) -> str:
+    """The reference of a unit of the certificate as a file of this process's own, which nobody changes meanwhile, and
+    which is named by its content. Raises ParameterError for a file that is not in the certificate."""
+    if HELD.fullmatch(reference):
+        text = texts[reference.removeprefix("./")]
+        own = own_folder() / f"{sha256(text.encode()).hexdigest()}.yaml"
+        own.write_text(text, encoding="utf-8")
+        return str(own)
+    if ".yaml" in reference:
+        raise ParameterError(reference, f"{CLAIM} names a file that is not in the folder")
+    return reference

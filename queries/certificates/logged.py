@@ -1,0 +1,61 @@
+"""Certificates of theorems: the log of the rules by which they were made, and every query that a rule asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from queries.certificates.asked import Asked, asked, words
+from queries.certificates.certificate import Leaf, write_certificate
+from queries.certificates.names import LOG, TERMS
+from queries.certificates.sat import CertificateError
+from queries.certificates.whole import Whole
+from queries.kernel.log import Replay, Writer
+from queries.kernel.theorem import RuleError, Theorem
+from queries.search.distinguish import Options
+from queries.solvers.asking import Engines, Heard, Said
+
+
+def certify_theorems(
+    roots: Sequence[Theorem],
+    about: Asked,
+    texts: Mapping[str, str],
+    directory: Path,
+    options: Options,
+    wholes: Mapping[Theorem, Whole] | None = None,
+) -> dict[str, Any]:
+    """Write the certificate of theorems, check its proofs, and return its manifest. `texts`: those of the files that
+    say what the theorems are about, by name; `wholes`: of theorems that sides agree, the formula and the proof of the
+    whole question, on which the certificate rests in place of what the theorem does. Raises CertificateError if a proof
+    fails, or if the log of what these files say is another."""
+    wholes = wholes or {}
+    try:
+        writer = Writer(about.subject, {theorem: whole.maximum for theorem, whole in wholes.items()})
+        document = writer.stating(roots)
+    except RuleError as error:
+        raise CertificateError(f"what was proved cannot be written: {error}") from None
+    said = {said.query.text: (theorem.goal.statement(), said) for theorem in writer.places
+            if theorem not in wholes and (said := theorem.said) is not None}  # fmt: skip
+    leaves = [Leaf(states, one.query, tuple(map(str, one.answers))) for states, one in said.values()]
+    leaves += [Leaf(theorem.goal.statement(), whole.query, whole=whole) for theorem, whole in wholes.items()]
+    if not about.goals:
+        document["says"] = _statements(document, texts, [one for _, one in said.values()])
+    files = dict(texts) | {LOG: json.dumps(document, separators=(",", ":")) + "\n"}
+    if writer.terms:
+        files[TERMS] = writer.terms_text
+    return write_certificate(directory, options, files, leaves)
+
+
+def _statements(document: dict[str, Any], texts: Mapping[str, str], said: Sequence[Said]) -> list[str]:
+    """What the theorems of a log state when they are made again from the files. Raises CertificateError."""
+    heard = Heard()
+    for one in said:
+        heard.keep(one.query.text, one.answer)
+    try:
+        again = asked(dict(texts) | {LOG: json.dumps(document)})
+        theorems = Replay(document, again.subject, Engines(heard=heard, asks=False)).run()
+    except RuleError as error:
+        raise CertificateError(f"a file does not give back what was proved: {error}") from None
+    return [words(theorem.goal) for theorem in theorems]

@@ -1,0 +1,48 @@
+"""Plans as files of a certificate, with the files of their units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import yaml
+
+from queries.certificates.questions import read_model
+from queries.certificates.sat import CertificateError
+from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
+from smtmodel.plans import Plan
+from smtmodel.plans.planfile import parse_plan
+from smtmodel.plans.plantext import plan_text
+from smtmodel.unitfile import unit_text
+
+
+def plan_texts(plans: Mapping[str, Plan]) -> dict[str, str]:
+    """The texts of the plan files and their unit files, by file name, of plans by file name. Raises CertificateError if
+    a plan cannot be written as a file."""
+    units: dict[str, str] = {}  # file names by text
+    found: dict[str, str] = {}
+    for name, plan in plans.items():
+        files = {model.reference: units.setdefault(unit_text(model.unit), f"unit-{len(units) + 1}.yaml")
+                 for model in plan.models}  # fmt: skip
+        if len(files) < len(plan.models):
+            raise CertificateError(f"two units of {plan.reference} have one name")
+        try:
+            data = yaml.safe_load(plan_text(plan))
+        except ParameterError as error:
+            raise CertificateError(f"{plan.reference} cannot be written as a file: {error}") from None
+        data["units"] = {unit: files[reference] for unit, reference in data["units"].items()}
+        found[name] = yaml.safe_dump(data, sort_keys=False)
+    return found | {file: text for text, file in units.items()}
+
+
+def read_plan(texts: Mapping[str, str], name: str) -> Plan:
+    """The plan of a file of a certificate, with its units from files of the same certificate. Raises MmaprobeError if a
+    file is malformed, and OSError if one cannot be read."""
+
+    def model_of(file: str) -> Model:
+        if file != Path(file).name or file not in texts:
+            raise ParameterError("units", f"{file!r} is not in the folder")
+        return read_model(texts, file)
+
+    return parse_plan(texts[name], name, model_of)
