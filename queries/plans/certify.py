@@ -27,10 +27,9 @@ from smtmodel.unitfile import unit_text
 def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of a proof that two plans are equal, and of the proofs by solvers that it rests on, into
     `directory`. Raises CertificateError (with the reason) if there is none, and OutOfTimeError."""
-    ground = proof.ground
-    if proof.verdict != "equal" or ground is None:
+    if proof.verdict != "equal":
         raise CertificateError("only what is proved has a certificate")
-    document = {"schema": SCHEMA, "length": proof.length, "multiples": ground.multiples}
+    document = {"schema": SCHEMA, "length": proof.length, "multiples": proof.multiples}
     plans = {LEFT_PLAN: proof.left, RIGHT_PLAN: proof.right}
     texts = {PLANS: json.dumps(document) + "\n"} | plan_texts(plans)
     return certify_joined(proof.proofs, texts, directory, options)
