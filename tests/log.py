@@ -23,30 +23,46 @@ from queries.kernel.forms import Factor, Form
 from queries.kernel.steps import Step, recorded
 from queries.kernel.theorem import RULES, Theorem
 from queries.solvers.asking import Engines
+from smtmodel.inputs import Inputs
 from smtmodel.nodes.node import Node, walk
 from smtmodel.plans.plan import Plan
+from smtmodel.plans.stages import Stage
 from smtmodel.unit import Unit
 
 SCHEMA = 2
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
-    "queries.kernel.ranges", "queries.kernel.steps",
-    "smtmodel.formats", "smtmodel.nodes.round", "smtmodel.rounding",
+    "queries.kernel.ranges", "queries.kernel.steps", "queries.kernel.problem",
+    "smtmodel.dot", "smtmodel.formats", "smtmodel.nodes.round", "smtmodel.rounding",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What a log is about, of files beside it: units; or a plan, with its units, and the numbers of products (None:
-    any) for which its steps are spoken of."""
+    """What a log is about, of files beside it: units; a plan, with its units, and the numbers of products (None: any)
+    for which its steps are spoken of; or several plans, with their units and those of their parts."""
 
     units: tuple[Unit, ...]
     plan: Plan | None = None
     lengths: tuple[int | None, ...] = ()
+    plans: tuple[Plan, ...] = ()
 
     @staticmethod
     def of_plan(plan: Plan, lengths: Iterable[int | None]) -> Subject:
         return Subject(tuple(dict.fromkeys(model.unit for model in plan.models)), plan, tuple(lengths))
+
+    @property
+    def every_plan(self) -> tuple[Plan, ...]:
+        return self.plans if self.plan is None else (self.plan, *self.plans)
+
+    @property
+    def stages(self) -> Iterator[Stage]:
+        """The stages of all plans, those that a stage is made of after it."""
+        waiting = [product.stage for plan in self.every_plan for product in plan.sums]
+        while waiting:
+            stage = waiting.pop()
+            yield stage
+            waiting += stage.parts
 
     @property
     def steps(self) -> Iterator[Step]:
@@ -89,6 +105,7 @@ class _Tables:
         self.nodes: dict[Node, int] = {}
         self.theorems: list[Theorem] = []
         self.steps = {step: number for number, step in enumerate(dict.fromkeys(subject.steps))}
+        self.stages = list(dict.fromkeys(subject.stages))
         for unit in self.units:
             self.spoken_of(unit.result)
         if subject.plan is not None:
@@ -149,9 +166,15 @@ class Writer(_Tables):
             case Step():
                 return self.steps[value]
             case Plan():
-                if value is not self.subject.plan:
+                if value not in self.subject.every_plan:
                     raise RuleError("log: another plan")
-                return 0
+                return self.subject.every_plan.index(value)
+            case Stage():
+                if value not in self.stages:
+                    raise RuleError("log: a stage of another plan")
+                return self.stages.index(value)
+            case Inputs():
+                return value.model_dump_json()
             case Form():
                 return [[self.plain(factor), sorted(map(self.plain, atom))] for atom, factor in value.parts.items()]
             case range():
@@ -233,7 +256,11 @@ class Replay(_Tables):
         if hint is Unit:
             return self.units[_number(plain, len(self.units))]
         if hint is Plan:
-            return (self.subject.plan,)[_number(plain, 1)]
+            return self.subject.every_plan[_number(plain, len(self.subject.every_plan))]
+        if hint is Inputs:
+            return Inputs.model_validate_json(plain)
+        if hint is Stage:
+            return self.stages[_number(plain, len(self.stages))]
         if isinstance(hint, type) and issubclass(hint, Step):
             return self._steps[_number(plain, len(self._steps))]
         if hint is Form:

@@ -32,7 +32,10 @@ class PlansAgree:
     multiples: int
     length: int = 0
 
-    def covers(self, length: int) -> bool:
+    def covers(self, length: int | None) -> bool:
+        """Whether this K is one of them; without one, whether every multiple of some number is."""
+        if length is None:
+            return not self.length
         return length == self.length if self.length else length % self.multiples == 0
 
     def statement(self) -> str:

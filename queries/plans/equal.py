@@ -99,7 +99,7 @@ class PlanProof:
         """Equal, by a theorem about these plans and the K asked; different, by a witness."""
         if (goal := self.goal) is not None:
             asked = (goal.left, goal.right) == (self.left, self.right)
-            return "equal" if asked and (self.length is None or goal.covers(self.length)) else "unknown"
+            return "equal" if asked and goal.covers(self.length) else "unknown"
         return "unknown" if self.witness is None else "different"
 
     @property
@@ -221,7 +221,7 @@ class _Prover:
 
     def _equal(self, theorem: Theorem | None) -> bool:
         """Whether a theorem answers the question, which it does then."""
-        if theorem is None or (self.length and not goal_of(theorem, PlansAgree, "a proof").covers(self.length)):
+        if theorem is None or not goal_of(theorem, PlansAgree, "a proof").covers(self.length):
             return False
         self.proof.theorem = theorem
         return True
