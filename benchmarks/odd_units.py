@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.statements import Table, different, formats_of, grid_of, numbers, text_of
 from queries.kernel.expressions import terms_written_out
-from queries.plans.merged import merged, merged_after_zero
+from queries.kernel.merged import merged, merged_after_zero
 from queries.search.distinguish import Options
 from queries.tactics.normalising import Normaliser, normal_form
 from smtmodel.batch import evaluate_batch

@@ -17,8 +17,8 @@ def answer(plans: tuple[Plan, Plan], length: int | None, timeout: float) -> dict
     """What is found for K = `length`, or for every K that both plans take whole."""
     proof = prove_plans(*plans, length, Options(timeout=timeout))
     row: dict[str, Any] = {"verdict": proof.verdict, "seconds": round(proof.seconds, 1)}
-    if proof.ground is not None:
-        row |= {"rules": list(proof.ground.lines()), "multiples": proof.ground.multiples}
+    if proof.theorem is not None:
+        row |= {"rules": proof.rules, "multiples": proof.multiples}
         row |= {"engines": sorted({name for one in proof.proofs for name in (*one.engines, *one.confirmations)})}
     return row | (_vector(proof) if proof.witness is not None else {})
 

@@ -82,7 +82,9 @@ CHECKED = 3  # of the false statements that are proved, those whose certificate 
 #: normal forms of random units
 BOUNDS, FORMS = ("enclosures", "forms", "induction"), ("rewriting", "ranges", "effects", "normalising")
 UNITS = 80  # random units
-PLANS = 80  # random statements about plans, for changes to queries/plans
+#: and to these, on random statements about plans
+PLANNED = ("addends", "grids", "merged", "plans", "stages", "equal")
+PLANS = 80  # of them
 CHECKERS = ("certificates", "checking")  # packages that no prover calls: their tests are run
 Function = tuple[str, str]  # file, and the qualified name of a function
 HEAD = """# Sabotage: changes to the provers
@@ -99,7 +101,8 @@ example.
   out below the truth, *refused* how many trees the check refuses.
 - A change of a rule of rewriting is also tried on normal forms of random units (*forms*); *changed* are those that
   compute something else, *refused* again the trees.
-- A change to queries/plans is tried on random statements about two plans (benchmarks/plan_statements.py) as well.
+- A change of a rule of equal plans is tried on random statements about two plans as well
+  (benchmarks/plan_statements.py).
 - Where *false* and *true* are empty, no statement meets the change, or none was asked and the tests alone were run.
 - *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then, or
   where no statement meets the change, as in the checker of certificates.
@@ -266,9 +269,10 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
         environment = os.environ | {"PYTHONPATH": folder}
         command = [sys.executable, "-P", "-m", "benchmarks.sabotage", "--work", str(known), *map(str, numbers)]
         file = Path(change["file"])
-        command += ["--bounds"] * (file.parent.name == "proof" and file.stem in BOUNDS)
-        command += ["--forms"] * (file.parent.name == "proof" and file.stem in FORMS)
-        command += ["--plans"] * (file.parent.name == "plans")
+        proving = file.parent.parent.name == "queries"
+        command += ["--bounds"] * (proving and file.stem in BOUNDS)
+        command += ["--forms"] * (proving and file.stem in FORMS)
+        command += ["--plans"] * (proving and file.stem in PLANNED)
         try:
             done = subprocess.run(command, cwd=copy, timeout=60 + 8 * seconds, capture_output=True, text=True,
                                   env=environment)  # fmt: skip
@@ -413,7 +417,7 @@ def _plans() -> None:
                   patch.object(plans_equal._Prover, "_differ_on_samples", lambda self, length: False),
                   patch.object(plans_equal._Prover, "_differ_by_solver", lambda self, length: False)):  # fmt: skip
                 proof = plans_equal.prove_plans(*sides, asked.length, Options(timeout=2.0), confirm=False)
-            multiples = 0 if proof.ground is None else proof.ground.multiples
+            multiples = proof.multiples
             lengths = plan_statements.lengths_of(asked, sides, multiples)
             true = all(plan_statements.agree(*sides, length, number) for length in lengths)
             counts["true" if true else "false"] += 1

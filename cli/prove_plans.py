@@ -57,7 +57,7 @@ def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> d
     from queries.tactics.records import confirmations_of
     from smtmodel.vectors import Vector, to_hex
 
-    proofs, ground, witness, vector = proof.proofs, proof.ground, proof.witness, None
+    proofs, witness, vector = proof.proofs, proof.witness, None
     if witness is not None and proof.problem is not None:
         problem = proof.problem
         results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
@@ -71,8 +71,8 @@ def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> d
         "interrupted": proof.interrupted,
         "seconds": round(proof.seconds, 3),
         "length": length,
-        "multiples": None if ground is None else ground.multiples or None,
-        "rules": [] if ground is None else list(ground.lines()),
+        "multiples": proof.multiples or None,
+        "rules": proof.rules,
         "engines": sorted({engine for proof in proofs for engine in proof.engines}),
         "confirmed_by": confirmations_of(proofs),
         "proofs": [proof_json(one) for one in proofs],

@@ -288,7 +288,6 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
     if proof.witness is not None and proof.problem is not None:
         problem, whole = proof.problem, proof.problem.whole(proof.witness.operands)
         difference = Difference(case_of(problem.left, whole), case_of(problem.right, whole))
-    ground = proof.ground
     return Proved(
         "equal",
         proof.verdict,
@@ -296,8 +295,8 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
         tuple(sorted({engine for one in proof.proofs for engine in one.engines})),
         tuple(confirmations_of(proof.proofs)),
         proof.seconds,
-        () if ground is None else tuple(ground.lines()),
-        None if ground is None else ground.multiples or None,
+        tuple(proof.rules),
+        proof.multiples or None,
         tuple(proof.tried),
     )
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.algebra import Bits
-from smtmodel.decode import unpack
 from smtmodel.dot import Model, evaluate
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes.node import Context, Node, Number, Terminal, Value
+from smtmodel.nodes.node import Context, Node
 from smtmodel.programs import ARRAYS
 from smtmodel.trace import Silent
 
@@ -55,23 +54,6 @@ def numpy_tile(
             result = evaluate(model, left, right, lanes(c[:, part], model.c), *factors, traced=False).d
         out[:, part] = result.node
     return out
-
-
-@dataclass(frozen=True, eq=False)
-class Given(Terminal):
-    """A pattern of a format that is given to an elementwise expression."""
-
-    kind: ClassVar[str] = "given"
-    source: ClassVar[str] = ""
-    slot: int
-    format: Format
-
-    def evaluate(self, context: Context, keep: int | None) -> Value:
-        pattern = context.patterns["given"][self.slot]
-        return Number(unpack(pattern, self.format), pattern, (self.format, pattern))
-
-    def sentence(self) -> str:
-        return f"a number of {self.format.name}"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from benchmarks.plan_statements import plan, statement
 from queries.certificates.lossless import Lossless
 from queries.certificates.writing_out import Numbers
 from queries.checking.plans import plans_fault
+from queries.kernel.merged import merged
 from queries.plans.equal import prove_plans
-from queries.plans.merged import merged
 from queries.properties.asked import plain
 from queries.search.distinguish import Options
 from smtmodel.errors import InputError, ParameterError
@@ -188,9 +188,9 @@ def test_what_the_rules_say_of_plans_is_what_the_checker_says(first: int) -> Non
         if proof.verdict == "different":
             assert fault, (stated, proof)
             refused += 1
-        elif proof.ground is not None and not proof.proofs:
-            multiples = proof.ground.multiples
+        elif proof.theorem is not None and not proof.proofs:
+            multiples = proof.multiples
             assert not plans_fault({"length": length, "multiples": multiples}, left, right, []), stated
-            accepted += "lose nothing" in " ".join(proof.ground.lines())
+            accepted += "lose nothing" in " ".join(proof.rules)
     assert refused > 3
     assert accepted

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from benchmarks.plan_statements import plan, statement
 from queries.checking.plans import plans_fault
+from queries.kernel.merged import merged, merged_after_zero
 from queries.plans.equal import prove_plans
-from queries.plans.merged import merged, merged_after_zero
 from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_models
 from smtmodel.dot import Model

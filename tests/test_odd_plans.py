@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from queries.checking.plans import plans_fault
+from queries.kernel.merged import merged
 from queries.kernel.problem import Problem
 from queries.plans import equal as plans_equal
-from queries.plans.merged import merged
 from queries.search.distinguish import Options
 from smtmodel.batch import Patterns, evaluate_batch
 from smtmodel.dot import Model
@@ -83,7 +83,7 @@ def test_a_number_for_nan_may_round_to_zero() -> None:
     assert differ(sides[0], sides[1], 1)
     units = [unit_of_plan(side, 1) for side in sides]
     assert merged(units[0]) != merged(units[1])
-    assert plans_equal._alike("", 0, *units) is None
+    assert plans_equal.alike(*(Model("side", unit) for unit in units)) is None
     assert prover(*sides, 1)._for_all() is None
     assert plans_fault({"schema": 1, "length": 1, "multiples": 0}, *sides, [])
 
@@ -94,8 +94,8 @@ def test_a_head_is_taken_by_every_length() -> None:
     for name, equal in (("head", False), ("tail", True)):
         sides = [plan(f"sum(whole(4, zero, {name}=keep), c)", units, "e4m3", convert=f"a: {how}") for how in "rs"]
         assert differ(sides[0], sides[1], 4) != equal
-        ground = prover(*sides, None)._for_all()
-        assert (ground is not None) == equal
+        theorem = prover(*sides, None)._for_all()
+        assert (theorem is not None) == equal
         whole = sides[0].sums[0].stage
         steps = [unit_of_step(side, whole.parts[0], side.c, 1) for side in sides]
         part = Problem(*(Model(f"step {place}", step) for place, step in enumerate(steps)))

@@ -57,13 +57,11 @@ def test_rows_of_units_are_replayed_and_proved_again() -> None:
         replay(plans_of(*row["asked"]), row)
     for row in [row for row in rows if row["verdict"] == "equal" and not row["engines"]][::10]:
         proof = prove_plans(*plans_of(*row["asked"]), None, Options(timeout=10.0))
-        assert proof.ground is not None
-        assert list(proof.ground.lines()) == row["rules"]
+        assert proof.rules == row["rules"]
 
 
 @pytest.mark.parametrize("choice", BY_RULES, ids=question)
 def test_theorems_by_rules_are_proved_again(choice: Choice) -> None:
     proof = prove_plans(*choice.plans, choice.length, Options(timeout=10.0))
     assert proof.verdict == "equal"
-    assert proof.ground is not None
-    assert list(proof.ground.lines()) == ROWS[choice.question]["rules"]
+    assert proof.rules == ROWS[choice.question]["rules"]

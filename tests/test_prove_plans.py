@@ -14,9 +14,13 @@ from click.testing import CliRunner
 from cli.main import main
 from queries.checking.folder import check_folder
 from queries.checking.plans import plans_fault
+from queries.kernel.problem import Problem
+from queries.kernel.same import SidesAgree
+from queries.kernel.stages import StagesAgree
+from queries.kernel.theorem import Theorem
 from queries.plans import equal as asked
 from queries.plans.certify import certify_plans
-from queries.plans.equal import Ground, PlanProof, places_asked, prove_plans
+from queries.plans.equal import PlanProof, places_asked, prove_plans
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
 from queries.tactics.records import Proof
@@ -27,10 +31,11 @@ from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Repeat, Roun
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.operands import layout_of
-from smtmodel.plans import Chain, Plan
+from smtmodel.plans import Chain, Plan, Stage
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.vectors import vector_of
+from tests.said import assumed
 from tests.test_plans import SUMS, TEXT, plan_of
 
 AMPERE16, AMPERE8 = (f"ampere/mma/m16n8k{k}.f32.f16.f16.f32" for k in (16, 8))
@@ -128,8 +133,7 @@ def test_what_computes_otherwise_has_another_normal_form(one: Repeat, other: Rep
 def test_tiles_of_one_step_are_neutral(length: int | None) -> None:
     proof = prove(AMPERE16, AMPERE8, length)
     assert proof.verdict == "equal"
-    assert proof.ground is not None
-    assert proof.ground.multiples == 16
+    assert proof.multiples == 16
     assert not proof.proofs
 
 
@@ -147,8 +151,7 @@ def test_plans_that_differ_in_a_unit_within_are_equal_where_it_is() -> None:
     ):
         proof = prove(with_units(step, AMPERE16), with_units(step, AMPERE8))
         assert proof.verdict == "equal", step
-        assert proof.ground is not None
-        assert proof.ground.multiples == multiples
+        assert proof.multiples == multiples
 
 
 def test_halves_of_other_multiples_than_the_units_have_no_rule() -> None:
@@ -167,14 +170,18 @@ def test_stages_are_compared_where_their_units_are_equal_alone(step: str) -> Non
     assert prove(*sides).verdict == "different"
 
 
-def test_runs_that_the_units_do_not_fill_have_no_rule() -> None:
+def test_runs_that_the_units_do_not_fill_have_no_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     sides = [with_units("sum(split([24], mma, r), c)", mma) for mma in (AMPERE8, f"{AMPERE8}@carry_bits=4")]
     prover = asked._Prover(sides[0], sides[1], None, Options(), confirm=False)
     for multiples in (16, 12):
-        inner = asked.Ground("supposed of the units", multiples)
-        prover._by_induction = lambda one, _: inner if isinstance(one, Chain) else None  # type: ignore # noqa: B023
-        found = prover._for_all(by_solver=False)
-        assert (None if found is None else found.multiples) == (None if multiples == 16 else 12)
+
+        def supposed(one: Stage, other: Stage, multiples: int = multiples) -> Theorem | None:
+            agree = StagesAgree(sides[0], sides[1], one, other, multiples)
+            return assumed(agree) if isinstance(one, Chain) else None
+
+        monkeypatch.setattr(prover, "_by_induction", supposed)
+        prover.proof.theorem = prover._for_all(by_solver=False)
+        assert prover.proof.multiples == (0 if multiples == 16 else 12)
 
 
 def test_a_plan_that_does_not_take_every_k_equals_itself() -> None:
@@ -185,8 +192,7 @@ def test_a_plan_that_does_not_take_every_k_equals_itself() -> None:
 def test_a_split_of_one_run_is_a_chain_at_that_k() -> None:
     proof = prove(plan_of("sum(split(4, mma, r, grain=32), c)"), plan_of("sum(mma, c)"), 32)
     assert proof.verdict == "equal"
-    assert proof.ground is not None
-    assert proof.ground.multiples == 0
+    assert proof.multiples == 0
     assert prove(plan_of("sum(split(4, mma, r, grain=32), c)"), plan_of("sum(mma, c)"), 64).verdict == "different"
 
 
@@ -196,8 +202,8 @@ def test_steps_of_which_it_is_not_known_prove_nothing(monkeypatch: pytest.Monkey
     sides = with_units("sum(mma, c)", f"{volta}@carry_bits=4"), with_units("sum(mma, c)", volta)
     assert asked._Prover(*sides, None, Options(), confirm=False)._for_all() is None
     backwards = "sum(lanes(mma, r, 2, 2, fold(2, 1), unroll=8, order=backwards), c)"  # too deep, written out
-    deep = [unit_of_plan(with_units(backwards, unit), 128) for unit in (AMPERE16, AMPERE8)]
-    assert asked._alike("", 0, deep[0], deep[1]) is None
+    deep = [Model(unit, unit_of_plan(with_units(backwards, unit), 128)) for unit in (AMPERE16, AMPERE8)]
+    assert asked.alike(deep[0], deep[1]) is None
 
 
 def test_steps_are_proved_by_solvers() -> None:
@@ -209,7 +215,7 @@ def test_steps_are_proved_by_solvers() -> None:
 
 
 def test_a_verdict_that_evaluations_contradict_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asked, "_alike", lambda what, multiples, *units: Ground(what, multiples))
+    monkeypatch.setattr(asked, "alike", lambda left, right: assumed(SidesAgree(Problem(left, right))))
     monkeypatch.setattr(asked._Prover, "_differ_on_samples", lambda self, length: False)
     with pytest.raises(FaultError, match="proved equal, and differ"):
         prove("volta/mma/m8n8k4.f32.f16.f16.f32", AMPERE8)
@@ -314,8 +320,7 @@ def test_a_tail_is_neutral_where_there_is_none() -> None:
     one, other = plan_of("sum(mma, c)"), plan_of("sum(chain(mma, tail=fma), c)")
     proof = prove(one, other)
     assert proof.verdict == "equal"
-    assert proof.ground is not None
-    assert proof.ground.multiples == 4
+    assert proof.multiples == 4
     assert prove(one, other, 9).verdict == "different"
 
 
@@ -394,8 +399,7 @@ def test_wrong_questions(arguments: list[str], message: str) -> None:
 def test_what_whole_turns_and_three_sums_make_no_use_of(left: str, right: str, multiples: int) -> None:
     proof = prove(plan_of(left), plan_of(right))
     assert proof.verdict == "equal"
-    assert proof.ground is not None
-    assert proof.ground.multiples == multiples
+    assert proof.multiples == multiples
     assert plans_fault({"length": None, "multiples": multiples}, proof.left, proof.right, []) == ""
 
 
@@ -449,8 +453,7 @@ def test_roundings_that_lose_nothing_are_neutral(tmp_path: Path) -> None:
     assert prove(plan_of(chain.format("+0")), plan_of(promoted.format("+0")), 5).verdict == "equal"
     proof = prove(plan_of(chain.format("+0")), plan_of(promoted.format("+0")))
     assert proof.verdict == "equal"
-    assert proof.ground is not None
-    assert "without roundings that lose nothing" in proof.ground.rule
+    assert "without roundings that lose nothing" in proof.rules[0]
     certify_plans(proof, tmp_path, Options("bitwuzla", 10.0))
     assert {found.kind for found in check_folder(tmp_path)} == {"fine"}
     assert prove(plan_of(chain.format("c")), plan_of(promoted.format("c")), 5).verdict == "different"

@@ -39,6 +39,9 @@ REWRITING = Part(
 )
 SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/kernel", "opposite"))
 PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/kernel", "sums steps"))
+SAME_PLANS = Part(
+    "rules of equal plans", "plans that are equal", _in("queries/kernel", "plans stages merged addends grids")
+)
 COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
 ROWS = Part("rules of sums of numbers", "claims of overflow", _in("queries/kernel", "rows truncating"))
@@ -48,7 +51,22 @@ SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare w
               _in("queries/kernel", "shares recorded"))  # fmt: skip
 TOGETHER = Part("rules of what parts give together", "properties", _in("queries/kernel", "together"))
 RISING = Part("the rule of what rises", "monotonicity", _in("queries/kernel", "rises gains rounding_rises"))
-RULED = (KERNEL, BOUNDS, PARTED, REWRITING, SIGNS, PLANS, FACTS, ASKED, SHARES, TOGETHER, RISING, ROWS, COVERING)
+RULED = (
+    KERNEL,
+    BOUNDS,
+    PARTED,
+    REWRITING,
+    SIGNS,
+    PLANS,
+    SAME_PLANS,
+    FACTS,
+    ASKED,
+    SHARES,
+    TOGETHER,
+    RISING,
+    ROWS,
+    COVERING,
+)
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "cutting"))
 SAID = Part("what a claim says", "claims", ["queries/kernel/scene.py", "smtmodel/algorithms/assertion.py", *_in(
     "smtmodel/algorithms", "exact fixed forms parts predicate products reach scene steps words")])  # fmt: skip
@@ -56,12 +74,12 @@ GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit values"),
     *_in("smtmodel/nodes",
-         "cancelling cut element exact fused gate grid index node normal product relu repeat rewriting round scale "
-         "segment sums"),
+         "cancelling cut element exact fused gate given grid index node normal product relu repeat rewriting round "
+         "scale segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
-    *_in("smtmodel/plans", "plan span stages lowering"), *_in("smtmodel/families", "functions member parts sketch"),
-    *_in("smtmodel", "display parameters"), "smtmodel/nodes/chains.py",
+    *_in("smtmodel/plans", "plan span stages lowering loop"), "smtmodel/nodes/chains.py",
+    *_in("smtmodel/families", "functions member parts sketch"), *_in("smtmodel", "display parameters"),
 ])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
@@ -84,6 +102,7 @@ PARTS = (
     REWRITING,
     SIGNS,
     PLANS,
+    SAME_PLANS,
     FACTS,
     ASKED,
     SHARES,

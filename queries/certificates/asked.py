@@ -8,11 +8,23 @@ from dataclasses import dataclass, replace
 from hypotheses.claim import Claim
 from hypotheses.unit_claims import OverflowClaim
 from queries.certificates.claim_files import read_claim
-from queries.certificates.names import CLAIM, COVER, LOG, PLAN, PROPERTY, QUESTION, UNIT
+from queries.certificates.names import (
+    CLAIM,
+    COVER,
+    LEFT_PLAN,
+    LOG,
+    PLAN,
+    PLANS,
+    PROPERTY,
+    QUESTION,
+    RIGHT_PLAN,
+    UNIT,
+)  # fmt: skip
 from queries.certificates.plan_files import read_plan
 from queries.certificates.questions import read_document, read_model, read_property, read_question
 from queries.kernel.enclosures import Enclosed
 from queries.kernel.log import Subject
+from queries.kernel.plans import PlansAgree
 from queries.kernel.problem import Problem
 from queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
 from queries.kernel.same import SidesAgree
@@ -112,6 +124,11 @@ def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
     return Asked(Subject(plans=(plan,), lengths=tuple(lengths)))
 
 
+def of_plans(left: Plan, right: Plan, multiples: int, length: int, models: Sequence[Model]) -> Asked:
+    """Of two plans that are equal, for one K or for multiples of a number; `models`: of what else is spoken."""
+    return Asked(Subject(tuple(models), plans=(left, right)), (PlansAgree(left, right, multiples, length),))
+
+
 def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Model]) -> Asked:
     """Of cases that no input of a unit reaches, and of other units that give the same results."""
     known = {str(condition): condition for condition in datapath(model).flags}
@@ -144,6 +161,13 @@ def _cover(texts: Mapping[str, str]) -> Asked:
     return of_cover(read_model(texts, UNIT), document["cases"], changed)
 
 
+def _plans(texts: Mapping[str, str]) -> Asked:
+    document = read_document(texts, PLANS)
+    models = [read_model(texts, name) for name in document["units"]]
+    left, right = (read_plan(texts, name) for name in (LEFT_PLAN, RIGHT_PLAN))
+    return of_plans(left, right, document["multiples"], document["length"], models)
+
+
 def _bounded_plan(texts: Mapping[str, str]) -> Asked:
     return of_bounded_plan(read_plan(texts, PLAN), read_document(texts, LOG)["lengths"])
 
@@ -153,6 +177,7 @@ _READ: Mapping[str, Callable[[Mapping[str, str]], Asked]] = {
     QUESTION: lambda texts: of_problem(read_question(texts)),
     PROPERTY: lambda texts: of_property(*read_property(texts)),
     COVER: _cover,
+    PLANS: _plans,
     PLAN: _bounded_plan,
     UNIT: lambda texts: of_unit(read_model(texts, UNIT)),
 }

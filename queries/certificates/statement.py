@@ -57,7 +57,7 @@ def statement(texts: Mapping[str, str]) -> str:
 
 def guide(texts: Mapping[str, str]) -> str:
     """The page about certificates of this kind, from which its README is made."""
-    return "witness.md" if WITNESS in texts else "plans.md" if PLANS in texts else "log.md"
+    return "witness.md" if WITNESS in texts else "log.md"
 
 
 def _plain_line(text: str) -> str:

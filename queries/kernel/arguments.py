@@ -20,7 +20,7 @@ from queries.kernel.errors import RuleError
 
 #: families: the name of the class that its members have in common
 FAMILIES = ("smtmodel.nodes.node.Node", "queries.kernel.problem.Problem", "queries.kernel.facts.Basis",
-            "smtmodel.algorithms.reductions.Reduction", "pysmt.fnode.FNode")  # fmt: skip
+            "smtmodel.algorithms.reductions.Reduction", "smtmodel.plans.stages.Stage", "pysmt.fnode.FNode")  # fmt: skip
 LEMMA = "queries.kernel.lemmas.Lemma"
 SEQUENCES = (collections.abc.Sequence, collections.abc.Iterable)
 

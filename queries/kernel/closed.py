@@ -35,6 +35,10 @@ RULES = _by_name({
     "opposite": "turned",
     "rises": "rises",
     "expressions": "one_expression one_sum one_form",
+    "merged": "joined_sums joined_after_zero",
+    "addends": "read_plainly",
+    "stages": "same_parts same_steps same_steps_from_zero",
+    "plans": "same_sums same_units same_tails",
     "together": "every_order each_part raised_elsewhere negates does_not_fall",
     "unreachable": "refuted implied",
 })  # fmt: skip

@@ -38,21 +38,23 @@ from smtmodel.algorithms.parts import Part
 from smtmodel.algorithms.reductions import Reduction
 from smtmodel.carriers.terms import Maximum
 from smtmodel.dot import Model
+from smtmodel.errors import ParameterError
 from smtmodel.inputs import Inputs
 from smtmodel.nodes.node import Node, walk
 from smtmodel.plans.plan import Plan
+from smtmodel.plans.stages import Stage
 from smtmodel.unit import Unit
 
 SCHEMA = 1
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
-    "queries.kernel.conditions", "queries.kernel.ranges", "queries.kernel.recorded", "queries.kernel.shares",
-    "queries.kernel.steps", "queries.kernel.unreachable", "smtmodel.algorithms.exact", "smtmodel.formats",
-    "smtmodel.nodes.round", "smtmodel.rounding",
+    "queries.kernel.conditions", "queries.kernel.problem", "queries.kernel.ranges", "queries.kernel.recorded",
+    "queries.kernel.shares", "queries.kernel.steps", "queries.kernel.unreachable", "smtmodel.algorithms.exact",
+    "smtmodel.formats", "smtmodel.nodes.round", "smtmodel.rounding",
 )  # fmt: skip
 #: values that a log has no text of: they are among its subject's, and are written by their number there
-NUMBERED = {Model: "models", Unit: "units", Plan: "plans", Problem: "problems", Assertion: "assertions", Part: "parts",
-            Reduction: "reductions"}  # fmt: skip
+NUMBERED = {Model: "models", Unit: "units", Plan: "plans", Stage: "stages", Problem: "problems",
+            Assertion: "assertions", Part: "parts", Reduction: "reductions"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,16 @@ class Subject:
     @property
     def parts(self) -> tuple[Part, ...]:
         return tuple(part for assertion in self.assertions for part in assertion.shape.parts.values())
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of all plans, those that a stage is made of after it."""
+        found, waiting = dict[Stage, None](), [product.stage for plan in self.plans for product in plan.sums]
+        while waiting:
+            stage = waiting.pop()
+            found[stage] = None
+            waiting += stage.parts
+        return tuple(found)
 
     @property
     def steps(self) -> Iterator[Step]:
@@ -199,7 +211,7 @@ class Writer(_Tables):
             case frozenset():
                 return sorted(map(self.plain, value), key=repr)
         for kind, own in self.numbered.items():
-            if isinstance(value, kind):
+            if isinstance(value, kind) and not (kind is Problem and value not in own):
                 return _place(value, own)
         return {"value": self._number(value)}
 
@@ -238,14 +250,14 @@ class Replay(_Tables):
         try:
             for entry in self.document["values"]:
                 self.values.append(self._built(entry))
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             raise RuleError(f"value {len(self.values)}: cannot be read: {type(error).__name__} {error}") from None
         for number, record in enumerate(self.document["records"]):
             try:
                 self.add(self._made(record))
             except RuleError as error:
                 raise RuleError(f"theorem {number}: {error}") from None
-            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            except (KeyError, TypeError, ValueError, IndexError, AttributeError, ParameterError) as error:
                 raise RuleError(f"theorem {number}: cannot be read: {type(error).__name__} {error}") from None
         try:
             return [self.theorems[_checked(place, len(self.theorems))] for place in self.document["states"]]

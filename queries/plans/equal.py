@@ -15,20 +15,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from queries.compare.steady import same_answer
 from queries.equality.staged import prove
+from queries.kernel.addends import read_plainly
+from queries.kernel.expressions import one_form
+from queries.kernel.merged import joined_after_zero, joined_sums
+from queries.kernel.plans import PlansAgree, same_frames, same_sums, same_tails, same_units, tails
 from queries.kernel.problem import Placed, Problem
+from queries.kernel.rewriting import SameResults
+from queries.kernel.stages import read_alike, same_around, same_parts, same_steps, same_steps_from_zero, steps_of
+from queries.kernel.theorem import RuleError, Theorem, goal_of
 from queries.order.probe import power_pattern
-from queries.plans.addends import read_once
-from queries.plans.merged import ZERO, merged, merged_after_zero
-from queries.plans.tails import tails
+from queries.plans.why import lines_of
 from queries.search.distinguish import Options, distinguish
 from queries.search.samples import sample_rows
 from queries.search.witness import Replay, Row, Witness, replaced, replay, shrink, shrink_rows
@@ -39,27 +45,21 @@ from smtmodel.errors import FaultError, ParameterError
 from smtmodel.formats import Format
 from smtmodel.gemm import Engine, simulate
 from smtmodel.libraries import compiler
+from smtmodel.nodes import Constant
 from smtmodel.nodes.normal import normal
-from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers
 from smtmodel.plans import (
     Halves,
     Interleaved,
     Lanes,
     Plan,
-    Products,
     Promoted,
-    Rounded,
     Runs,
     Span,
-    Split,
     Stage,
     Swizzled,
     Turns,
-    Uneven,
-    Whole,
 )
-from smtmodel.plans.loop import around, step_of, unit_of_step
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.reference import PLAN
 from smtmodel.unit import LONGEST, Unit
@@ -78,54 +78,50 @@ WHOLE = 128  # K up to which solvers are asked about all products, and loops are
 SEED, CHECKING = 1, 20  # the second one for checks of a verdict
 
 
-@dataclass(frozen=True)
-class Ground:
-    """Why two plans are equal: a rule, the K for which it holds (every multiple of `multiples`; 0: the K asked alone),
-    and what it rests on."""
-
-    rule: str
-    multiples: int
-    proofs: tuple[Proof, ...] = ()
-    grounds: tuple[Ground, ...] = ()
-
-    @property
-    def every(self) -> Iterator[Ground]:
-        """This ground, and all those on which it rests."""
-        yield self
-        for ground in self.grounds:
-            yield from ground.every
-
-    def lines(self, depth: int = 0) -> Iterator[str]:
-        """The rule, and indented below it the rules on which it rests."""
-        yield "  " * depth + self.rule
-        for ground in self.grounds:
-            yield from ground.lines(depth + 1)
-
-    @property
-    def every_proof(self) -> tuple[Proof, ...]:
-        return tuple(proof for ground in self.every for proof in ground.proofs)
-
-
 @dataclass
 class PlanProof:
     """The outcome for two plans. `length`: the K asked, or at which a difference was found; `problem`: the one that the
-    witness is of."""
+    witness is of; `solved`: what solvers were asked to prove."""
 
     left: Plan
     right: Plan
-    verdict: Verdict = "unknown"
     length: int | None = None
-    ground: Ground | None = None
+    theorem: Theorem | None = None
     problem: Placed | None = None
     witness: Witness | None = None
+    solved: list[Proof] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
 
     @property
+    def verdict(self) -> Verdict:
+        """Equal, by a theorem about these plans and the K asked; different, by a witness."""
+        if (goal := self.goal) is not None:
+            asked = (goal.left, goal.right) == (self.left, self.right)
+            return "equal" if asked and goal.covers(self.length) else "unknown"
+        return "unknown" if self.witness is None else "different"
+
+    @property
+    def goal(self) -> PlansAgree | None:
+        """What the theorem states."""
+        return None if self.theorem is None else goal_of(self.theorem, PlansAgree, "the verdict")
+
+    @property
+    def multiples(self) -> int:
+        """The number of products for every multiple of which they are equal; 0 where it is for one K alone."""
+        return 0 if self.goal is None else self.goal.multiples
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules that the theorem was made by, in words."""
+        return [] if self.theorem is None else list(lines_of(self.theorem))
+
+    @property
     def proofs(self) -> tuple[Proof, ...]:
-        """The proofs by solvers that the verdict rests on."""
-        return () if self.ground is None else self.ground.every_proof
+        """The proofs by solvers that the theorem rests on."""
+        used = [] if self.theorem is None else list(self.theorem.walk())
+        return tuple(proof for proof in self.solved if proof.theorem in used)
 
 
 def prove_plans(
@@ -138,10 +134,6 @@ def prove_plans(
     does not take, and FaultError if an evaluation contradicts what was proved.
     """
     return _Prover(left, right, length, options or Options(), confirm).run()
-
-
-Several = TypeVar("Several", Split, Uneven, Interleaved)
-Parts = Halves | Promoted | Turns | Whole  # stages with one body, which sums parts of the products
 
 
 class _Prover:
@@ -181,11 +173,10 @@ class _Prover:
         """Try the cheap rules first; if none decides, search for a difference and try induction by solvers; if K is
         small, ask solvers about all its products last."""
         length = self.length
-        ground = self._for_all(by_solver=False)
-        if ground is not None and (length or 0) % ground.multiples == 0:
-            return self._equal(ground)
-        if length and (ground := _alike(f"K = {length}:", 0, *self._units(length))):
-            return self._equal(ground)
+        if self._equal(self._for_all(by_solver=False)):
+            return None
+        if length and self._equal(self._as_units(length, alike(*self._models(length)))):
+            return None
         if length is None:
             numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
             lengths = [n * self.tile for n in dict.fromkeys(numbers) if n * self.tile <= LONGEST]
@@ -200,11 +191,8 @@ class _Prover:
             ):
                 return None
             self._forget()
-        ground = self._for_all()
-        if ground is not None and (length or 0) % ground.multiples == 0:
-            return self._equal(ground)
-        if length and (ground := self._by_tails(length)):
-            return self._equal(ground)
+        if self._equal(self._for_all()) or (length and self._equal(self._by_tails(length))):
+            return None
         if (length and self._differ_on_samples(length)) or any(map(self._found_by_solver, lengths[:MULTIPLES])):
             return None
         self._note(f"a few products that differ, at K = {', '.join(map(str, lengths))}: none found")
@@ -231,8 +219,12 @@ class _Prover:
             return False
         return True
 
-    def _equal(self, ground: Ground) -> None:
-        self.proof.verdict, self.proof.ground = "equal", ground
+    def _equal(self, theorem: Theorem | None) -> bool:
+        """Whether a theorem answers the question, which it does then."""
+        if theorem is None or not goal_of(theorem, PlansAgree, "a proof").covers(self.length):
+            return False
+        self.proof.theorem = theorem
+        return True
 
     def _units(self, length: int) -> tuple[Unit, Unit]:
         return unit_of_plan(self.left, length), unit_of_plan(self.right, length)
@@ -255,149 +247,87 @@ class _Prover:
 
     # -- equal
 
-    def _for_all(self, by_solver: bool = True) -> Ground | None:
-        """Why the plans are equal for every multiple of some number of products; None if no rule shows it. `by_solver`:
-        whether solvers may prove the steps of an induction equal."""
+    def _for_all(self, by_solver: bool = True) -> Theorem | None:
+        """The theorem that the plans agree for every multiple of some number of products; None if no rule shows it.
+        `by_solver`: whether solvers may prove the steps of an induction equal."""
         self.by_solver = by_solver
-        pairs = self._pairs
-        if pairs is None:
+        if not same_frames(self.left, self.right):
             return None
-        grounds = [
+        found = [
             self._stages(one.stage, other.stage)
-            or (self._by_induction(one.stage, other.stage, zero=True) if one.start == ZERO else None)
-            for one, other in pairs
+            or (self._from_zero(one.stage, other.stage) if one.start == Constant() else None)
+            for one, other in zip(self.left.sums, self.right.sums, strict=True)
         ]
-        found = [ground for ground in grounds if ground is not None]
-        if len(found) < len(grounds):
-            return None
-        if len(found) == 1:
-            return found[0]
-        return Ground("each sum of all products", math.lcm(*(g.multiples for g in found)), (), tuple(found))
+        sums = [theorem for theorem in found if theorem is not None]
+        return same_sums(self.left, self.right, sums) if len(sums) == len(found) else None
 
-    @property
-    def _pairs(self) -> list[tuple[Products, Products]] | None:
-        """The sums of both plans, if these do the same with them; None if not."""
-        if len(self.left.sums) != len(self.right.sums) or not _same_inputs(self.left, self.right):
+    def _by_tails(self, length: int) -> Theorem | None:
+        """The theorem that two plans with the same tiles agree at a K: what they do with the products left over is
+        proved equal."""
+        if not same_frames(self.left, self.right) or (units := tails(self.left, self.right, length)) is None:
             return None
-        pairs = list(zip(self.left.sums, self.right.sums, strict=True))
-        starts = all(normal(one.start) == normal(other.start) for one, other in pairs)
-        return pairs if starts and normal(around(self.left)) == normal(around(self.right)) else None
-
-    def _by_tails(self, length: int) -> Ground | None:
-        """Why two plans with the same tiles are equal at a K: what they do with the products left over is proved
-        equal."""
-        found = tails(self.left, self.right, length) if self._pairs is not None and self._alike_read else None
+        found = self._units_agree("tail", units)
         if found is None:
+            rest = counted(units[0].length, "product")
+            self._note(f"{rest} left over, from any sum that tiles make: {self.proof.solved[-1].verdict}")
             return None
-        rest, *units = found
-        what = f"K = {length}: the same {length - rest} products in tiles; with {counted(rest, 'product')} left over"
-        if ground := _alike(f"{what}, from any sum that tiles make,", 0, units[0], units[1]):
-            return ground
-        models = [Model(f"tail of {unit.reference}", unit) for unit in units]
-        proof = prove(Problem(models[0], models[1]), self._remaining(0.5), self.confirm)
-        if proof.verdict != "equal":
-            self._note(f"{counted(rest, 'product')} left over, from any sum that tiles make: {proof.verdict}")
-            return None
-        return Ground(f"{what}, proved equal from any sum that tiles make", 0, (proof,))
+        return same_tails(self.left, self.right, length, found)
 
-    def _stages(self, one: Stage, other: Stage) -> Ground | None:
-        """Why two stages are equal from any start and for all products, for every K that is one of the ground's
-        multiples; None if no rule shows it."""
-        if one == other and self._alike_read:
-            return Ground("the same stage", 1)
-        found = self._congruent(one, other) or self._by_induction(one, other)
+    def _stages(self, one: Stage, other: Stage) -> Theorem | None:
+        """The theorem that two stages agree from any sum so far; None if no rule shows it."""
+        if one == other and read_alike(self.left, self.right):
+            return same_parts(self.left, self.right, one, other, None)
+        found = self._by_parts(one, other) or self._by_induction(one, other)
         if found is None:
             self._note("rules for every K: none compares the stages that differ")
         return found
 
-    @property
-    def _alike_read(self) -> bool:
-        """Whether both plans convert their inputs alike, so that one stage is the same in both."""
-        return _conversions(self.left) == _conversions(self.right)
+    def _by_parts(self, one: Stage, other: Stage) -> Theorem | None:
+        if not same_around(self.left, self.right, one, other):
+            return None
+        bodies = self._stages(one.parts[0], other.parts[0])
+        with suppress(RuleError):  # their parts are not of as many products
+            return None if bodies is None else same_parts(self.left, self.right, one, other, bodies)
+        return None
 
-    def _congruent(self, one: Stage, other: Stage) -> Ground | None:
-        match one, other:
-            case Rounded(), Rounded() if one.rounding == other.rounding:
-                inner, times = self._stages(one.body, other.body), 1
-            case Split(), Split() if replace(_ordered(one), body=other.body, grain=other.grain) == _ordered(other):
-                inner = self._stages(one.body, other.body)
-                grains = math.lcm(*(stage.grain or stage.body.period for stage in (one, other)))
-                if inner is None:
-                    return None
-                multiples = one.ways * math.lcm(grains, inner.multiples)
-                return Ground(f"split in {one.ways} equal runs, each one equal", multiples, (), (inner,))
-            case Uneven(), Uneven() if replace(_ordered(one), body=other.body) == _ordered(other):
-                inner = self._stages(one.body, other.body)
-                if inner is None or any(place % inner.multiples for place in one.at):
-                    return None
-                places = " and ".join(map(str, one.at))  # no plan takes a K that ends before the last of them
-                return Ground(f"split at {places}, each run equal", inner.multiples, (), (inner,))
-            case Lanes(), Lanes() if replace(one, body=other.body, head=other.head, tail=other.tail) == other:
-                inner = self._stages(one.body, other.body)
-                if inner is None or (one.order == "backwards" and inner.multiples > 1):  # single products
-                    return None
-                multiples = one.multiples(inner.multiples)  # whole turns: no head, no tail
-                return Ground(f"vectors of {one.lanes} lanes, each lane equal", multiples, (), (inner,))
-            case Interleaved(), Interleaved() if replace(_ordered(one), body=other.body, tail=other.tail) == _ordered(
-                other
-            ):
-                inner = self._stages(one.body, other.body)
-                if inner is None:
-                    return None
-                multiples = one.ways * math.lcm(one.grain, inner.multiples)  # whole turns: no tail
-                return Ground(f"{one.ways} lanes of one layout, each one equal", multiples, (), (inner,))
-            case Swizzled(), Swizzled() if replace(one, body=other.body) == other:
-                inner = self._stages(one.body, other.body)
-                if inner is None:
-                    return None
-                multiples = math.lcm(one.grain, inner.multiples) * one.ways
-                return Ground(f"{one.ways} passes over the same products, each one equal", multiples, (), (inner,))
-            case Promoted(), Promoted() if (one.every, one.rounding) == (other.every, other.rounding):
-                return self._in_parts(one, other, one.every, "sums of {} products, each one equal")
-            case Turns(), Turns() if one.every == other.every:
-                return self._in_parts(one, other, one.every, "turns of {} products, each one equal")
-            case Whole(), Whole() if replace(one, body=other.body) == other and (one.head is None or self._alike_read):
-                return self._in_parts(one, other, one.number, "multiples of {} products, equal")
-            case Halves(), Halves() if replace(one, body=other.body) == other:
-                return self._in_parts(one, other, one.grain, "halves of multiples of {}, each one equal")
-            case _:
-                return None
-        return None if inner is None else replace(inner, multiples=inner.multiples * times)
+    def _by_induction(self, one: Stage, other: Stage) -> Theorem | None:
+        """The theorem that two stages that each repeat a step agree; None if no rule shows it."""
+        if (units := self._steps(one, other)) is None or units[0].d != units[1].d:
+            return None
+        found = self._units_agree("step", units, self.by_solver)
+        if found is None:
+            if self.by_solver:
+                what = f"a step of {units[0].length} products from any sum so far"
+                self._note(f"{what}: {self.proof.solved[-1].verdict}")
+            return None
+        return same_steps(self.left, self.right, one, other, found)
 
-    def _in_parts(self, one: Parts, other: Parts, number: int, words: str) -> Ground | None:
-        """Why two stages are equal whose bodies are given multiples of `number` products: their bodies are equal for
-        these."""
-        inner = self._stages(one.body, other.body)
-        if inner is None or number % inner.multiples:
+    def _from_zero(self, one: Stage, other: Stage) -> Theorem | None:
+        """The same from +0, if no sum so far becomes -0."""
+        if (units := self._steps(one, other)) is None or units[0].length > WHOLE:
             return None
-        return Ground(words.format(number), number, (), (inner,))
+        with suppress(RuleError):
+            first, second = map(joined_after_zero, units)
+            return same_steps_from_zero(self.left, self.right, one, other, first, second)
+        return None
 
-    def _by_induction(self, one: Stage, other: Stage, zero: bool = False) -> Ground | None:
-        """Why two stages that each repeat a step are equal; None if no rule shows it. `zero`: for sums that start from
-        +0 and never become -0."""
-        steps = step_of(one), step_of(other)
-        if steps[0] is None or steps[1] is None or steps[0].last != steps[1].last or steps[0].sums != steps[1].sums:
-            return None
-        period, sums = math.lcm(steps[0].period, steps[1].period), steps[0].sums
-        if period > LONGEST:
-            return None
-        units = [
-            unit_of_step(plan, step.stage, sums, period)
-            for plan, step in zip((self.left, self.right), steps, strict=True)
-            if step is not None
-        ]
-        so_far = "sum so far, which is never -0," if zero else "sum so far"
-        induction = f"induction: a step of {period} products from any {so_far}"
-        if ground := _alike(f"{induction} has", period, units[0], units[1], zero):
-            return ground
-        if zero or units[0].d != units[1].d or not self.by_solver:
-            return None
-        models = [Model(f"step of {unit.reference}", unit) for unit in units]
-        proof = prove(Problem(models[0], models[1]), self._remaining(0.5), self.confirm)
-        if proof.verdict != "equal":
-            self._note(f"a step of {period} products from any sum so far: {proof.verdict}")
-            return None
-        return Ground(f"{induction} is proved equal", period, (proof,))
+    def _steps(self, one: Stage, other: Stage) -> tuple[Unit, Unit] | None:
+        """The units of whole steps of two stages; None if they do not repeat steps alike, or of so many products."""
+        with suppress(RuleError):
+            return steps_of("a proof", self.left, self.right, one, other)[1]
+        return None
+
+    def _units_agree(self, name: str, units: tuple[Unit, Unit], by_solver: bool = True) -> Theorem | None:
+        """The theorem that two units of parts of the plans agree, by their forms or by solvers."""
+        left, right = (Model(f"{name} of {unit.reference}", unit) for unit in units)
+        if (found := alike(left, right)) is not None or not by_solver:
+            return found
+        self.proof.solved.append(prove(Problem(left, right), self._remaining(0.5), self.confirm))
+        return self.proof.solved[-1].theorem
+
+    def _as_units(self, length: int, found: Theorem | None) -> Theorem | None:
+        """The theorem that the plans agree at a K, as the units do that they are for it."""
+        return None if found is None else same_units(self.left, self.right, length, found)
 
     def _note(self, text: str) -> None:
         if text not in self.proof.tried:
@@ -406,27 +336,26 @@ class _Prover:
     def _whole(self, length: int) -> None:
         """Ask solvers whether the plans are equal at a K for all inputs, as is done for units."""
         proof = prove(Problem(*self._models(length)), self._remaining(), self.confirm)
+        self.proof.solved.append(proof)
         self.proof.tried += [str(answer) for answer in proof.tried if answer.status == "unknown"]
-        if proof.verdict == "equal":
-            self._equal(Ground(f"proved as units of {length} products", 0, (proof,)))
-        elif proof.witness is not None:
+        if not self._equal(self._as_units(length, proof.theorem)) and proof.witness is not None:
             problem = self._problem(length, range(length))
             self._different(problem, proof.witness)
 
     # -- different
 
     def _different(self, problem: Placed, witness: Witness) -> None:
-        self.proof.verdict, self.proof.witness, self.proof.problem = "different", witness, problem
+        self.proof.witness, self.proof.problem = witness, problem
         self.proof.length = problem.left.length
 
     def _forget(self) -> None:
         """Discard a difference found at another K: it does not answer the question about the K asked."""
-        self.proof.verdict, self.proof.witness, self.proof.problem = "unknown", None, None
+        self.proof.witness, self.proof.problem = None, None
         self.proof.length = self.length
 
     def _differ_on_samples(self, length: int) -> bool:
         """Whether the plans differ on samples. Differences other than in the sign of a zero are preferred."""
-        if length not in self.none and (_alike("", 0, *self._units(length)) or not self._sampled(length)):
+        if length not in self.none and (alike(*self._models(length)) or not self._sampled(length)):
             self.none.add(length)
         return length not in self.none
 
@@ -553,10 +482,8 @@ class _Prover:
 
     def _check(self) -> None:
         """Raises FaultError if plans that were proved equal differ on matrices or samples."""
-        ground = self.proof.ground
-        assert ground is not None
         lengths = [self.length or 0]
-        if (multiples := ground.multiples) != 0:
+        if (multiples := self.proof.multiples) != 0:
             some = {multiples, 3 * multiples, math.lcm(multiples, self.tile)}
             lengths = [k for k in sorted(some) if k <= LONGEST and self._fits(k)]
         for length in lengths:
@@ -598,40 +525,20 @@ def model_reference(plan: Plan, length: int) -> str:
     return f"{PLAN}{plan.reference}@length={length}"
 
 
-def _alike(what: str, multiples: int, one: Unit, other: Unit, zero: bool = False) -> Ground | None:
-    """A ground for `what` and `multiples`, if two units have the same normal form: as they are, or, up to `WHOLE`
-    products, with loops written out and exact roundings left out. `zero`: for every c other than -0; their results must
-    then never be -0 either."""
-    inputs = [(unit.a, unit.b, unit.c, unit.scale, unit.scale_block) for unit in (one, other)]
-    if inputs[0] != inputs[1]:
+def alike(left: Model, right: Model) -> Theorem | None:
+    """The theorem that two units agree, if they have the same normal form: as they are, or, up to `WHOLE` products,
+    with loops written out and exact roundings left out."""
+    units = left.unit, right.unit
+    if units[0].operands != units[1].operands:
         return None
-    if not zero and normal(one.result) == normal(other.result):
-        return Ground(f"{what} one normal form", multiples)
-    if not zero and normal(read_once(one)) == normal(read_once(other)):
-        return Ground(f"{what} one normal form, where results so far are read as they are", multiples)
-    if one.length > WHOLE:
-        return None
-    form = merged_after_zero if zero else merged
-    try:
-        left, right = form(one), form(other)
-        alike = left is not None and right is not None and normal(left) == normal(right)
-    except RecursionError:  # loops written out are too many steps within one another: the rule says nothing
-        alike = False
-    return Ground(f"{what} one normal form, without roundings that lose nothing", multiples) if alike else None
-
-
-def _ordered(stage: Several) -> Several:
-    """The stage with its sums added in order, if that gives the same: at most three in pairs, at most two backwards."""
-    ways = len(stage.at) + 1 if isinstance(stage, Uneven) else stage.ways
-    return replace(stage, order="sequential") if ways <= (2 if stage.order == "backwards" else 3) else stage
-
-
-def _same_inputs(one: Plan, other: Plan) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in ("a", "b", "c", "scale", "scale_block"))
-
-
-def _conversions(plan: Plan) -> tuple[Rounding | None, ...]:
-    return plan.convert_a, plan.convert_b
+    if normal(units[0].result) == normal(units[1].result):
+        return one_form(Problem(left, right), None, None)
+    for rule in (read_plainly, joined_sums) if units[0].length <= WHOLE else (read_plainly,):
+        with suppress(RuleError, RecursionError):  # too many steps, written out, are within one another
+            one, other = map(rule, units)
+            if len({normal(goal_of(form, SameResults, "a proof").other) for form in (one, other)}) == 1:
+                return one_form(Problem(left, right), one, other)
+    return None
 
 
 def _rows(problem: Problem, seed: int, count: int = ROWS) -> list[Row]:

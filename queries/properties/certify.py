@@ -44,18 +44,6 @@ def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options
     return [(directory, write_certificate(directory, options, texts))]
 
 
-def certify_joined(
-    proofs: Sequence[Proof], texts: dict[str, str], directory: Path, options: Options
-) -> list[Certificate]:
-    """Write the certificate of a statement that follows from several proofs; the certificate of each proof is written
-    first, in a folder of its own. Raises as `certify_proofs`."""
-    folders = [directory / f"proof-{number}" for number in range(1, len(proofs) + 1)]
-    found = [(folder, certify_sides(proof, folder, options)) for folder, proof in zip(folders, proofs, strict=True)]
-    names = [folder.name for folder in folders]
-    manifest = write_certificate(directory, options, texts, parts=names)
-    return [*found, (directory, manifest)]
-
-
 def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
     """Write the certificate that two sides agree. Raises as `certify_proofs`."""
     if proof.verdict != "equal" or proof.theorem is None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from smtmodel.formats import Format
 from smtmodel.nodes import Element, Node
+from smtmodel.nodes.given import Given
 from smtmodel.nodes.rewriting import replaced
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.lowering import unit_of_plan
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.stages import Chain, Promoted, Rounded, Stage, Turns
-from smtmodel.tiles import Given
 from smtmodel.unit import Unit
 
 
@@ -44,13 +44,11 @@ def unit_of_step(plan: Plan, stage: Stage, sums: Format, length: int) -> Unit:
     return unit_of_plan(whole, length)
 
 
-def around(plan: Plan) -> Node:
-    """The result of a plan as an expression over its sums of products, each replaced by a given number (its place among
-    them)."""
+def around(plan: Plan, node: Node) -> Node:
+    """A part of a plan's result as an expression over its sums of products, each replaced by a given number (its place
+    among them)."""
 
-    def leaf(node: Node) -> Node | None:
-        if not isinstance(node, Products):
-            return None
-        return Given(plan.sums.index(node), node.stage.d)
+    def leaf(part: Node) -> Node | None:
+        return Given(plan.sums.index(part), part.stage.d) if isinstance(part, Products) else None
 
-    return replaced(plan.result, leaf)
+    return replaced(node, leaf)

@@ -15,12 +15,13 @@ import numpy as np
 from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
+from smtmodel.nodes.given import Given
 from smtmodel.nodes.rewriting import replaced
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.plan import Plan, Products
 from smtmodel.plans.span import Span
 from smtmodel.plans.stages import Engine
-from smtmodel.tiles import Elementwise, Given, Matrix, kind_of, numpy_tile
+from smtmodel.tiles import Elementwise, Matrix, kind_of, numpy_tile
 
 
 class Formatted(Protocol):

@@ -23,11 +23,12 @@ from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.libraries import loaded
 from smtmodel.nodes import Index, Round
+from smtmodel.nodes.given import Given
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.matrices import Results, kept
 from smtmodel.plans.plan import Plan
 from smtmodel.plans.span import Span
-from smtmodel.tiles import Elementwise, Given, Matrix, kind_of
+from smtmodel.tiles import Elementwise, Matrix, kind_of
 
 INPUTS = 4  # of an expression of one step, at most
 #: the words of a step: how many values it reads, its own value and those that it reads; then, for its products and its

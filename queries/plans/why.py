@@ -1,0 +1,94 @@
+"""Why two plans are equal, in words: the rules that a theorem was made by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from queries.kernel.plans import PlansAgree
+from queries.kernel.stages import StagesAgree
+from queries.kernel.theorem import Theorem
+from smtmodel.plans import (
+    Halves,
+    Interleaved,
+    Lanes,
+    Promoted,
+    Rounded,
+    Split,
+    Stage,
+    Swizzled,
+    Turns,
+    Uneven,
+    Whole,
+)
+from smtmodel.wording import counted
+
+#: how units were proved to compute the same, by the rule that tells what their forms are
+FORMS = {"read_plainly": ", where results so far are read as they are",
+         "joined_sums": ", without roundings that lose nothing"}  # fmt: skip
+
+
+def lines_of(theorem: Theorem, depth: int = 0) -> Iterator[str]:
+    """The rule, and indented below it the rules on which it rests."""
+    within = theorem.premises if theorem.rule in ("same_sums", "same_parts") else ()
+    goal = theorem.goal
+    plain = isinstance(goal, PlansAgree) or (isinstance(goal, StagesAgree) and isinstance(goal.one, Rounded))
+    if not plain or len(within) != 1:  # one sum, and one that is rounded, are not spoken of
+        yield "  " * depth + _line(theorem)
+        depth += 1
+    for premise in within:
+        yield from lines_of(premise, depth)
+
+
+def _line(theorem: Theorem) -> str:
+    goal = theorem.goal
+    if isinstance(goal, StagesAgree):
+        if theorem.rule == "same_parts":
+            return _parts(goal.one) if theorem.premises else "the same stage"
+        so_far = "sum so far" if theorem.rule == "same_steps" else "sum so far, which is never -0,"
+        induction = f"induction: a step of {goal.multiples} products from any {so_far}"
+        if theorem.rule != "same_steps":
+            return f"{induction} has one normal form{FORMS['joined_sums']}"
+        form = _form(theorem.premises[0])
+        return f"{induction} {'is proved equal' if form is None else f'has {form}'}"
+    assert isinstance(goal, PlansAgree)
+    if theorem.rule == "same_sums":
+        return "each sum of all products"
+    form = _form(theorem.premises[0])
+    if theorem.rule == "same_units":
+        return f"proved as units of {goal.length} products" if form is None else f"K = {goal.length}: {form}"
+    stage = goal.left.sums[0].stage
+    rest = goal.length % stage.period
+    tiles = f"K = {goal.length}: the same {goal.length - rest} products in tiles"
+    left = f"{tiles}; with {counted(rest, 'product')} left over"
+    so_far = "from any sum that tiles make"
+    return f"{left}, proved equal {so_far}" if form is None else f"{left}, {so_far}, {form}"
+
+
+def _form(alike: Theorem) -> str | None:
+    """By which forms two units are proved to agree; None if solvers proved it."""
+    if alike.rule != "one_form":
+        return None
+    return f"one normal form{FORMS[alike.premises[0].rule] if alike.premises else ''}"
+
+
+def _parts(stage: Stage) -> str:
+    match stage:
+        case Split():
+            return f"split in {stage.ways} equal runs, each one equal"
+        case Uneven():
+            return f"split at {' and '.join(map(str, stage.at))}, each run equal"
+        case Lanes():
+            return f"vectors of {stage.lanes} lanes, each lane equal"
+        case Interleaved():
+            return f"{stage.ways} lanes of one layout, each one equal"
+        case Swizzled():
+            return f"{stage.ways} passes over the same products, each one equal"
+        case Promoted():
+            return f"sums of {stage.every} products, each one equal"
+        case Turns():
+            return f"turns of {stage.every} products, each one equal"
+        case Whole():
+            return f"multiples of {stage.number} products, equal"
+        case Halves():
+            return f"halves of multiples of {stage.grain}, each one equal"
+    raise TypeError(f"a {type(stage).__name__} has no parts that are compared")

@@ -1,0 +1,27 @@
+"""A number that is given from outside, in the place of an expression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from smtmodel.decode import unpack
+from smtmodel.formats import Format
+from smtmodel.nodes.node import Context, Number, Terminal, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Terminal):
+    """A pattern of a format that is given to an elementwise expression."""
+
+    kind: ClassVar[str] = "given"
+    source: ClassVar[str] = ""
+    slot: int
+    format: Format
+
+    def evaluate(self, context: Context, keep: int | None) -> Value:
+        pattern = context.patterns["given"][self.slot]
+        return Number(unpack(pattern, self.format), pattern, (self.format, pattern))
+
+    def sentence(self) -> str:
+        return f"a number of {self.format.name}"
