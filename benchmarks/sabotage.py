@@ -35,6 +35,7 @@ from typing import Any
 from unittest.mock import patch
 
 import yaml
+from queries.checking.plans import plans_fault
 
 from benchmarks import plan_statements
 from benchmarks.statements import (
@@ -50,9 +51,7 @@ from benchmarks.statements import (
     random_unit,
 )
 from queries.certificates.certificate import CertificateError
-from queries.certificates.tree import Tree
 from queries.checking.folder import check_folder
-from queries.checking.plans import plans_fault
 from queries.kernel.lemmas import Lemma, exhausted
 from queries.kernel.theorem import RuleError, Theorem
 from queries.plans import equal as plans_equal
@@ -65,10 +64,11 @@ from queries.search.distinguish import Options
 from queries.tactics.normalising import Normaliser, normal_form
 from queries.tactics.records import Proof
 from queries.tactics.settling import Settled
-from queries.tactics.written import Written
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, MmaprobeError
 from tests.said import believed
+from tests.second.tree import Tree
+from tests.second.written import Written
 
 ROOT = Path(__file__).parents[1]
 CHANGES = Path(__file__).with_suffix(".yaml")

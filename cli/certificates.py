@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,22 +61,16 @@ def check_attached(failure: MmaprobeError | None) -> None:
 
 def _shown(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     progress("")
-    parts = manifest["parts"]
-    of_parts = [
-        piece for part in parts for piece in json.loads((folder / part / "manifest.json").read_text())["pieces"]
-    ]
-    pieces = [*manifest["pieces"], *of_parts]
+    pieces = manifest["pieces"]
     proofs = [piece for piece in pieces if "clauses" in piece]
-    whole = [piece for piece in proofs if piece["name"] == "whole"]
-    found = "an input, which `mmaprobe check` evaluates again" if "witness.json" in manifest["sha256"] else ""
-    held = [counted(len(parts), "part")] * bool(parts) + [counted(len(proofs), "proof")] * bool(pieces)
-    text = " with ".join(held) or found or "what `mmaprobe check` compares; no proof by a solver is needed"
+    text = "a log of rules, which `mmaprobe check` calls again"
+    if "witness.json" in manifest["sha256"]:
+        text = "an input, which `mmaprobe check` evaluates again"
+    if pieces:
+        text += f", with {counted(len(proofs), 'proof')}"
     if proofs:
-        text += f" accepted by the checker (in {proofs[0]['checker'].capitalize()})"
-    text += "".join(
-        f"; that of the whole question has {counted(p['clauses'], 'clause')} and {counted(p['proof_lines'], 'line')}"
-        for p in whole
-    )
+        lines = sum(piece["proof_lines"] for piece in proofs)
+        text += f" of {counted(lines, 'line')}, accepted by the checker (in {proofs[0]['checker'].capitalize()})"
     words = counted(len(pieces) - len(proofs), "lemma")
     text += f"; {words} without such a proof: solvers alone answer for them" if len(proofs) < len(pieces) else ""
     say(f"certificate: {folder}: {text}")

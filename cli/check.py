@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SECONDS = 300.0
 BELIEVED = (
     "believed: what the files say of units, inputs and questions; what mmaprobe says that units compute, and how a "
-    "question becomes a formula; this checker (docs/trusted.md); {engines}"
+    "question becomes a formula; the rules of its kernel, and the checker of proofs (docs/trusted.md); {engines}"
 )
 
 
@@ -44,10 +44,10 @@ BELIEVED = (
 def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     """Check a certificate again.
 
-    Checks every file, every proof and what they prove together, by programs that share no code with those that found
-    the proofs. Says first what is stated: of which inputs and units. --json lists every finding. Nothing but the
-    folder is read, which may hold several certificates, as the cases of a claim do. Exit code 1 if a part is rejected,
-    3 if one could not be checked.
+    Checks every file and every proof, calls every rule of the proof again, and compares what it ends in with what the
+    files ask. Says first what is stated: of which inputs and units. --json lists every finding. Nothing but the folder
+    is read, which may hold several certificates, as the cases of a claim do. Exit code 1 if something is rejected, 3 if
+    something could not be checked.
 
     \b
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof

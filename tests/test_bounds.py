@@ -16,7 +16,6 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from cli.main import main
-from queries.certificates.tree import Tree
 from queries.kernel import enclosures, forms, induction, lemmas, rounding_losses
 from queries.kernel import parts as of_parts
 from queries.kernel.enclosures import cut_loses, weakened
@@ -34,7 +33,6 @@ from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
 from queries.solvers.asking import Engines
 from queries.tactics.settling import Settled
-from queries.tactics.written import Written
 from smtmodel.algebra import constant
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
@@ -54,6 +52,8 @@ from tests.node_oracle import evaluate
 from tests.node_units import random_unit, vectors
 from tests.said import assumed, says
 from tests.said import believed as _believed
+from tests.second.tree import Tree
+from tests.second.written import Written
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 ARITHMETICS = list({m.unit: ref for ref in INSTRUCTIONS for m in (parse_reference(ref),)}.values())

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from pysmt.fnode import FNode
+from queries.certificates.chain import Facts, chain_faults
+from queries.certificates.sum_rules import SumTree
 
 from benchmarks.sabotage import ROOT, changes
 from cli.main import main
 from queries.certificates.certificate import whole_of_query
-from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.names import CHAIN, FACTS
-from queries.certificates.sum_rules import SumTree
-from queries.certificates.tree import RULES, Tree, statement_text
 from queries.checking.folder import check_all, check_folder
 from queries.claims.verify import verify
 from queries.equality.certify import chain_texts
@@ -38,12 +37,13 @@ from queries.properties.bound_certificate import certify_bound
 from queries.properties.bound_report import find_bound
 from queries.search.distinguish import Options
 from queries.solvers.contract import Answer
-from queries.tactics.written import Written
 from smtmodel.inputs import Inputs
 from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
+from tests.second.tree import RULES, Tree, statement_text
+from tests.second.written import Written
 from tests.tampering import fitted
 from tests.test_bounds import ARITHMETICS, UNITS, believed, small
 from tests.test_claim_stages import claim_of

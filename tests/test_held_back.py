@@ -12,11 +12,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from queries.certificates.together import one_unit, property_fault
+from queries.checking.plans import plans_fault
+from queries.properties.asked import plain
 
 from benchmarks import plan_statements
 from benchmarks.statements import blind
-from queries.certificates.together import one_unit, property_fault
-from queries.checking.plans import plans_fault
 from queries.covering.cover import Covering
 from queries.kernel.enclosures import weakened
 from queries.kernel.forms import Form
@@ -25,7 +26,6 @@ from queries.kernel.statements import problems_of
 from queries.kernel.theorem import RuleError
 from queries.kernel.unreachable import Unreachable, refuted
 from queries.plans import equal as plans_equal
-from queries.properties.asked import plain
 from queries.properties.bound import bound_of, error_of
 from queries.properties.forms import by_expression, by_rewriting
 from queries.properties.proving import proofs_of, verdict_of

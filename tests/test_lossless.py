@@ -7,14 +7,14 @@ import random
 from dataclasses import asdict
 
 import pytest
-
-from benchmarks.plan_statements import plan, statement
 from queries.certificates.lossless import Lossless
 from queries.certificates.writing_out import Numbers
 from queries.checking.plans import plans_fault
+from queries.properties.asked import plain
+
+from benchmarks.plan_statements import plan, statement
 from queries.kernel.merged import merged
 from queries.plans.equal import prove_plans
-from queries.properties.asked import plain
 from queries.search.distinguish import Options
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.formats import Format

@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from queries.checking.plans import plans_fault
 
 from benchmarks.plan_statements import plan, statement
-from queries.checking.plans import plans_fault
 from queries.kernel.merged import merged, merged_after_zero
 from queries.plans.equal import prove_plans
 from queries.search.distinguish import Options

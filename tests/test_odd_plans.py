@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-
 from queries.checking.plans import plans_fault
+
 from queries.kernel.merged import merged
 from queries.kernel.problem import Problem
 from queries.plans import equal as plans_equal

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from queries.certificates.together import one_unit
+from queries.properties.asked import plain
 
 from benchmarks.statements import (
     Statement,
@@ -25,15 +27,10 @@ from benchmarks.statements import (
     values_of,
 )
 from cli.main import main
-from queries.certificates.document import Document, nan_as
-from queries.certificates.magnitudes import FaultError
-from queries.certificates.sign_rules import _magnitudes_alone
-from queries.certificates.together import one_unit
 from queries.kernel.problem import Problem, _holding
 from queries.kernel.statements import problems_of
 from queries.kernel.theorem import RuleError
 from queries.kernel.wording import up_decimal, up_float, up_text
-from queries.properties.asked import plain
 from queries.properties.bound import bound_of, error_of
 from queries.properties.forms import by_expression
 from queries.properties.proving import proofs_of, verdict_of
@@ -58,6 +55,9 @@ from smtmodel.reference import parse_reference
 from smtmodel.rounding import Target
 from smtmodel.unitfile import parse_unit
 from tests import node_oracle
+from tests.second.document import Document, nan_as
+from tests.second.magnitudes import FaultError
+from tests.second.sign_rules import _magnitudes_alone
 
 UNIT = """unit: odd
 formats: {{a: {a}, b: {a}, c: {c}, d: {d}}}

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from queries.certificates.tree import Tree
 from queries.kernel.lemmas import exhausted
 from queries.kernel.opposite import EVEN, RoundsOpposite, Turns, lemmas_of, turned
 from queries.kernel.statements import negations
@@ -22,7 +21,6 @@ from queries.properties.proving import proofs_of
 from queries.properties.signs import BY_NODES, symmetry_of
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
-from queries.tactics.written import Written
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError
 from smtmodel.formats import FORMATS
@@ -33,6 +31,8 @@ from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
 from tests.node_units import MODES, random_unit
 from tests.said import believed
+from tests.second.tree import Tree
+from tests.second.written import Written
 
 RECORDED = [json.loads(line) for line in Path("benchmarks/properties.jsonl").read_text().splitlines()]
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

@@ -17,14 +17,15 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from queries.certificates.sum_rules import SumTree, _conversions, geometric, holds
+from queries.checking.plan_bounds import tree_fault
+from queries.checking.plan_steps import Steps, _Runner, covered, steps_of
+from queries.properties.asked import plain
+from queries.tactics.written_plan import WrittenPlan, units_of
 
 from cli.main import main
 from queries.building.naming import with_nan
-from queries.certificates.magnitudes import FaultError
-from queries.certificates.sum_rules import SumTree, _conversions, geometric, holds
 from queries.checking.folder import check_folder
-from queries.checking.plan_bounds import tree_fault
-from queries.checking.plan_steps import Steps, _Runner, covered, steps_of
 from queries.kernel.enclosures import Enclosed, weakened
 from queries.kernel.induction import Chained
 from queries.kernel.steps import PlanAt, recorded
@@ -32,12 +33,10 @@ from queries.kernel.sums import growth_of
 from queries.kernel.theorem import RuleError
 from queries.plans.bound import bound_of_plan
 from queries.plans.certify import plan_texts, read_plan
-from queries.properties.asked import plain
 from queries.properties.bound import bound_of, chain_of, error_of
 from queries.properties.bound_certificate import certify_theorems
 from queries.search.distinguish import Options
 from queries.tactics.settling import Settled
-from queries.tactics.written_plan import WrittenPlan, units_of
 from smtmodel.display import exact_value
 from smtmodel.formats import Format, format_named
 from smtmodel.nodes import Index
@@ -46,6 +45,7 @@ from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.stages import Engine
 from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
+from tests.second.magnitudes import FaultError
 from tests.tampering import accepted, documents, fitted, put, tampered
 from tests.test_bounds import believed
 from tests.test_plan_bounds import EVERY, FILE, HALVES, STEPS, plan_of

@@ -13,19 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from queries.certificates.exact_values import Unrounded, chained
+from queries.certificates.together import groups_of, one_unit, property_fault, refuting_fault, rewritten_unit
+from queries.certificates.writing_out import Numbers, alike
+from queries.properties.asked import plain, read_document, read_question
 
 from hypotheses.claim import claims_named
-from queries.certificates.exact_values import Unrounded, chained
-from queries.certificates.magnitudes import FaultError
-from queries.certificates.together import groups_of, one_unit, property_fault, refuting_fault, rewritten_unit
-from queries.certificates.tree import Tree
-from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.decide import decide
 from queries.kernel.problem import Problem
 from queries.kernel.statements import problems_of, reordered_groups
-from queries.properties.asked import plain, read_document, read_question
 from queries.properties.bound import bound_of
 from queries.properties.bound_certificate import certify_theorems, certify_wrap
 from queries.properties.bound_report import find_bound
@@ -35,7 +33,6 @@ from queries.properties.proving import proofs_of, verdict_of
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
 from queries.tactics.settling import Settled
-from queries.tactics.written import Written
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.inputs import ExponentRange, Inputs
@@ -44,6 +41,9 @@ from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
 from tests.said import believed
+from tests.second.magnitudes import FaultError
+from tests.second.tree import Tree
+from tests.second.written import Written
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import ARITHMETICS
 from tests.test_rewriting import PLAIN

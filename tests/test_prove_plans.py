@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from queries.checking.plans import plans_fault
 
 from cli.main import main
 from queries.checking.folder import check_folder
-from queries.checking.plans import plans_fault
 from queries.kernel.problem import Problem
 from queries.kernel.same import SidesAgree
 from queries.kernel.stages import StagesAgree

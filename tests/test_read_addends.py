@@ -6,14 +6,14 @@ import json
 from dataclasses import asdict, replace
 
 import pytest
-
 from queries.certificates.lossless import Lossless
 from queries.certificates.read_addends import ReadAddends
 from queries.certificates.writing_out import Numbers
 from queries.checking.plans import plans_fault
+from queries.properties.asked import plain
+
 from queries.kernel.addends import is_reading, read_once
 from queries.plans.equal import prove_plans
-from queries.properties.asked import plain
 from queries.search.distinguish import Options
 from smtmodel.formats import FORMATS
 from smtmodel.nodes import Round

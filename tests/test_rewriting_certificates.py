@@ -16,18 +16,12 @@ import pytest
 
 from queries.certificates import alike_rules, rewrite_rules, term_ranges
 from queries.certificates.certificate import CertificateError
-from queries.certificates.goals import read_goal
-from queries.certificates.magnitudes import FaultError
-from queries.certificates.rewrite_rules import REWRITES, Needs, Place
-from queries.certificates.term_ranges import Held, Known
-from queries.certificates.tree import Tree
 from queries.kernel import rewriting
 from queries.kernel.ranges import Scope
 from queries.kernel.rewriting import Alike
 from queries.kernel.theorem import Theorem
 from queries.properties.bound_certificate import certify_theorems
 from queries.search.distinguish import Options
-from queries.tactics.written import Written
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
     Constant,
@@ -53,6 +47,12 @@ from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
+from tests.second.goals import read_goal
+from tests.second.magnitudes import FaultError
+from tests.second.rewrite_rules import REWRITES, Needs, Place
+from tests.second.term_ranges import Held, Known
+from tests.second.tree import Tree
+from tests.second.written import Written
 from tests.test_rewriting import MULTIPLES_OF_64, PLAIN, USEFUL
 
 Document = dict[str, Any]

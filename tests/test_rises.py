@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 from benchmarks.statements import Statement, broken_addend, broken_product, columns_of, grid_of
-from queries.certificates.tree import Tree
 from queries.kernel.gains import Factor, gains_of, numbers_of, products_of
 from queries.kernel.lemmas import exhausted
 from queries.kernel.rises import Rises, needed, rises
@@ -26,7 +25,6 @@ from queries.kernel.together import does_not_fall
 from queries.properties.falls import find_fall
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
-from queries.tactics.written import Written
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, Format, format_named
 from smtmodel.inputs import Inputs
@@ -38,6 +36,8 @@ from smtmodel.rounding import ROUNDINGS, Mode, Overflow, Target
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
 from tests.said import believed
+from tests.second.tree import Tree
+from tests.second.written import Written
 
 SMALL = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
 FUSED = f"{SMALL}@length=3,block=3,fraction_bits=8"

@@ -13,7 +13,6 @@ import pytest
 
 from hypotheses.claim import Claim
 from queries.certificates.names import CLAIM
-from queries.certificates.tree import Tree
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.samples import claim_rows
@@ -43,13 +42,14 @@ from queries.kernel.undecided import NoInputDecides, ZerosGiveZero
 from queries.properties.bound import bound_of, error_of
 from queries.search.distinguish import Options
 from queries.search.scene import evaluate_claim
-from queries.tactics.written import Written
 from smtmodel.algorithms.exact import Window
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.nodes import FusedSum, Round
 from smtmodel.reference import parse_reference
 from tests.said import believed
+from tests.second.tree import Tree
+from tests.second.written import Written
 from tests.tampering import fitted
 from tests.test_claim_stages import TF32, VOLTA, claim_of
 

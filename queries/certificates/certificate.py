@@ -83,14 +83,12 @@ def write_certificate(
     options: Options,
     texts: Mapping[str, str],
     leaves: Sequence[Leaf] = (),
-    parts: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write the files of a certificate, check each proof, and return the manifest, which is written last.
 
-    `texts`: the texts of the files that state what is proved, by file name; `parts`: the subfolders with the
-    certificates that this one is composed of. If time runs out, lemmas rest on the answers of engines. If an error is
-    raised, no certificate is left there. Raises FaultyProofError if a proof is rejected, OutOfTimeError, and what
-    `write_whole` raises.
+    `texts`: the texts of the files that state what is proved, by file name. If time runs out, lemmas rest on the
+    answers of engines. If an error is raised, no certificate is left there. Raises FaultyProofError if a proof is
+    rejected, OutOfTimeError, and what `write_whole` raises.
     """
     shown = Pieces(options.progress, "files of the certificate", len(leaves))
     writer = _Writer(directory, replace(options, progress=shown))
@@ -104,7 +102,6 @@ def write_certificate(
             "schema": SCHEMA,
             "question": statement(texts),
             "solver": solver_version(),
-            "parts": list(parts),
             "pieces": pieces,
         }
         for name, text in texts.items():

@@ -33,12 +33,11 @@ class Piece(Strict):
 
 
 class Manifest(Strict):
-    """What is stated (`question`), the files, the queries and the folders with certificates that are parts of it."""
+    """What is stated (`question`), the files, and the queries."""
 
     schema_: StrictInt = Field(alias="schema")
     question: str
     solver: str
-    parts: tuple[Name, ...]
     pieces: tuple[Piece, ...]
     sha256: Digests
 

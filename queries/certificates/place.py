@@ -15,7 +15,7 @@ from queries.certificates.reading import is_folder
 from smtmodel.errors import InputError
 from smtmodel.files import INPUTS
 
-DEEPEST = 6  # folders within one another: cases of a claim, their parts, and parts of these
+DEEPEST = 3  # folders within one another: the cases of claims
 UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended
 REFUSED = "a certificate is written into a new or an empty folder, or takes the place of another certificate"
 
@@ -57,8 +57,7 @@ def _own(top: Path, directory: Path | None = None) -> list[Path]:
     files = manifest.files if manifest else set[str]()
     left = [path for path in entries if path.name.startswith(UNFINISHED) and is_folder(path)]
     found = [inner for one in left for inner in (*sorted(one.rglob("*"), reverse=True), one)]
-    below = [path for path in entries if path not in left and is_folder(path)
-             and (manifest is None or path.name in manifest.parts)]  # fmt: skip
+    below = [path for path in entries if path not in left and is_folder(path) and manifest is None]
     for path in entries:
         if path not in left and path not in below and (path.name not in files or is_folder(path)):
             raise InputError(f"{path.relative_to(top)} is in it: {REFUSED}", str(top))

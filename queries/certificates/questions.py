@@ -1,7 +1,7 @@
 """The files that state what a certificate proves: that two sides agree, or that one unit has a property.
 
 Two sides: `question.json`, with the units in `left.yaml` and `right.yaml`. A property: `property.json`, with the unit
-in `unit.yaml`; its parts are certificates of sides. The checker makes the terms of a question anew from these files.
+in `unit.yaml`. The checker makes the terms of a question anew from these files.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 
@@ -21,11 +20,9 @@ class Finding:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a manifest says is in a folder: queries, and folders with certificates."""
+    """What a manifest says is in a folder beside the files: queries, by name."""
 
-    folder: Path
     pieces: Sequence[str]
-    parts: Sequence[str]
 
 
 Texts = Mapping[str, str]  # of the files in a folder, by name

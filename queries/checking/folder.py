@@ -40,26 +40,17 @@ def check_all(
         yield from _placed(one.name, check_all(one, ask, timeout, depth + 1))
 
 
-def check_folder(
-    folder: Path, ask: AskSolver | None = None, timeout: float | None = None, depth: int = 0
-) -> Iterator[Finding]:
+def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
     """All findings of a certificate; what its folder does not hold, or holds under another name than a plain one, is
     not read. `ask`: for lemmas without a proof. Raises InputError if there is none."""
     manifest = read_manifest(folder)
-    strange = [part for part in manifest.parts if not is_folder(folder / part)]
-    if strange or depth == DEEPEST:
-        yield from (Finding(part, "is not a folder in it", "fault") for part in strange)
-        yield from [Finding(MANIFEST, "parts of parts of parts have no parts", "fault")] * (depth == DEEPEST)
-        return
-    yield from stated(folder, manifest, aloud=depth == 0)
+    yield from stated(folder, manifest)
     yield from _strays(folder, manifest)
     yield from _digests(folder, manifest.sha256)
     names = [piece.name for piece in manifest.pieces]
-    for part in manifest.parts:
-        yield from _placed(part, check_folder(folder / part, ask, timeout, depth + 1))
     for piece in manifest.pieces:
         yield from _piece(folder, piece, ask, timeout)
-    contents = Contents(folder, names, list(manifest.parts))
+    contents = Contents(names)
     texts = Held(folder, {*manifest.sha256, *(f"{name}.smt2" for name in names)})
     for name, answer in ANSWERS.items():
         if name in manifest.sha256:
@@ -68,9 +59,9 @@ def check_folder(
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
 
 
-def stated(folder: Path, manifest: Manifest, aloud: bool) -> Iterator[Finding]:
-    """What the files state, in words, and whether the manifest and the README say the same. `aloud`: with the words,
-    and what is called by which name."""
+def stated(folder: Path, manifest: Manifest) -> Iterator[Finding]:
+    """What the files state, in words, with what is called by which name, and whether the manifest and the README say
+    the same."""
     texts = Held(folder, manifest.sha256.keys())
     if not any(name in texts for name in ANSWERS):
         return
@@ -81,9 +72,8 @@ def stated(folder: Path, manifest: Manifest, aloud: bool) -> Iterator[Finding]:
     except Exception as error:  # as of a file that is no such document
         yield Finding(MANIFEST, f"what is stated cannot be read: {type(error).__name__}: {error}", "fault")
         return
-    if aloud:
-        yield from (Finding(STATED, line) for line in question.splitlines())
-        yield from (Finding(name, says) for name, says in names)
+    yield from (Finding(STATED, line) for line in question.splitlines())
+    yield from (Finding(name, says) for name, says in names)
     if manifest.question != question:
         yield Finding(MANIFEST, "its question is not what the files state", "fault")
     try:
@@ -97,7 +87,7 @@ def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
     """What lies in the folder and not in the manifest: nothing is read of it, and a file of one of our names is not
     taken for part of the certificate."""
     for path in sorted(folder.iterdir()):
-        if path.name in manifest.files or path.name in manifest.parts:
+        if path.name in manifest.files:
             continue
         if is_ours(path.name):
             yield Finding(path.name, "is not in the manifest", "fault")

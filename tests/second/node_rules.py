@@ -9,9 +9,9 @@ from fractions import Fraction
 from itertools import count
 from typing import Any
 
-from queries.certificates.document import LOSSES, Document, conclude, need_lemmas
-from queries.certificates.goals import CHAIN, Facts, Goal
-from queries.certificates.magnitudes import ONE, Form, Monomial, add, most, need, plain, single, times, two
+from tests.second.document import LOSSES, Document, conclude, need_lemmas
+from tests.second.goals import CHAIN, Facts, Goal
+from tests.second.magnitudes import ONE, Form, Monomial, add, most, need, plain, single, times, two
 
 
 def element(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.document import Document, conclude
-from queries.certificates.goals import CHAIN, Goal
-from queries.certificates.magnitudes import (
+from tests.second.document import Document, conclude
+from tests.second.goals import CHAIN, Goal
+from tests.second.magnitudes import (
     ONE,
     Form,
     Monomial,

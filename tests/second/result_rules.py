@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from queries.certificates.document import Document, conclude, need_lemmas, need_same
-from queries.certificates.goals import Goal
-from queries.certificates.magnitudes import covers, merged, need, single
-from queries.certificates.node_rules import Term
+from tests.second.document import Document, conclude, need_lemmas, need_same
+from tests.second.goals import Goal
+from tests.second.magnitudes import covers, merged, need, single
+from tests.second.node_rules import Term
 
 
 def whole(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.document import Document, nan_as, operands_of
-from queries.certificates.magnitudes import need
-from queries.certificates.result_rules import largest_number
+from tests.second.document import Document, nan_as, operands_of
+from tests.second.magnitudes import need
+from tests.second.result_rules import largest_number
 
 Plain = Mapping[str, Any]
 #: the nodes in which the sign of a zero operand affects only the sign of a zero result

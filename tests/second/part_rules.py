@@ -8,10 +8,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.document import Document, conclude, need_lemmas, operands_of
-from queries.certificates.goals import Facts, Goal
-from queries.certificates.magnitudes import Form, add, need, plain, single, times
-from queries.certificates.node_rules import after_rounding, finite
+from tests.second.document import Document, conclude, need_lemmas, operands_of
+from tests.second.goals import Facts, Goal
+from tests.second.magnitudes import Form, add, need, plain, single, times
+from tests.second.node_rules import after_rounding, finite
 
 Places = tuple[tuple[int, int], ...]
 Symbol = tuple[Any, ...]  # ("input", its magnitude's name and index) or ("added", node, places)

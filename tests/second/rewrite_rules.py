@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.document import Document, nan_as
-from queries.certificates.magnitudes import FaultError, need, two
-from queries.certificates.result_rules import largest_number
-from queries.certificates.term_ranges import Held, Known, Plain, Range, Scope, factors_of
+from tests.second.document import Document, nan_as
+from tests.second.magnitudes import FaultError, need, two
+from tests.second.result_rules import largest_number
+from tests.second.term_ranges import Held, Known, Plain, Range, Scope, factors_of
 
 Lemmas = list[dict[str, Any]]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.magnitudes import Form, add, most, need, read_form
+from tests.second.magnitudes import Form, add, most, need, read_form
 
 CHAIN = -1
 

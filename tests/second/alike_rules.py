@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from queries.certificates.document import Document, operands_of
-from queries.certificates.goals import Goal
-from queries.certificates.magnitudes import need
-from queries.certificates.rewrite_rules import (
+from tests.second.document import Document, operands_of
+from tests.second.goals import Goal
+from tests.second.magnitudes import need
+from tests.second.rewrite_rules import (
     REWRITES,
     Lemmas,
     Place,
@@ -19,7 +19,7 @@ from queries.certificates.rewrite_rules import (
     multiples,
     plus_for_zeros,
 )
-from queries.certificates.term_ranges import Known, Scope, read_scope
+from tests.second.term_ranges import Known, Scope, read_scope
 
 #: the lemmas about the datapath that rules of rewriting rest on
 LEMMAS = ("AlignmentLoses", "BoundKeeps", "AlignmentKeepsUnit", "LargestIsKept", "NeverReaches", "Normalises",

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from queries.certificates.document import LOSSES, Document, holds, nan_as
-from queries.certificates.goals import Goal
-from queries.certificates.magnitudes import need
+from tests.second.document import LOSSES, Document, holds, nan_as
+from tests.second.goals import Goal
+from tests.second.magnitudes import need
 
 FINEST = 1500
 INFINITE = ("ieee", "extended")  # special values of formats that have infinities

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.document import Document, nan_as, need_lemmas, operands_of
-from queries.certificates.goals import Goal
-from queries.certificates.magnitudes import need, two
+from tests.second.document import Document, nan_as, need_lemmas, operands_of
+from tests.second.goals import Goal
+from tests.second.magnitudes import need, two
 
 
 def turned(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:

@@ -7,8 +7,8 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.goals import Facts, Goal
-from queries.certificates.magnitudes import Form, add, most, need, plain, two
+from tests.second.goals import Facts, Goal
+from tests.second.magnitudes import Form, add, most, need, plain, two
 
 #: by mode, in units of the last place: how far a rounding lowers a value at most, and how far it raises one
 FALLS = {"nearest_even": "1/2", "nearest_away": "1/2", "toward_zero": "1", "to_odd": "1", "down": "1", "up": "0"}
