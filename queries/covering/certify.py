@@ -13,7 +13,7 @@ from queries.certificates.names import COVER, UNIT
 from queries.covering.cover import Change, Cover
 from queries.covering.unreachable import Unreachable, datapath
 from queries.proof.kernel import Theorem
-from queries.proof.lemmas import words_of
+from queries.proof.settling import words_of
 from queries.properties.asked import SCHEMA
 from queries.properties.certify import certify_sides
 from queries.properties.proving import proofs_of

@@ -12,7 +12,8 @@ from queries.plans.certify import plan_texts
 from queries.proof.enclosures import Enclosed
 from queries.proof.induction import Chained
 from queries.proof.kernel import Theorem
-from queries.proof.lemmas import Lemma, query_of, words_of
+from queries.proof.lemmas import Lemma, query_of
+from queries.proof.settling import words_of
 from queries.proof.steps import PlanAt
 from queries.proof.written_plan import WrittenPlan, units_of
 from queries.properties.asked import SCHEMA

@@ -9,7 +9,7 @@ each argument has the type that its parameter states (`arguments`), and none is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ParamSpec, Protocol
@@ -90,6 +90,10 @@ class Made:
     goal: Goal
     premises: tuple[Theorem, ...] = ()
     word: str = ""
+
+    def resting_on(self, more: Iterable[Theorem]) -> Made:
+        """The same, with further premises."""
+        return Made(self.goal, (*self.premises, *more), self.word)
 
 
 RULES: dict[str, Callable[..., Theorem]] = {}  # every rule that was loaded, by name

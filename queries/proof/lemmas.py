@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from queries.proof.kernel import Goal, Made, RuleError, Theorem, rule
+from queries.proof.kernel import Goal, Made, RuleError, rule
 from queries.solvers.asking import Engines, confirmation
 from queries.solvers.smtlib import Query
 from smtmodel.algebra import Bit, Bits, choose, constant, truth
@@ -121,11 +121,6 @@ def word_of(query: Query, statement: str, engines: Engines, others: Sequence[Eng
         raise RuleError(f"{statement}: {answer.status}")
     second = confirmation(query, answer, others)
     return f"{answer}, not confirmed" if second is None else f"{answer}{CONFIRMED}{second}"
-
-
-def words_of(theorem: Theorem) -> tuple[str, ...]:
-    """The engines' answers on which a theorem about a lemma rests, as texts; none if all inputs were evaluated."""
-    return tuple(word for word in theorem.word.split(CONFIRMED) if "unsat" in word)
 
 
 @rule

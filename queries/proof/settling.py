@@ -8,13 +8,18 @@ from dataclasses import replace
 
 from queries.proof.confirm import CONFIRMERS, LEAST, SHARE
 from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, exhausted, settled
+from queries.proof.lemmas import CONFIRMED, Lemma, exhausted, settled
 from queries.proof.records import Lemma as ProofLemma
 from queries.search.distinguish import Options
 from queries.solvers.asking import Engines
 from smtmodel.errors import FaultError
 
 TAKEN = 20.0  # seconds that count as those of a lemma's proof where another engine is asked
+
+
+def words_of(theorem: Theorem) -> tuple[str, ...]:
+    """The engines' answers on which a theorem about a lemma rests, as texts; none if all inputs were evaluated."""
+    return tuple(word for word in theorem.word.split(CONFIRMED) if "unsat" in word)
 
 
 class Settled:

@@ -10,7 +10,8 @@ from typing import Any
 from queries.certificates.certificate import CertificateError, Leaf, write_certificate
 from queries.certificates.names import TREE, UNIT, WITNESS
 from queries.proof.kernel import Theorem
-from queries.proof.lemmas import Lemma, query_of, words_of
+from queries.proof.lemmas import Lemma, query_of
+from queries.proof.settling import words_of
 from queries.proof.written import Written
 from queries.properties.asked import SCHEMA, plain
 from queries.properties.bound_report import BoundResult
