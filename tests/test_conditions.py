@@ -13,9 +13,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from queries.plans.bound import bound_of_plan
-from queries.proof import closed as lists
-from queries.proof.enclosures import (
+from queries.kernel import closed as lists
+from queries.kernel.enclosures import (
     Enclosed,
     NoOverflow,
     assumed,
@@ -26,12 +25,13 @@ from queries.proof.enclosures import (
     rounded,
     terms_of,
 )
-from queries.proof.forms import ERROR, NOUGHT, Factor, magnitude, number
-from queries.proof.induction import carried, chained, closed, repeated
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.parts import part, part_lemmas, rejoined
-from queries.proof.rounding_losses import RoundingLoses
-from queries.proof.table9 import sum_of, summed
+from queries.kernel.forms import ERROR, NOUGHT, Factor, magnitude, number
+from queries.kernel.induction import carried, chained, closed, repeated
+from queries.kernel.parts import part, part_lemmas, rejoined
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.table9 import sum_of, summed
+from queries.kernel.theorem import RuleError, Theorem
+from queries.plans.bound import bound_of_plan
 from queries.properties.bound import bound_of, chain_of
 from queries.properties.bound_samples import ExactRow, covered, numbers_of
 from smtmodel.formats import FORMATS
