@@ -520,7 +520,7 @@ def test_parts_are_refused_where_they_are_none_or_are_taken_as_roundings_too(mon
     unit = small(*UNITS["parts"]).unit
     node, plain = unit.result.operands[0], _Composer(unit, believed)
     keeping = _Composer(unit, believed, parts=parts_of(unit))
-    keeping.joined = node.items[0]  # so that the sum is not rejoined
+    keeping.joined = unit.result  # so that the sum is not rejoined
     terms = [keeping.of(term, ()) for term in node.items]
     total = RULES["exact"](node, (), terms)
     low = max(parts_of(unit), key=lambda one: len(list(walk(one))))
