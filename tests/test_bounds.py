@@ -520,7 +520,7 @@ def test_parts_are_refused_where_they_are_none_or_are_taken_as_roundings_too(mon
     unit = small(*UNITS["parts"]).unit
     node, plain = unit.result.operands[0], _Composer(unit, believed)
     keeping = _Composer(unit, believed, parts=parts_of(unit))
-    keeping.joined = node.items[0]  # so that the sum is not rejoined
+    keeping.joined = unit.result  # so that the sum is not rejoined
     terms = [keeping.of(term, ()) for term in node.items]
     total = RULES["exact"](node, (), terms)
     low = max(parts_of(unit), key=lambda one: len(list(walk(one))))
@@ -534,9 +534,13 @@ def test_parts_are_refused_where_they_are_none_or_are_taken_as_roundings_too(mon
     refused("rejoined", plain.of(node, ()))
     refused("rejoined", UNIT)
     assert RULES["rejoined"](total).goal.facts.error.parts  # type: ignore[attr-defined]
-    both = RULES["exact"](node, (), [plain.of(node.items[0], ()), *terms[1:]])
-    refused("rejoined", both)
-    monkeypatch.setattr(of_parts, "_taken_otherwise", lambda premise, kept: False)
+    mixed = node, (), [plain.of(node.items[0], ()), *terms[1:]]
+    with pytest.raises(RuleError, match="a rounding that is kept is also taken as one that is not"):
+        RULES["exact"](*mixed)
+    with monkeypatch.context() as patched:
+        patched.setattr(enclosures, "assumed_together",
+                        lambda name, goals: frozenset().union(*(goal.assuming for goal in goals)))  # fmt: skip
+        both = RULES["exact"](*mixed)
     for premise, said in ((both, "taken as one that is not"), (total, "")):
         found = json.loads(json.dumps(Written(unit).stating([RULES["rejoined"](premise)], {})))
         faults = [fault for _, fault in Tree(found | {"states": [len(found["theorems"]) - 1]}).check()]

@@ -135,8 +135,27 @@ def test_maxima_are_of_their_terms(basis: Basis) -> None:
     for terms in ([x], [x, y, largest]):
         with pytest.raises(RuleError, match="not those of the maximum"):
             defined(basis, largest, terms)
-    with pytest.raises(RuleError, match="not those of the maximum"):
+    with pytest.raises(RuleError, match="not a maximum"):
         defined(basis, x, [y])
+
+
+def test_no_maximum_is_defined_by_itself(basis: Basis) -> None:
+    """m = max(m + 1, y): no number is."""
+    carrier = basis.carrier
+    taken, y = carrier.symbol("maximum0", 8), carrier.symbol("y", 8)
+    more = (taken + carrier.symbol("x", 8)).node
+    largest = carrier.max_of([more, y.node], 8)
+    assert largest != taken.node
+    assert isinstance(defined(basis, largest, [more, y.node]).goal, Fact)
+    with pytest.raises(TypeError):
+        carrier.maxima[taken.node] = frozenset({more})  # type: ignore[index]
+    for made in ({taken.node: frozenset({more})}, {y.node: frozenset({largest}), largest: frozenset({y.node})}):
+        carrier.maxima = made  # whatever a carrier says
+        symbol, terms = next(iter(made.items()))
+        with pytest.raises(RuleError, match="defined by itself"):
+            defined(basis, symbol, list(terms))
+        with pytest.raises(RuleError, match="defined by itself"):
+            one_maximum(basis, symbol, symbol, themselves(basis, [symbol]))
 
 
 # -- terms in each other's place

@@ -1,19 +1,35 @@
 """What is proved of a node: how far its value lies from the exact one, and the quantities that an alignment needs.
 
 Of a node N, v(N) is its value in the unit; x(N) is that of the same expression without rounding, the inputs as the unit
-reads them (where it reads subnormals as zero, so does x). Every statement is about all finite inputs on which no
-rounding overflows and no product reaches its limit.
+reads them (where it reads subnormals as zero, so does x). Every statement is about all finite inputs, under the
+hypotheses that it states: what is assumed of results so far, which roundings are kept, and where nothing overflows. A
+rule's conclusion has the hypotheses of all its premises, but for those that the rule discharges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from math import ceil, floor
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
-from queries.kernel.forms import ERROR, EXACT, NOUGHT, SIZE, Form, larger, largest, magnitude, number, power, total
+from queries.kernel.forms import (
+    ERROR,
+    EXACT,
+    NOUGHT,
+    SIZE,
+    Factor,
+    Form,
+    Values,
+    larger,
+    largest,
+    magnitude,
+    number,
+    power,
+    total,
+)
 from queries.kernel.lemmas import AlignmentLoses, Lemma
 from queries.kernel.rounding_losses import RoundingLoses
 from queries.kernel.steps import PlanAt
@@ -45,6 +61,7 @@ from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode
 from smtmodel.unit import Unit
+from smtmodel.wording import counted
 
 Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables that have a value, in order
 
@@ -99,23 +116,72 @@ class Kept:
     level: ClassVar[None] = None
 
 
+Hypothesis: TypeAlias = Assumption | Kept
+
+
+@dataclass(frozen=True)
+class NoOverflow:
+    """A rounding does not overflow, a product does not reach its limit, or, for the sum of a plan, no rounding of its
+    steps overflows; whatever the loop variables are that have no value in `places`.
+
+    A number whose magnitude is less than 2^below does not overflow. Where nothing before it overflows, the magnitude
+    is at most `most`, in which `where` tells the error and the size of the results so far of loops (None: not known).
+    So nothing at all overflows on an input for which the bounds of all hypotheses of a theorem are small enough."""
+
+    node: Node
+    places: Places
+    below: int = 0
+    most: Form | None = field(default=None, hash=False)
+    where: tuple[tuple[Factor, Form], ...] = field(default=(), hash=False)
+
+    def is_met(self, values: Values) -> bool:
+        """Whether nothing overflows here, for these magnitudes of inputs."""
+        known = dict(self.where)
+
+        @cache
+        def value(factor: Factor) -> Fraction:
+            return known[factor].value(value) if factor in known else values(factor)
+
+        return self.most is not None and self.most.value(value) < power(self.below)
+
+    def after(self, level: int, error: Form, size: Form) -> NoOverflow:
+        """The same once it is known of each result so far of the loop of a level that |v - x| <= error, |x| <= size.
+        Raises RuleError if another loop of the same level lies within."""
+        told = ((Factor(ERROR, level), error), (Factor(SIZE, level), size))
+        if any(factor.offset == level for factor, _ in self.where):
+            raise RuleError("repeated: a loop within it has the same level")
+        return replace(self, where=(*self.where, *told))
+
+
 CHAIN = -1
 
 
 @dataclass(frozen=True)
 class Enclosed:
     """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
-    values of the others."""
+    values of the others, under the hypotheses `assuming`, on all finite inputs of which those `provided` are true."""
 
     unit: Unit | PlanAt
     node: Node
     places: Places
     facts: Facts
-    assuming: frozenset[Assumption | Kept] = frozenset()
+    assuming: frozenset[Hypothesis] = frozenset()
+    provided: frozenset[NoOverflow] = frozenset()
 
     def statement(self) -> str:
         at = "".join(f"[{place}]" for _, place in self.places)
-        return f"{self.node.kind}{at}: |v - x| <= {form_text(self.facts.error)}"
+        return f"{self.node.kind}{at}: |v - x| <= {form_text(self.facts.error)}{self._conditions}"
+
+    @property
+    def _conditions(self) -> str:
+        """The hypotheses, in words."""
+        kept = sum(isinstance(one, Kept) for one in self.assuming)
+        levels = sorted(one.level for one in self.assuming if isinstance(one, Assumption))
+        known = ", ".join("the addend" if level == CHAIN else f"the result so far of loop {level}" for level in levels)
+        found = [f"where |v - x| <= E and |x| <= A of {known}"] if known else []
+        found += [f"with {counted(kept, 'rounding')} in x too"] if kept else []
+        found += ["if nothing overflows"] if self.provided else []
+        return "".join(f", {one}" for one in found)
 
 
 def premises_of(result: Node) -> list[str]:
@@ -157,9 +223,33 @@ def _joined(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, 
     return goals
 
 
-def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem]) -> Made:
-    assuming = frozenset[Assumption | Kept]().union(*(goal.assuming for goal in goals))
-    return Made(Enclosed(goals[0].unit, node, places, facts, assuming), tuple(premises))
+def assumed_together(name: str, goals: Sequence[Enclosed]) -> frozenset[Hypothesis]:
+    """What the premises of a rule assume, all together. What one of them assumes of a rounding or of the addend, none
+    of the others may take otherwise: x would be another one in each. Raises RuleError."""
+    found = frozenset[Hypothesis]().union(*(goal.assuming for goal in goals))
+    for goal in goals:
+        others = found - goal.assuming
+        kept, chained = {one.node for one in others if isinstance(one, Kept)}, any(one.level == CHAIN for one in others)
+        if kept or chained:
+            nodes = set(walk(goal.node))
+            if nodes & kept:
+                raise RuleError(f"{name}: a rounding that is kept is also taken as one that is not")
+            if chained and any(isinstance(node, Element) and node.operand == "c" for node in nodes):
+                raise RuleError(f"{name}: the addend is taken both as a previous result and as an exact input")
+    return found
+
+
+def provided_together(goals: Iterable[Enclosed]) -> frozenset[NoOverflow]:
+    """Where nothing may overflow so that the goals hold, all together."""
+    return frozenset[NoOverflow]().union(*{goal.provided for goal in goals})
+
+
+def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem],
+          more: NoOverflow | None = None) -> Made:  # fmt: skip
+    """What a rule makes of the facts about a node: `more` must not overflow either."""
+    assuming, provided = assumed_together(node.kind, goals), provided_together(goals)
+    provided |= frozenset() if more is None else {more}
+    return Made(Enclosed(goals[0].unit, node, places, facts, assuming, provided), tuple(premises))
 
 
 def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid: int | None = None,
@@ -288,7 +378,8 @@ def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
         digits = _sum(found.digits, 1)
         head = Fraction(2) if digits is None else 2 - power(-digits)
         found = replace(found, weight=found.value, least=found.grid, head=head, digits=digits)
-    return _made(node, places, found, goals, premises)
+    bound = None if node.limit is None else NoOverflow(node, places, node.limit, found.value)
+    return _made(node, places, found, goals, premises, bound)
 
 
 @rule
@@ -409,7 +500,7 @@ def with_lemmas(made: Made, lemmas: Sequence[Theorem], needed: Sequence[Lemma]) 
     for goal in needed:
         if goal not in proved:
             raise OpenLemmaError(f"a lemma about the datapath stays open: {goal.statement()}")
-    return replace(made, premises=(*made.premises, *lemmas))
+    return made.resting_on(lemmas)
 
 
 @rule
@@ -542,13 +633,14 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
 @rule
 def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
     """A term y, rounded without overflow to a format with f fraction bits, loses at most one unit of the last place,
-    half of one to nearest. If |y| >= 2^emin, the unit is 2^(e - f) <= 2^-f |y|, and a y of at most f + 1 significant
-    bits loses nothing. Else the unit is 2^(emin - f), and a multiple of it loses nothing; where subnormal results are
-    flushed, all of y is lost."""
+    half of one to nearest. It does not overflow if |y| < 2^emax. If |y| >= 2^emin, the unit is 2^(e - f) <= 2^-f |y|,
+    and a y of at most f + 1 significant bits loses nothing. Else the unit is 2^(emin - f), and a multiple of it loses
+    nothing; where subnormal results are flushed, all of y is lost."""
     (goal,) = goals = _joined("rounded", node, places, _operands(node, places), premises)
     facts = after_rounding(goal.facts, node.rounding)
     lemma = RoundingLoses(node.rounding.format, node.rounding.mode)
-    return with_lemmas(_made(node, places, facts, goals, premises), lemmas, [lemma])
+    bound = NoOverflow(node, places, node.rounding.format.emax, goal.facts.value)
+    return with_lemmas(_made(node, places, facts, goals, premises, bound), lemmas, [lemma])
 
 
 def after_rounding(y: Facts, how: Rounding) -> Facts:

@@ -62,12 +62,23 @@ def defined(basis: Basis, symbol: FNode, terms: Sequence[FNode], alike: Theorem 
     """The symbol of a maximum is at least each of its terms, and equals one of them: for any values of the terms there
     is such a number, and nothing else constrains it. By the theorem `alike`, other terms that equal these may take
     their place."""
-    known, premises = basis.carrier.maxima.get(symbol), [] if alike is None else [alike]
-    if known is not None and alike is not None:
+    known, premises = _terms_of(basis, symbol, "defined"), [] if alike is None else [alike]
+    if alike is not None:
         known = frozenset(map(_others(basis, alike, "defined"), known))
     if known != frozenset(terms):
         raise RuleError("defined: the terms are not those of the maximum")
     return Made(Fact(basis, basis.carrier.define_maximum(symbol, terms)), tuple(premises))
+
+
+def _terms_of(basis: Basis, symbol: FNode, name: str) -> frozenset[FNode]:
+    """The terms of which a symbol is the maximum. They are older than the symbol, so that none of them contains it, nor
+    a maximum that is defined by it. Raises RuleError."""
+    known = basis.carrier.maxima.get(symbol)
+    if known is None:
+        raise RuleError(f"{name}: a term is not a maximum")
+    if not basis.holds(symbol, *known) or any(term.node_id() >= symbol.node_id() for term in known):
+        raise RuleError(f"{name}: a maximum is defined by itself, or by what it defines")
+    return known
 
 
 @rule
@@ -184,10 +195,9 @@ def equal(basis: Basis, left: FNode, right: FNode) -> FNode:
 @rule
 def one_maximum(basis: Basis, first: FNode, second: FNode, alike: Theorem) -> Made:
     """Two maxima are equal if their terms, each replaced by the one that equals it (`alike`), form the same set."""
-    maxima, other = basis.carrier.maxima, _others(basis, alike, "one_maximum")
-    if first not in maxima or second not in maxima:
-        raise RuleError("one_maximum: a term is not a maximum")
-    if frozenset(map(other, maxima[first])) != frozenset(map(other, maxima[second])):
+    other = _others(basis, alike, "one_maximum")
+    one, two = (frozenset(map(other, _terms_of(basis, symbol, "one_maximum"))) for symbol in (first, second))
+    if one != two:
         raise RuleError("one_maximum: the maxima are of other terms")
     return Made(Fact(basis, equal(basis, first, second)), (alike,))
 

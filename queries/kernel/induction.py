@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from queries.kernel.enclosures import CHAIN, Assumption, Enclosed, Places, bound_places, numbers
+from queries.kernel.enclosures import CHAIN, Assumption, Enclosed, Places, assumed_together, bound_places, numbers
 from queries.kernel.forms import ERROR, NOUGHT, ONE, SIZE, Factor, Form, larger, magnitude, round_up, total
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from queries.kernel.wording import form_text, up_text
@@ -86,7 +86,8 @@ def _reads(item: tuple[Factor, ...], level: int) -> bool:
 @rule
 def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Made:
     """Induction over the places of a loop. The start has |v - x| <= E0, |x| <= A0; a step takes any E and A to growth *
-    E + part * A + own and to A + size; then `Step.run` gives the bounds of the last result."""
+    E + part * A + own and to A + size; then `Step.run` gives the bounds of the last result. With a growth of at least 1
+    these are bounds of every result so far, too: what may not overflow within the loop depends on them."""
     first: Enclosed = goal_of(start, Enclosed, "repeated")
     goal: Enclosed = goal_of(body, Enclosed, "repeated")
     if (first.node, goal.node) != (node.start, node.body) or first.unit is not goal.unit:
@@ -96,10 +97,13 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Mad
         raise RuleError("repeated: it has other loop variables")
     if goal.places != bound_places(node.body, {k: v for k, v in known.items() if k != node.level}):
         raise RuleError("repeated: the body is not of any place")
+    if any(one.level == node.level for one in first.assuming):
+        raise RuleError("repeated: the start reads the result so far of a loop of the same level")
     own = [one for one in goal.assuming if isinstance(one, Assumption) and one.level == node.level]
     formats = own[0].formats if own else frozenset[Format]()
     if len(own) > 1 or (own and (first.facts.formats is None or not first.facts.formats <= formats)):
         raise RuleError("repeated: the start is not a number of the formats assumed")
+    assuming, within = assumed_together("repeated", [first, goal]) - frozenset(own), goal.provided
     step = step_of(goal, own[0]) if own else None
     if step is None:  # the body does not read the result so far: the last round alone counts
         facts = replace(goal.facts, **{name: getattr(goal.facts, name).at(node.level, node.places[-1])
@@ -109,33 +113,36 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Mad
     else:
         error, size = step.run(node.places, first.facts.error, first.facts.size)
         facts = numbers(formats, error, error, size)
-    assuming = (goal.assuming - frozenset(own)) | first.assuming
-    return Made(Enclosed(goal.unit, node, places, facts, assuming), (start, body))
+        if step.growth < 1:
+            error, size = replace(step, growth=Fraction(1)).run(node.places, first.facts.error, first.facts.size)
+        within = frozenset(one.after(node.level, error, size) for one in within)
+    return Made(Enclosed(goal.unit, node, places, facts, assuming | first.assuming, within | first.provided),
+                (start, body))  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Chained:
     """A chain of instructions, each with the previous result as its addend c: the effect of one of them on |d -
-    exact|."""
+    exact|, on all finite inputs on which nothing overflows."""
 
     unit: Unit
     step: Step
 
     def statement(self) -> str:
-        return f"each instruction: {step_text(self.step)}"
+        return f"each instruction: {step_text(self.step)}, if nothing overflows"
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A bound of |d - exact| after `count` instructions of a chain; product k of instruction i is product
-    i * length + k."""
+    """A bound of |d - exact| after `count` instructions of a chain, on all finite inputs on which nothing overflows;
+    product k of instruction i is product i * length + k."""
 
     unit: Unit
     count: int
     error: Form
 
     def statement(self) -> str:
-        return f"after {self.count} instructions: |d - exact| <= {form_text(self.error)}"
+        return f"after {self.count} instructions: |d - exact| <= {form_text(self.error)}, if nothing overflows"
 
 
 @rule
@@ -158,8 +165,8 @@ def chained(result: Theorem) -> Made:
 @dataclass(frozen=True)
 class Closed:
     """|d - exact| <= G(n) * (part * |c| + sum over all instructions of products + fixed) after any number n of
-    instructions, where G(n) = 1 + growth + ... + growth^(n - 1); the magnitudes in `products` are those of one
-    instruction."""
+    instructions, where G(n) = 1 + growth + ... + growth^(n - 1), on all finite inputs on which nothing overflows; the
+    magnitudes in `products` are those of one instruction."""
 
     unit: Unit
     growth: Fraction
@@ -172,7 +179,8 @@ class Closed:
         inner += [f"{form_text(self.products)} of each"] if self.products.parts else []
         inner += [up_text(self.fixed)] if self.fixed else []
         growth = f"((1 + g)^n - 1) / g, g = {up_text(self.growth - 1)}" if self.growth != 1 else "n"
-        return f"after n instructions: |d - exact| <= G * ({' + '.join(inner) or '0'}), G = {growth}"
+        bound = f"G * ({' + '.join(inner) or '0'}), G = {growth}"
+        return f"after n instructions: |d - exact| <= {bound}, if nothing overflows"
 
 
 @rule

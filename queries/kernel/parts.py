@@ -4,7 +4,7 @@ the parts are numbers of their own until all terms are added, and what one of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
@@ -14,6 +14,7 @@ from queries.kernel.enclosures import (
     Enclosed,
     Facts,
     Kept,
+    NoOverflow,
     Places,
     after_rounding,
     bound_places,
@@ -57,7 +58,7 @@ Polynomial = Mapping[Powers, Fraction]  # powers of symbols: the coefficient of 
 class Parted:
     """Values of nodes as polynomials of inputs and of what the roundings `kept` add to their operands."""
 
-    def __init__(self, unit: Unit, kept: frozenset[Node]) -> None:
+    def __init__(self, unit: Unit, kept: Set[Node]) -> None:
         self.unit, self.kept = unit, kept
         self._known: dict[Symbol, Polynomial] = {}
         self._sizes: dict[Symbol, Form] = {}
@@ -160,35 +161,33 @@ def part_lemmas(node: Node) -> list[RoundingLoses]:
 def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> Made:
     """A rounding of an expression without loss of inputs and of such roundings, all kept: v = x, by what is kept. Its
     operand is a polynomial of inputs and of what those roundings add, each at most what `rounded` says of it: |v| is at
-    most the sum of the magnitudes of all products of the polynomial, and of what this rounding adds."""
+    most the sum of the magnitudes of all products of the polynomial, and of what this rounding adds. Likewise what each
+    of those roundings rounds, which must not overflow."""
     if places != bound_places(node, dict(places)):
         raise RuleError("part: it is not a rounding of a unit, or has other loop variables")
     if not all(isinstance(one, EXACTLY) for one in walk(node)):
         raise RuleError("part: a rounding of what is not exact")
-    kept = frozenset[Node](roundings_in(node))
+    kept = frozenset(roundings_in(node))
     parted, how = Parted(unit, kept), node.rounding
     size = parted.size(parted.of(node, places))
     facts = numbers(frozenset({how.format}), NOUGHT, NOUGHT, size, flushed=how.subnormals != "keep")
-    made = Made(Enclosed(unit, node, places, facts, frozenset(map(Kept, kept))))
+    provided = frozenset(
+        NoOverflow(one, bound_places(one, dict(places)), one.rounding.format.emax,
+                   parted.size(parted.of(one.term, places))) for one in kept
+    )  # fmt: skip
+    made = Made(Enclosed(unit, node, places, facts, frozenset(map(Kept, kept)), provided))
     return with_lemmas(made, lemmas, part_lemmas(node))
-
-
-def _taken_otherwise(premise: Theorem, kept: frozenset[Node]) -> bool:
-    every = (one for one in premise.walk() if isinstance(one.goal, Enclosed) and one.goal.node in kept)
-    return any(one.rule != part.__name__ for one in every)
 
 
 @rule
 def rejoined(premise: Theorem) -> Made:
     """A bound of |v - x| where roundings are kept implies one where none is: x with what is kept is a polynomial of
     inputs, and of what the roundings kept add to their operands; x without is the same with zero for these. The two
-    differ by the products with such a factor. Nothing may have been derived of a rounding kept as if it were not."""
+    differ by the products with such a factor."""
     goal: Enclosed = goal_of(premise, Enclosed, "rejoined")
     kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
     if not kept or len(kept) < len(goal.assuming) or goal.places or goal.node.free or not isinstance(goal.unit, Unit):
         raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else")
-    if _taken_otherwise(premise, kept):
-        raise RuleError("rejoined: a rounding that is kept is also taken as one that is not")
     parted = Parted(goal.unit, kept)
     polynomial = parted.of(goal.node, ())
     lost, size = parted.size(polynomial, lambda lost: lost), parted.size(polynomial, lambda lost: not lost)

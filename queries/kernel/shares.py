@@ -17,7 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
-from queries.kernel.forms import ERROR, EXACT, SIZE, Factor, Form, Monomial, power, round_up
+from queries.kernel.forms import EXACT, Factor, Form, Monomial, power, round_up
 from queries.kernel.induction import embeds
 from queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
 from queries.kernel.scene import lanes_of
@@ -33,7 +33,6 @@ from smtmodel.algorithms.predicate import power_of
 from smtmodel.algorithms.words import converted, split
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Repeat, Round, Running
-from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
@@ -187,8 +186,8 @@ def from_here(near: Theorem) -> Made:
 def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequence[Theorem]) -> Made:
     """The result of a unit is x plus an error, where x is the sum of the addend and of products of words. The error is
     at most the unit's bound; of its monomials c is at most size * M, the products a_k b_k together are at most s_a s_b
-    M (s_a and s_b are the shares of the words), and any other one is at most its largest value times M / least. No
-    rounding overflows if by these values what is rounded is less than 2^emax of its format. From multiples of 2^unit
+    M (s_a and s_b are the shares of the words), and any other one is at most its largest value times M / least. Nothing
+    overflows if the hypotheses of the bound are met by these values. From multiples of 2^unit
     every operation of the unit makes multiples of 2^unit."""
     goal: Near = goal_of(near, Near, "after_instruction")
     known: Enclosed = goal_of(bound, Enclosed, "after_instruction")
@@ -208,8 +207,9 @@ def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequen
         raise RuleError("after_instruction: the unit has fewer products")
     adds_products(unit)
     shares = [share_of(space, side, word, words) for side, word in (("a", value.a), ("b", value.b))]
-    sizes = _Sizes(space, unit, goal.size, shares, list(bound.walk()))
-    sizes.check()
+    sizes = _Sizes(space, unit, goal.size, shares)
+    if not all(one.is_met(sizes.most) for one in known.provided):
+        raise RuleError("after_instruction: a rounding may overflow")
     loss = sizes.share(known.facts.error)
     loss = round_up(loss) if loss else loss
     own = [shares[0] * shares[1] * (value.start <= k < value.stop) for k in range(space.terms)]
@@ -310,57 +310,24 @@ def _summands(node: Node, places: Places, running: Mapping[int, Counter[tuple[in
 
 
 class _Sizes:
-    """The largest values of magnitudes in an instruction, and their shares; `walked`: the theorems that the bound rests
-    on."""
+    """The largest values of magnitudes in an instruction, and their shares."""
 
-    def __init__(self, space: Space, unit: Unit, addend: Fraction, shares: Sequence[Fraction],
-                 walked: Sequence[Theorem]) -> None:  # fmt: skip
-        self.space, self.unit, self.addend, self.walked = space, unit, addend, walked
+    def __init__(self, space: Space, unit: Unit, addend: Fraction, shares: Sequence[Fraction]) -> None:
+        self.space, self.unit, self.addend = space, unit, addend
         self.product = shares[0] * shares[1]
         window, total = space.window, (addend + self.product) * space.most
         self.largest = {"a": shares[0] * power(window.a[1] + 1), "b": shares[1] * power(window.b[1] + 1),
                         "c": addend * space.most, EXACT: total}  # fmt: skip
-        self.seen: dict[Factor, Fraction] = {}
 
     def most(self, factor: Factor) -> Fraction:
         """The largest value of a magnitude. Raises RuleError."""
-        if factor.name in (ERROR, SIZE):
-            return self._running(factor)
         if factor.name not in self.largest:
-            raise RuleError("after_instruction: a unit with scale factors")
+            raise RuleError("after_instruction: a unit with scale factors, or of which a result so far is not known")
         return self.largest[factor.name] + (self._lift(factor) if factor.raised else 0)
 
     def _lift(self, factor: Factor) -> Fraction:
         formats = {"a": self.unit.a, "b": self.unit.b, "c": self.unit.c}
         return power(formats[factor.name].emin)
-
-    def _running(self, factor: Factor) -> Fraction:
-        """The largest error or size of the result so far of a loop: a bound after the loop holds within it too, as the
-        result so far is a term of the sum of each step (`adds_products`)."""
-        if factor in self.seen:
-            return self.seen[factor]
-        found = Fraction(0)
-        for theorem in self.walked:
-            goal = theorem.goal
-            if theorem.rule != "repeated" or not isinstance(goal, Enclosed):
-                continue
-            assert isinstance(goal.node, Repeat)
-            if goal.node.level != factor.offset:
-                continue
-            found = max(found, (goal.facts.error if factor.name == ERROR else goal.facts.size).value(self.most))
-        self.seen[factor] = found
-        return found
-
-    def check(self) -> None:
-        """Checks that no rounding overflows. Raises RuleError."""
-        for theorem in self.walked:
-            goal = theorem.goal
-            if theorem.rule == "rounded" and isinstance(goal, Enclosed):
-                assert isinstance(goal.node, Round)
-                operand = goal_of(theorem.premises[0], Enclosed, "after_instruction")
-                how: Rounding = goal.node.rounding
-                if operand.facts.value.value(self.most) >= power(how.format.emax):
-                    raise RuleError("after_instruction: a rounding may overflow")
 
     def share(self, form: Form) -> Fraction:
         """A share that bounds a form: of the coefficients of monomials a_k b_k alone, one for each k, only the largest

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
-from queries.kernel.enclosures import Enclosed, Facts, after_rounding, grid_of, numbers, with_lemmas
+from queries.kernel.enclosures import Enclosed, Facts, NoOverflow, after_rounding, grid_of, numbers, with_lemmas
 from queries.kernel.forms import (
     ERROR,
     NOUGHT,
@@ -47,9 +47,9 @@ G = magnitude(GROWTH)
 
 @dataclass(frozen=True)
 class Summed:
-    """The facts about a step that has each of its products once. `assuming`: the formats assumed of the sums so far of
-    the enclosing loops, by level, and of what the sum starts from (`START`). `growth`: the r of G, if G is in the
-    facts."""
+    """The facts about a step that has each of its products once, on all finite inputs on which nothing overflows.
+    `assuming`: the formats assumed of the sums so far of the enclosing loops, by level, and of what the sum starts from
+    (`START`). `growth`: the r of G, if G is in the facts."""
 
     plan: Plan
     step: Step
@@ -58,7 +58,11 @@ class Summed:
     growth: Fraction | None = None
 
     def statement(self) -> str:
-        return f"{type(self.step).__name__.lower()}: |v - x| <= {sum_text(self.facts.error)}"
+        levels = sorted(level for level, _ in self.assuming)
+        known = ", ".join("the start" if level == START else f"the sum so far of loop {level}" for level in levels)
+        assumed = f", where |v - x| <= E and |x| <= A of {known}" if known else ""
+        bound = sum_text(self.facts.error)
+        return f"{type(self.step).__name__.lower()}: |v - x| <= {bound}{assumed}, if nothing overflows"
 
 
 # -- forms
@@ -333,7 +337,8 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem)
     error, size = (_put(form, lambda factor: starts.get(factor, _one(factor)))
                    for form in (goal.facts.error, goal.facts.size))  # fmt: skip
     facts = numbers(goal.facts.formats or frozenset(), error, error, size)
-    return Made(Enclosed(at, node, (), facts), (total_, start))
+    provided = first.provided | {NoOverflow(node, ())}
+    return Made(Enclosed(at, node, (), facts, provided=provided), (total_, start))
 
 
 def _has_sum(node: Node) -> bool:

@@ -86,7 +86,7 @@ def summed(unit: Unit, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     goals: list[Enclosed] = [goal_of(premise, Enclosed, "summed") for premise in premises]
     if [(goal.node, goal.places) for goal in goals] != wanted or any(goal.unit is not unit for goal in goals):
         raise RuleError("summed: the premises are not about its terms")
-    if any(goal.assuming or goal.facts.low.parts or goal.facts.high.parts for goal in goals):
+    if any(goal.assuming or goal.provided or goal.facts.low.parts or goal.facts.high.parts for goal in goals):
         raise RuleError("summed: a term is not exact")
     found = sorted(factors_of(node, dict(places)) for node, places in wanted)
     if found != [(), *((k, k) for k in range(unit.length))]:

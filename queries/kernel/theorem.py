@@ -9,8 +9,8 @@ each argument has the type that its parameter states (`arguments`), and none is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Container, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, ParamSpec, Protocol
 from weakref import WeakKeyDictionary
@@ -84,6 +84,10 @@ class Made:
     premises: tuple[Theorem, ...] = ()
     word: str = ""
     said: Said | None = None
+
+    def resting_on(self, more: Iterable[Theorem]) -> Made:
+        """The same, with further premises."""
+        return replace(self, premises=(*self.premises, *more))
 
 
 RULES: dict[str, Callable[..., Theorem]] = {}  # every rule that was loaded, by name

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from itertools import count
+from types import MappingProxyType
 from typing import Literal
 
 import pysmt.operators as op
@@ -152,7 +154,9 @@ class TermCarrier(Carrier):
         self.maximum, self.signs_apart = maximum, signs_apart
         self.prefix = prefix
         self.addends: list[FNode] = []  # the signed terms of sums: where a proof may cut besides the signals
-        self.maxima: dict[FNode, frozenset[FNode]] = {}  # the symbol of a relational maximum -> of what
+        self._maxima: dict[FNode, frozenset[FNode]] = {}
+        #: the symbol of a relational maximum -> of what; none of these contains it, or a later one
+        self.maxima: Mapping[FNode, frozenset[FNode]] = MappingProxyType(self._maxima)
         self._known: dict[frozenset[FNode], FNode] = {}
         self._make = self.manager.create_node
 
@@ -300,8 +304,10 @@ class TermCarrier(Carrier):
     def _relational_max(self, values: Sequence[FNode], width: int) -> FNode:
         key = frozenset(values)
         if key not in self._known:  # in whatever order, it is one term
-            symbol = self.manager.Symbol(f"{self.prefix}maximum{len(self.maxima)}", BVType(width))
-            self._known[key], self.maxima[symbol] = symbol, key
+            names = (f"{self.prefix}maximum{number}" for number in count(len(self._maxima)))
+            name = next(name for name in names if name not in self.manager.symbols)  # a new one: nothing else has it
+            symbol = self.manager.Symbol(name, BVType(width))
+            self._known[key], self._maxima[symbol] = symbol, key
         return self._known[key]
 
     def sum_of(self, signs: Sequence[Bit], magnitudes: Sequence[Bits], width: int) -> FNode:

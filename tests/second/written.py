@@ -16,7 +16,8 @@ from smtmodel.nodes.node import Node, walk
 from smtmodel.unit import Unit
 
 SCHEMA = 1
-APART = ("unit", "model", "claim", "plan")  # fields with a goal's subject, which a document states once: not written
+#: fields with a goal's subject, which a document states once, and one that a document's whole tree tells: not written
+APART = ("unit", "model", "claim", "plan", "provided")
 
 
 class Written:
