@@ -86,14 +86,11 @@ CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", 
 ANSWERS = Part("the engines: how they are asked, their processes, their answers, and where these are kept", "all",
                [*_in("queries/solvers", "asking portfolio engines pool store contract children worker"),
                 *_in("smtmodel", "folders frames jsontext")])  # fmt: skip
-CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
-    *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps padding witnesses"),
-    "queries/tactics/written_rows.py",
-    *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
-    *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless read_addends"),
-    *_in("queries/certificates", "chain row_rules alike_rules rewrite_rules term_ranges exact_values checker slow"),
-    *_in("queries/certificates", "bitblast gates part_rules manifest names reading statement"),
-    "queries/properties/asked.py",
+LOG = Part("the log, whose rules are called again", "with `mmaprobe check`", _in("queries/kernel", "log"))
+CHECKER = Part("the checker of certificates", "with `mmaprobe check`, in place of engines", [
+    *_in("queries/checking", "folder finding answers log witnesses"),
+    *_in("queries/certificates", "asked questions plan_files claim_files statement manifest names reading checker"),
+    *_in("queries/certificates", "slow bitblast gates"),
 ])  # fmt: skip
 PARTS = (
     KERNEL,
@@ -117,6 +114,7 @@ PARTS = (
     PLANNED,
     CARRIERS,
     ANSWERS,
+    LOG,
     CHECKER,
 )
 #: imported by files of these, and not believed: what is shown to people, what errors are, and when work is
