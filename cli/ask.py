@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice
+from cli.choice import Choice, FileName
 from cli.command import Command
 from cli.completion import models, questions_or_models
 from cli.options import (
@@ -70,9 +70,7 @@ if TYPE_CHECKING:
     type=Choice(["bits", "value"]),
     help=f"{COMPARE_HELP}.",
 )
-@click.option(
-    "--smt2", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the query as SMT-LIB 2.6."
-)
+@click.option("--smt2", type=FileName(dir_okay=False), metavar="FILE", help="Write the query as SMT-LIB 2.6.")
 @solver_options("each pair of models")
 @JSON
 def distinguish(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import PageFile, Seconds
+from cli.choice import FileName, PageFile, Seconds
 from cli.command import Command
 from cli.completion import models_or_architectures
 from cli.options import opened_store, progress, refuse, say
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
               help="Write the page here: HTML, or of a GPU a short one as Markdown (FILE.md).")  # fmt: skip
 @click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
               help="Seconds for each property to be proved; 0: only what the store knows.")  # fmt: skip
-@click.option("--store", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--store", type=FileName(), metavar="FILE",
               help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
 def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
     """Make the numerical data sheet of a unit. It has formats, sum, rounding, special values, properties, error bound.

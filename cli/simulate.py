@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice
+from cli.choice import Choice, FileName
 from cli.command import Command
 from cli.completion import file_names, models, plans
 from cli.options import CONVERT, JSON, print_json, progress, refuse, say
@@ -42,13 +42,13 @@ HEADER = 1 << 16  # bytes before the numbers of a .npy file: NumPy itself reads 
     "-o",
     "--output",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FileName(dir_okay=False),
     metavar="D",
     help="Where the result goes: .npy, or .npz when the inputs are.",
 )
 @CONVERT
-@click.option("--scale-a", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of A, as patterns.")
-@click.option("--scale-b", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of B, as patterns.")
+@click.option("--scale-a", type=FileName(), metavar="FILE", help="Scale factors of A, as patterns.")
+@click.option("--scale-b", type=FileName(), metavar="FILE", help="Scale factors of B, as patterns.")
 @click.option(
     "--engine", type=Choice(["auto", "numpy", "compiled", "cuda"]), default="auto", show_default=True,
     help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off; "

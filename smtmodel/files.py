@@ -52,6 +52,26 @@ def is_file(name: str) -> bool:
         return False
 
 
+def check_folder(path: Path) -> None:
+    """Raises InputError for a folder that is not there and cannot be made, as something else is in its place."""
+    for one in (path, *path.parents):
+        if os.path.lexists(one):
+            if not os.path.isdir(one):
+                there = os.path.exists(one)
+                what = "is no folder" if there else f"is a link to {os.readlink(one)}, which is not there"
+                raise InputError(what if one == path else f"{one} {what}", str(path))
+            return
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, with those that it is in, unless it is there. Raises InputError."""
+    check_folder(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+
+
 def cannot_write(error: OSError, path: Path | str) -> MmaprobeError:
     """What to raise for a file that could not be written."""
     why = error.strerror or f"{error} (is the disk full?)"  # NumPy's own has no number

@@ -13,7 +13,7 @@ from queries.certificates.manifest import MANIFEST, read_manifest
 from queries.certificates.names import NAMES
 from queries.certificates.reading import is_folder
 from smtmodel.errors import InputError
-from smtmodel.files import INPUTS
+from smtmodel.files import INPUTS, check_folder, make_folder
 
 DEEPEST = 6  # folders within one another: cases of a claim, their parts, and parts of these
 UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended
@@ -27,6 +27,7 @@ def is_ours(name: str) -> bool:
 
 def check_place(directory: Path) -> None:
     """Raises InputError for a folder that holds anything but a certificate, or certificates in folders of their own."""
+    check_folder(directory)
     _own(directory)
 
 
@@ -101,8 +102,8 @@ def written_apart(directory: Path) -> Iterator[Path]:
     all of it is written. Whatever goes wrong leaves that one as it is. Raises what `check_place` does."""
     check_place(directory)
     made = [one for one in (directory, *directory.parents) if not one.exists()]
+    make_folder(directory)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(directory)) from None
