@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -144,7 +145,7 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
 
     if all(_is_reference(name) and name not in library() for name in names):
         for name in names:
-            if Path(name).is_dir():
+            if os.path.isdir(name):
                 raise InputError("is a folder: a model, a question or its file is needed", name)
         if len(names) != 2:
             raise click.UsageError(f"two models are compared, {len(names)} given")

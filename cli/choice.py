@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from smtmodel.errors import nearest
+from smtmodel.files import can_be_named
 
 
 class Choice(click.Choice[str]):
@@ -53,6 +54,8 @@ class FileName(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value):
             self.fail(f"a name is missing: '' names no {'file' if self.file_okay else 'folder'}.", param, ctx)
+        if not can_be_named(value):
+            self.fail(f"{value}: no file can have this name.", param, ctx)
         return super().convert(value, param, ctx)
 
 

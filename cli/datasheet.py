@@ -16,7 +16,7 @@ from cli.completion import models_or_architectures
 from cli.options import opened_store, progress, refuse, say
 from smtmodel import VERSION
 from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.files import write_whole
+from smtmodel.files import is_file, write_whole
 from smtmodel.progress import Pieces, Wait
 from smtmodel.wording import counted, duration
 
@@ -100,7 +100,7 @@ def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
     what = "Numerical data sheets" if len(sheets) > 1 else "Numerical data sheet"
     if subject is None:
         return what
-    if not Path(subject).is_file() and (found := gpu_named(subject)) is not None:
+    if not is_file(subject) and (found := gpu_named(subject)) is not None:
         return f"{what}: {found[0]} ({architecture_name(found[1])})"
     return f"{what}: {architecture_name(subject) if subject in GPUS else sheets[0].title}"
 
@@ -128,7 +128,7 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
-    if Path(subject).is_file() and not is_unit_file(subject):
+    if is_file(subject) and not is_unit_file(subject):
         try:
             return [sheet_of_identified(documents(subject)[0], ask)]
         except (KeyError, IndexError, TypeError, ValueError) as error:

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -162,7 +161,7 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
     if head and tail.isdigit() and not is_file(text):
         file, line = head, int(tail)
     number, content = 0, ""
-    if not (line or file == "-" or Path(file).exists()):
+    if not (line or file == "-" or os.path.exists(file)):
         raise InputError("no such file; a vector is a JSON object, or FILE:LINE", file)
     with open_input(file) as (lines, name):
         try:
@@ -195,7 +194,7 @@ def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
     given = dict(row, model=model.reference, d=None)
     try:
         name = row.get("model")
-        if isinstance(name, str) and is_unit_file(name) and not Path(name).exists():
+        if isinstance(name, str) and is_unit_file(name) and not os.path.exists(name):
             say(f"warning: {place}: there is no {name} here: its operands are read in the formats of {model.reference}")
         elif "model" in row or "instruction" in row:
             own = parse_row(dict(row, d=None)).model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -50,6 +51,17 @@ def is_file(name: str) -> bool:
         return Path(name).is_file()
     except (OSError, ValueError):
         return False
+
+
+def can_be_named(name: Path | str) -> bool:
+    """Whether a file could have this name: one that is too long, or has a null character, is none's."""
+    try:
+        os.lstat(name)
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    except ValueError:
+        return False
+    return True
 
 
 def check_folder(path: Path) -> None:

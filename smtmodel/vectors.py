@@ -189,7 +189,7 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
         if key in row and not isinstance(row[key], str):
             raise ValueError(f"{key}: {row[key]!r} is not a string")
     if "model" in row:
-        return parse_reference(row["model"])
+        return _named("model", row["model"])
     missing = [key for key in ("arch", "unit", "instruction") if key not in row]
     if len(missing) == 3 and model_of is not None:
         return model_of()
@@ -197,7 +197,14 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
         raise ValueError("model: this field is missing: name the instruction in the row, or for all rows by --model")
     if missing:
         raise ValueError(f"{missing[0]}: this field is missing (or give `model`, a model reference)")
-    return parse_reference(normalised_name(row["arch"], row["unit"], row["instruction"]))
+    return _named("instruction", normalised_name(row["arch"], row["unit"], row["instruction"]))
+
+
+def _named(key: str, reference: str) -> Model:
+    try:
+        return parse_reference(reference)
+    except MmaprobeError as error:
+        raise InputError(str(error), key=key) from None
 
 
 def _model_or(row: dict[str, Any], instead: Model) -> Model:

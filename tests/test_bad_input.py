@@ -470,3 +470,22 @@ def test_chains_of_units_are_not_called_plans(arguments: list[str], said: str) -
         mmaprobe.prove(V, V, length=5, **{name: value})
     assert "plan" not in str(raised.value)
     assert raised.value.parameter == ("right" if name == "property" else name)
+
+
+@pytest.mark.parametrize("name", ["\0", "a\0.yaml", "plan:./a\0.yaml@length=4", "plan:\0", f"{V}\0", f"{V}@F\0=3"])
+def test_a_null_character_is_in_no_name(name: str) -> None:
+    with pytest.raises(InputError) as raised:
+        list(read_vectors([json.dumps({"model": name, **PLAIN})], "rows.jsonl"))
+    assert str(raised.value).startswith("rows.jsonl:1: model: ")
+    assert "embedded" not in str(raised.value)
+
+
+def test_names_too_long_for_a_file_are_no_fault(tmp_path: Path) -> None:
+    long, rows = "x" * 5000, tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(ROW) + "\n")
+    for arguments in (["run", str(rows), "--device", long], ["run", str(rows), "--device", f"recorded:{long}"],
+                      ["run", str(rows), "--device", f"python:{long}:f"], ["datasheet", long, "-o", "x.html"],
+                      ["explain", V, long], ["distinguish", long, V], ["show", f"{long}.yaml"],
+                      ["show", f"plan:{long}.yaml"], ["check", long], ["prove", V, V, "--certificate", long],
+                      ["prove", V, V, "--store", long], ["distinguish", V, HOPPER, "-o", long]):  # fmt: skip
+        run(*arguments, code=2, said="")

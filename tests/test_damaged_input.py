@@ -82,7 +82,7 @@ def test_an_id_that_is_no_text(arguments: tuple[str, ...], tmp_path: Path, monke
 def test_brackets_without_end(tmp_path: Path) -> None:
     path = file_of(tmp_path / "x.jsonl", ROW | {"model": "ieee/turn/f32/c+" + "(" * 5000})
     result = run("evaluate", path, code=2)
-    assert "x.jsonl:1: order" in result.stderr
+    assert "x.jsonl:1: model: order" in result.stderr
     assert "brackets are at most 64 deep" in result.stderr
     assert len(result.stderr) < 1000
 
