@@ -17,6 +17,7 @@ from cli.streams import NobodyReadsError, secure
 from smtmodel import VERSION
 from smtmodel.errors import FaultError, IncompleteError, MmaprobeError
 from smtmodel.interrupts import state
+from smtmodel.wording import abridged
 
 #: module and name of each command; a module is imported only when its command is run, so that none waits for others
 PLACES = {
@@ -111,7 +112,7 @@ class Group(click.Group):
         except click.ClickException as error:
             said = io.StringIO()
             error.show(said)
-            LINE.say(said.getvalue().rstrip("\n"))
+            LINE.say(abridged(said.getvalue().rstrip("\n")))
             return error.exit_code
         except NobodyReadsError as error:
             return error.exit_code
