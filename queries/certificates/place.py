@@ -14,6 +14,7 @@ from queries.certificates.names import NAMES
 from queries.certificates.reading import is_folder
 from smtmodel.errors import InputError
 from smtmodel.files import INPUTS, check_folder, make_folder
+from smtmodel.interrupts import undone
 
 DEEPEST = 6  # folders within one another: cases of a claim, their parts, and parts of these
 UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended
@@ -107,14 +108,19 @@ def written_apart(directory: Path) -> Iterator[Path]:
         new = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(directory)) from None
-    try:
-        yield new
-        for path in _own(directory):  # by now there may be others, and inputs that other inputs named are known
-            INPUTS.check(path)
-        _exchanged(directory, new)
-    except BaseException:
+
+    def remove() -> None:
         shutil.rmtree(new, ignore_errors=True)
         for one in made:
             with suppress(OSError):
                 one.rmdir()
-        raise
+
+    with undone(remove):
+        try:
+            yield new
+            for path in _own(directory):  # by now there may be others, and inputs that other inputs named are known
+                INPUTS.check(path)
+            _exchanged(directory, new)
+        except BaseException:
+            remove()
+            raise

@@ -25,6 +25,7 @@ from queries.certificates.names import (
     PLANS,
     PROPERTY,
     QUESTION,
+    RIGHT,
     RIGHT_PLAN,
     ROWS,
     SUMS,
@@ -32,8 +33,9 @@ from queries.certificates.names import (
     UNIT,
     WITNESS,
 )
-from queries.certificates.reading import file_text
+from queries.certificates.reading import Held, file_text
 from queries.certificates.row_rules import row_faults
+from queries.certificates.statement import named
 from queries.certificates.together import any_pattern, one_unit, property_fault, property_text, rewritten_unit
 from queries.checking.finding import Contents, Finding, of_file, read_claim
 from queries.checking.padding import padding_fault
@@ -163,10 +165,13 @@ def cover(folder: Path, contents: Contents) -> Iterator[Finding]:
     yield from (Finding(COVER, fault, "fault") for fault in faults)
     if not faults:
         told = f"no input reaches any of {counted(len(stated['cases']), 'case')}"
-        # what a change is called is said by nobody but the document: the unit's file is what was compared
-        same = [f"{change['part']}/right.yaml, called {change['change']}, gives the same results"
-                for change in stated["changes"]]  # fmt: skip
-        yield Finding(COVER, "; ".join([told, *same]))
+        yield Finding(COVER, "; ".join([told, *(_same(folder, change["part"]) for change in stated["changes"])]))
+
+
+def _same(folder: Path, part: str) -> str:
+    """What a part says of a change. The document's own name for it, which only its writer vouches for, is left out."""
+    (called,) = dict(named(Held(folder / part, (RIGHT,)))).values()
+    return f"{part}/{RIGHT} gives the same results: it {called}"
 
 
 @of_file(CHAIN)
