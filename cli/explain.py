@@ -16,7 +16,7 @@ from cli.options import JSON, loudness, print_json, refuse, say
 from cli.picture_files import PictureFiles, picture_options
 from cli.reading import open_input
 from smtmodel.errors import InputError, MmaprobeError
-from smtmodel.files import is_file
+from smtmodel.files import check_utf8, is_file
 from smtmodel.jsontext import parse_json
 from smtmodel.wording import counted
 
@@ -168,15 +168,14 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
             for number, content in enumerate(lines, start=1):
                 if number == line or (line is None and content.strip()):
                     return _parsed(content, name, number), f"{name}:{number}"
-        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-            why = "not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
-            raise InputError(f"cannot be read: {why}", name, number + 1) from None
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"cannot be read: {error}", name, number + 1) from None
     raise InputError("there is no vector in it" if line is None else f"there is no line {line} of {number}", name)
 
 
 def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
     try:
-        row = parse_json(text.removeprefix("\ufeff"))
+        row = parse_json(check_utf8(text, name, line or 1).removeprefix("\ufeff"))
     except ValueError as error:
         raise InputError(str(error), name, line) from None
     if not isinstance(row, dict):

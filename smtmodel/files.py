@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,9 @@ from smtmodel.errors import InputError, MmaprobeError, OutputError
 from smtmodel.escapes import text_bytes
 from smtmodel.interrupts import undone
 
+#: how text is read, so that bytes that are not UTF-8 are an error of their line, and not of all that is read at once
+NOT_UTF8 = "surrogateescape"
+_BYTE = re.compile("[\udc80-\udcff]")
 ANOTHER = "another run writes here: wait for its end, or choose another file"
 
 
@@ -62,6 +66,15 @@ def can_be_named(name: Path | str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def check_utf8(text: str, name: str, line: int = 1) -> str:
+    """Text that was read as UTF-8 with NOT_UTF8, from this line of a file on. Raises InputError, with the line, for
+    other bytes."""
+    if not text.isascii() and (found := _BYTE.search(text)):
+        line += text.count("\n", 0, found.start())
+        raise InputError("cannot be read: not text in UTF-8", name, line)
+    return text
 
 
 def check_folder(path: Path) -> None:

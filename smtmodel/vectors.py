@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, nearest
+from smtmodel.files import NOT_UTF8, check_utf8
 from smtmodel.formats import Format
 from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.operands import Operands, check_addend
@@ -215,11 +216,11 @@ def _model_or(row: dict[str, Any], instead: Model) -> Model:
 
 
 def open_text(path: Path) -> IO[str]:
-    """A text file, or a gzip file of text. Raises InputError."""
+    """A text file, or a gzip file of text, for `check_utf8`. Raises InputError."""
     try:
         if path.suffix == ".gz":
-            return gzip.open(path, "rt", encoding="utf-8")
-        return path.open(encoding="utf-8")
+            return gzip.open(path, "rt", encoding="utf-8", errors=NOT_UTF8)
+        return path.open(encoding="utf-8", errors=NOT_UTF8)
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None
     except OSError as error:
@@ -246,6 +247,7 @@ def read_vectors(
     places: dict[str | int, int] = {}
     try:
         for number, text in enumerate(lines, start=1):
+            check_utf8(text, name, number)
             if number == 1:
                 text = text.removeprefix(_BOM)
             if not text.strip():
@@ -262,8 +264,6 @@ def read_vectors(
             except (ValueError, MmaprobeError) as error:
                 other = "; vectors are JSON objects, one a line" if isinstance(error, BrokenJsonError) else ""
                 raise InputError(f"{error}{other}", name, number) from None
-    except UnicodeDecodeError:
-        raise InputError("cannot be read: not text in UTF-8", name, number + 1) from None
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot be read: {error}", name, number + 1) from None
     if not found:

@@ -253,7 +253,7 @@ def test_files_that_are_not_what_they_should_be(tmp_path):
     rows.write_bytes(b"\x7fELF\xd0")
     run("evaluate", str(rows), code=2, said=f"{rows}:1: cannot be read: not text in UTF-8")
     run("explain", V, f"{rows}:1", code=2, said=f"{rows}:1: cannot be read: not text in UTF-8")
-    run("show", str(rows.rename(tmp_path / "unit.yaml")), code=2, said="unit.yaml: cannot be read: not text in UTF-8")
+    run("show", str(rows.rename(tmp_path / "unit.yaml")), code=2, said="unit.yaml:1: cannot be read: not text in UTF-8")
     (tmp_path / "unit.yaml").rename(rows)
     shape = ("--formats", "f32,f32,f32", "--length", "8")
     run("order", "--device", f"python:{tmp_path}:f", *shape, code=2, said="is a folder: a Python file is needed")
