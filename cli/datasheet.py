@@ -57,7 +57,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     mmaprobe datasheet --all -o units.html
     """
     from queries.search.distinguish import Options
-    from reports.datasheet import page
+    from reports.datasheet import BOUND, UNPROVED, page
 
     if every == (subject is not None):
         raise click.UsageError("give a model, an architecture or a file of identify, or --all")
@@ -68,6 +68,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
 
     def write(ask: _Asker) -> int:
         sheets = _sheets(subject, ask, pieces)
+        ask.bounds = sum(line.name == BOUND and line.value in UNPROVED for sheet in sheets for line in sheet.lines)
         write_whole(output, page(sheets, f"mmaprobe {VERSION}", _title(subject, sheets)))
         progress("")
         return len(sheets)
@@ -159,23 +160,32 @@ def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
     plan = parse_plan_reference(name)
     found = find_plan_bound(plan, Inputs(), SIZES, ask.settle, ask.options.progress, searched=min(SIZES))
     ask.asked += ask.asks
-    ask.waiting += bool(ask.settle.open) and not ask.asks
-    ask.open += found.verdict == "unknown"
+    ask.unknown += found.verdict == "unknown"
     return sheet_of_plan(plan, name, document_of_plan(found, name))
 
 
 class _Asker:
     """Answers questions about properties of models: from `found`, else from the store, else (if `asks`) by solvers, for
-    `limit` seconds each. An open question is asked again only if `limit` is larger than before. `waiting`: the number
-    of questions left to a later pass."""
+    `limit` seconds each. An open question is asked again only if `limit` is larger than before."""
 
     def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any]], asks: bool) -> None:
         from queries.tactics.settling import Settled
 
         self.options, self.limit, self.found, self.asks = options, limit, found, asks
-        self.known = self.asked = self.open = self.waiting = 0
+        self.known = self.asked = self.unknown = self.left = self.bounds = 0
         within = replace(options, timeout=None if asks else 0.0)  # each lemma has its own limit
         self.settle = Settled(within, seconds=limit)
+
+    @property
+    def open(self) -> int:
+        """The number of properties and bounds without an answer."""
+        return self.unknown + self.bounds
+
+    @property
+    def waiting(self) -> int:
+        """The number of questions that are left to a later pass. A bound may be found without a lemma that is open, and
+        be smaller with it."""
+        return 0 if self.asks else self.left + max(self.bounds, bool(self.settle.open))
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
         from queries.kernel.statements import problems_of
@@ -196,8 +206,8 @@ class _Asker:
         elif self.asks:
             document = self.found[key] = self._ask(wanted, model, problems, key)
         else:
-            self.waiting += 1
-        self.open += document is None or document["verdict"] == "unknown"
+            self.left += 1
+        self.unknown += document is None or document["verdict"] == "unknown"
         return document
 
     def _known(self, key: str) -> Mapping[str, Any] | None:
