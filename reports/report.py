@@ -48,7 +48,7 @@ def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
         try:
             text = stream.read(LONGEST + 1).removeprefix("\ufeff")
         except (OSError, EOFError) as error:
-            raise InputError(f"cannot be read: {error}", path) from None
+            raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path) from None
     check_utf8(text, path)
     if len(text) > LONGEST:
         raise InputError(f"more than {LONGEST:,} characters: a page does not show as much", path)

@@ -265,6 +265,7 @@ def read_vectors(
                 other = "; vectors are JSON objects, one a line" if isinstance(error, BrokenJsonError) else ""
                 raise InputError(f"{error}{other}", name, number) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot be read: {error}", name, number + 1) from None
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read: {why}", name, number + 1) from None
     if not found:
         raise InputError("there is no vector in it", name)

@@ -489,3 +489,10 @@ def test_names_too_long_for_a_file_are_no_fault(tmp_path: Path) -> None:
                       ["show", f"plan:{long}.yaml"], ["check", long], ["prove", V, V, "--certificate", long],
                       ["prove", V, V, "--store", long], ["distinguish", V, HOPPER, "-o", long]):  # fmt: skip
         run(*arguments, code=2, said="")
+
+
+def test_what_the_system_says_has_no_number() -> None:
+    for arguments in (["evaluate"], ["report", "-o", "x.html"], ["compare", f"model:{V}"]):
+        name = "/proc/self/mem" if arguments[0] != "compare" else "recorded:/proc/self/mem"
+        done = run(*arguments, name, code=2, said="cannot be read: Input/output error")
+        assert "Errno" not in done.stderr

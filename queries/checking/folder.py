@@ -34,13 +34,15 @@ def check_all(
     folder: Path, ask: AskSolver | None = None, timeout: float | None = None, depth: int = 0
 ) -> Iterator[Finding]:
     """As `check_folder`; of a folder that holds no file of a certificate but folders, as the cases of a claim are
-    written, the findings of all certificates in it."""
+    written, the findings of all certificates in it. What else lies in it is said; within these
+    folders it is a fault."""
     try:
         entries = sorted(folder.iterdir()) if os.path.isdir(folder) else []
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(folder)) from None
     below = [path for path in entries if is_folder(path) and not path.name.startswith(".")]
-    if not below or depth == DEEPEST or any(path.name == MANIFEST or is_ours(path.name) for path in entries):
+    ours = any(path.name == MANIFEST or is_ours(path.name) for path in entries)
+    if not below or ours or depth == DEEPEST or (depth and len(below) < len(entries)):
         yield from check_folder(folder, ask, timeout)
         return
     for path in entries:
