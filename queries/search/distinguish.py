@@ -35,6 +35,7 @@ from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Evaluation
 from smtmodel.errors import OutOfTimeError
+from smtmodel.interrupts import TimeUp
 
 Verdict = Literal["different", "equal", "unknown"]
 SAMPLES = 4096  # shaped inputs of each kind, before any query
@@ -142,7 +143,7 @@ class Search:
             outcome.simulated = True
         try:
             self._ask_on()
-        except OutOfTimeError:
+        except (OutOfTimeError, TimeUp):  # between two looks at the clock as well
             late = True
         enough = len(outcome.witnesses) == self.options.count
         answered = enough or not outcome.steps or outcome.steps[-1].answer.status != "unknown"
