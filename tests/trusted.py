@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "trusted.md"
 BEGIN, END = "<!-- table -->\n", "<!-- end of the table -->\n"
-LIMIT = 1250  # lines of code of the kernel, with its lists and its check of arguments, and the rules of one kind
+LIMIT = 1300  # lines of code of the kernel, with its lists and its check of arguments, and the rules of one kind
 
 
 class Part(NamedTuple):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
+from queries.kernel.arguments import whole
 from queries.kernel.closed import is_own
 from queries.kernel.facts import Basis, Fact
 from queries.kernel.problem import Problem, symbolic_operands
@@ -20,6 +21,7 @@ class Compared(Basis):
     def __init__(self, problem: Problem, maximum: Maximum = "relational", deadline: float | None = None) -> None:
         if not is_own(type(problem)):
             raise RuleError(f"a {type(problem).__name__} is none of the problems that the project states")
+        whole(problem)
         carrier = TermCarrier(maximum=maximum, signs_apart=maximum == "relational" and problem.signs_apart)
         self.problem = problem
         self.inputs = symbolic_operands(problem, carrier)

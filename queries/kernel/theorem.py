@@ -116,10 +116,10 @@ def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
             given = signature.bind(*args, **named)
         except TypeError as error:
             raise RuleError(f"{name}: {error}") from None
-        made = function(*given.args, **given.kwargs)
+        made = function(**given)  # type: ignore[call-arg]
         if not all(map(is_theorem, made.premises)):
             raise RuleError(f"{name}: a premise is not a theorem")
-        return Theorem(made.goal, name, made.premises, made.word, _SEAL, MappingProxyType(given.arguments))
+        return Theorem(made.goal, name, made.premises, made.word, _SEAL, MappingProxyType(given))
 
     RULES[name] = infer
     return infer

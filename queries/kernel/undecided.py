@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from queries.kernel import arguments
 from queries.kernel.facts import Basis, Fact
 from queries.kernel.scene import conditions, decides, scene_of, symbolic_scene
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
@@ -133,6 +134,7 @@ class Question(Basis):
     `whole` are computed from first words alone."""
 
     def __init__(self, assertion: Assertion, whole: frozenset[str] = frozenset()) -> None:
+        arguments.whole((assertion, whole))
         shaped = assertion.reshaped(whole=whole)
         self.assertion, self.whole = assertion, whole
         self.scene, self.symbols = symbolic_scene(shaped)

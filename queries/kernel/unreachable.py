@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from queries.kernel.arguments import remembered
 from queries.kernel.conditions import Condition, Flags, conditions_of
 from queries.kernel.lemmas import word_of
 from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
@@ -52,7 +52,7 @@ class Datapath:
         return Query(symbols, (*self.carrier.definitions, wanted.node))
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
     """The datapath of a unit; made once."""
     carrier = TermCarrier(maximum="relational")
