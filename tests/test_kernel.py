@@ -25,7 +25,7 @@ from queries.kernel.problem import Problem
 from queries.kernel.rewriting import REWRITES, congruent, rewrite, rewritten
 from queries.kernel.rises import needed
 from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.same import Compared
+from queries.kernel.same import Compared, SidesAgree
 from queries.kernel.statements import Monotonic, Reordered
 from queries.kernel.theorem import RULES, Made, OpenLemmaError, RuleError, Theorem, goal_of, rule
 from queries.kernel.unreachable import Unreachable, datapath, refuted
@@ -320,6 +320,18 @@ def test_a_number_that_equals_another_is_not_remembered_in_its_place() -> None:
     for other in (1e2, True, Fraction(3)):
         assert type(power(other)) is not int  # type: ignore[arg-type]
         assert type(power(int(other))) is Fraction
+
+
+def test_a_statement_calls_no_unit_by_the_name_of_another() -> None:
+    """A reference of the table is that of its own unit; any other comes with what tells units apart."""
+    assert CASE.statement().startswith(f"no input of {VOLTA} reaches")
+    other = parse_reference("ampere/mma/m16n8k8.f32.f16.f16.f32").unit
+    said = {Unreachable(Model(name, unit), CASE.cases).statement().partition(" reaches")[0]
+            for name in ("./one.yaml", VOLTA) for unit in (SMALL, other)}  # fmt: skip
+    assert len(said) == 4
+    assert all("(unit " in one for one in said)
+    sides = SidesAgree(Problem(Model("./one.yaml", UNIT), Model("./one.yaml", other))).statement()
+    assert len({side.rpartition("./one.yaml")[2] for side in sides.split(" = ")}) == 2
 
 
 def test_what_a_model_is_made_from_makes_its_unit() -> None:

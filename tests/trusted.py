@@ -103,6 +103,7 @@ PARTS = (
 #: imported by files of these, and not believed: what is shown to people, what errors are, and when work is
 #: cut short
 SHOWN = (
+    "queries.kernel.naming",
     "queries.kernel.wording",
     "smtmodel",
     "smtmodel.errors",

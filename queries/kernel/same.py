@@ -9,6 +9,7 @@ from pysmt.fnode import FNode
 from queries.kernel.arguments import whole
 from queries.kernel.closed import is_own
 from queries.kernel.facts import Basis, Fact
+from queries.kernel.naming import model_text
 from queries.kernel.problem import Problem, symbolic_operands
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from smtmodel.carriers.terms import Maximum, TermCarrier
@@ -50,7 +51,7 @@ class SidesAgree:
 
     def statement(self) -> str:
         left, right = self.problem.sides
-        return f"{left} of {self.problem.left.reference} = {right} of {self.problem.right.reference}"
+        return f"{left} of {model_text(self.problem.left)} = {right} of {model_text(self.problem.right)}"
 
 
 @rule

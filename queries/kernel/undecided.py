@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from queries.kernel import arguments
 from queries.kernel.facts import Basis, Fact
+from queries.kernel.naming import model_text
 from queries.kernel.scene import conditions, decides, scene_of, symbolic_scene
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from smtmodel.algebra import Bit, Bits, all_of, constant, select
@@ -54,7 +55,7 @@ class ZerosGiveZero:
     count: int
 
     def statement(self) -> str:
-        return f"{self.model.reference} makes a zero of {self.count} products with zeros and of a zero"
+        return f"{model_text(self.model)} makes a zero of {self.count} products with zeros and of a zero"
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
         sides = enumerate((self.model.a, self.model.b))

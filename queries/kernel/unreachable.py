@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from queries.kernel.arguments import remembered
 from queries.kernel.conditions import Condition, Flags, conditions_of
 from queries.kernel.lemmas import word_of
+from queries.kernel.naming import model_text
 from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from queries.solvers.asking import Engines
@@ -29,7 +30,7 @@ class Unreachable:
     cases: tuple[Case, ...]
 
     def statement(self) -> str:
-        return f"no input of {self.model.reference} reaches: {'; '.join(map(text_of, self.cases))}"
+        return f"no input of {model_text(self.model)} reaches: {'; '.join(map(text_of, self.cases))}"
 
 
 def text_of(case: Case) -> str:
