@@ -7,6 +7,7 @@ import copy
 import pickle
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -43,7 +44,7 @@ from smtmodel.nodes import Element, ExactSum, FusedSum, Index, Product, Round
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
-from tests.said import believed, says
+from tests.said import believed, planted, says
 from tests.test_claim_stages import claim_of
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -412,9 +413,36 @@ def test_a_confirmation_that_comes_too_late_loses_no_answer() -> None:
     assert settled(LEMMA, says("unsat"), [replace(late, solver="z3")]).goal == LEMMA
 
 
+def test_an_answer_is_what_an_engine_gave_to_this_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither made by somebody, nor of another question, nor changed; by no public name of the ways it takes."""
+    query, other = (lemmas.query_of(AlignmentLoses(3, 1, bits, "up")) for bits in (0, 1))
+    (real,) = Engines("z3").answers(query)
+    assert real.status == "unsat"
+    with Store(tmp_path / "store.sqlite") as store:
+        for answer in (Answer("unsat", "z3", real.version, 0.0), replace(real, engine="cvc5"), copy.copy(real)):
+            with pytest.raises(ValueError, match="no engine gave this answer"):
+                store.record(query.text, answer, None, 0)
+            monkeypatch.setattr(asking, "solve", lambda *given, answer=answer: [answer])
+            with pytest.raises(SolverFaultError, match="no engine gave this answer"):
+                Engines().answers(query)
+        with pytest.raises(ValueError, match="no engine gave this answer"):
+            store.record(other.text, real, None, 0)
+        monkeypatch.setattr(asking, "solve", lambda *given: [real])
+        with pytest.raises(SolverFaultError, match="no engine gave this answer"):
+            Engines().answers(other)
+        assert Engines().answers(query) == [real]
+        store.record(query.text, real, None, 0)
+        kept = store.find(query.text, "z3", None, 0)
+        assert kept is not None
+        assert kept.stored
+    assert [name for name in vars(Heard) if not name.startswith("_")] == ["find"]
+
+
 def test_what_was_heard_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(asking, "solve", lambda *given: asked.append(given) or [Answer("unsat", "z3", "0", 0.0)])
+    monkeypatch.setattr(
+        asking, "solve", lambda *given: asked.append(given) or planted(given[0], Answer("unsat", "z3", "0", 0.0))
+    )
     engines, query = Engines(), lemmas.query_of(AlignmentLoses(3, 1, 0, "up"))
     assert engines.answers(query) == replace(engines, said=[]).answers(query)
     assert replace(engines, solver="z3").answers(query)

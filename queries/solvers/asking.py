@@ -1,7 +1,8 @@
 """The engines as rules of inference ask them: a query goes in, answers come out.
 
 Every "unsat" on which a theorem rests is asked for here, by the rule itself: what searches for proofs chooses engines
-and limits, and is given no place between a query and its answer.
+and limits, and is given no place between a query and its answer. An answer is made where an engine's output is read,
+and of what was kept of it (contract.py); one that somebody else made is none.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from queries.solvers.contract import DEFAULT_MEMORY, Answer
+from queries.solvers.contract import DEFAULT_MEMORY, Answer, is_told
 from queries.solvers.engines import AUTO
 from queries.solvers.pool import Pool
 from queries.solvers.portfolio import solve
@@ -39,7 +40,7 @@ class Heard:
         known = self._answers.get(text, {})
         return next(iter(known.values()), None) if solver == AUTO else known.get(solver)
 
-    def keep(self, text: str, answer: Answer) -> None:
+    def _keep(self, text: str, answer: Answer) -> None:
         """Keep an answer that decides."""
         if answer.status != "unknown":
             self._answers.setdefault(text, {})[answer.engine] = answer
@@ -84,10 +85,14 @@ class Engines:
             raise TypeError("engines: of another class than those that ask solvers")
 
     def answers(self, query: Query) -> list[Answer]:
-        """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError after `until`."""
+        """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError after `until`, and
+        SolverFaultError for an answer that decides, and that no engine gave to this query's text."""
         known = self.heard.find(query.text, self.solver)
         found = self._ask(query) if known is None else [known]
-        self.heard.keep(query.text, found[0])
+        for answer in found:
+            if answer.status != "unknown" and not is_told(answer, query.text):
+                raise SolverFaultError(f"{answer}: no engine gave this answer to this question")
+        self.heard._keep(query.text, found[0])
         self.said.append(Said(query, tuple(found)))
         return found
 
