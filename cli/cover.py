@@ -145,7 +145,7 @@ def _document(found: Cover, vectors: list[Vector], seconds: float) -> dict[str, 
             theorem = found.unreachable[wanted]
             why = "; ".join(one.word for one in theorem.walk() if one.word)
             return {"condition": words(wanted), "rule": theorem.rule, "why": why}
-        return {"condition": words(wanted), "rule": "equal", "why": found.same[wanted]}
+        return {"condition": words(wanted), "rule": "equal", "why": found.same[wanted].words}
 
     kinds = {
         kind: {

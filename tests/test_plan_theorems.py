@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.plan_statements import agree, lengths_of, plan, statement
+from benchmarks.plan_statements import UNITS, agree, lengths_of, plan, statement
 from queries.kernel.addends import read_plainly
 from queries.kernel.expressions import one_form
 from queries.kernel.merged import joined_after_zero, joined_sums
@@ -28,7 +28,8 @@ from smtmodel.dot import Model
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.formats import FORMATS
 from smtmodel.inputs import Inputs
-from smtmodel.nodes import Element
+from smtmodel.nodes import Element, FusedSum
+from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import Chain, Fold, Lanes, Plan, Products, Promoted, Split, Stage
 from smtmodel.plans.lowering import unit_of_plan
@@ -39,6 +40,7 @@ from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.log import Replay, Subject, Writer
 from tests.said import assumed, says
+from tests.test_merged import disagreement
 
 E2M1, E4M3 = FORMATS["e2m1"], FORMATS["e4m3"]
 ONES, FMA = plan("sum(ones, c)"), plan("sum(fma, c)")  # four products in four steps of one instruction, and one
@@ -111,6 +113,7 @@ def about(*models: Model, **named: Any) -> Theorem:
 BIG = assumed(StagesAgree(ONES, FMA, *stages(ONES, FMA), 16))
 FROM_ZERO = assumed(StagesAgree(ONES, FMA, *stages(ONES, FMA), 4, zero=True))
 TAILED = plan("sum(chain(ones, tail=two), c)"), plan("sum(chain(ones, tail=chain(two, tail=fma)), c)")
+FROM_C = FMA, plan("sum(promote(1, fma, r), c)")
 FINE = plan("sum(promote(1, fma, r), +0)"), plan("sum(promote(2, chain(fma), r), +0)")
 
 
@@ -246,6 +249,7 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
         lambda: same_sums(ONES, plan("sum(fma, +0)"), [inductive()]), "start them from other numbers"),
     "more sums in one": (
         lambda: same_sums(ONES, plan("r(exact(sum(fma, +0), sum(ones, c)))"), [inductive()]), "other things with"),
+    "steps from zero, from c": (lambda: same_sums(*FROM_C, [from_zero(*FROM_C)]), "another number than"),
     "sums that agree from zero, from c": (lambda: same_sums(ONES, FMA, [FROM_ZERO]), "another number than"),
     "another K": (lambda: same_units(ONES, FMA, 32, same(ONES, FMA, 64)), "about other units"),
     "no K": (lambda: same_units(ONES, FMA, 0, same(ONES, FMA, 64)), "0 is impossible"),
@@ -310,7 +314,29 @@ def test_a_verdict_is_that_of_a_theorem_about_these_plans_and_this_k() -> None:
         PlanProof(ONES, FMA).verdict = "equal"  # type: ignore[misc]
 
 
+def test_a_difference_is_one_that_a_replay_shows() -> None:
+    short, two = plan("sum(short, c)"), plan("sum(two, c)")
+    found = prove_plans(short, two, 8, Options(timeout=5.0))
+    assert found.verdict == "different"
+    assert found.witness is not None
+    zeros = replace(found.witness, operands=found.problem.layout.split([0] * len(found.witness.operands.every)))  # type: ignore[union-attr]
+    for change in ({"witness": zeros}, {"right": FMA}, {"length": 16}, {"length": None}, {"problem": None}):
+        assert replace(found, **change).verdict == "unknown", change  # type: ignore[arg-type]
+
+
 # -- truth
+
+
+def test_one_product_of_zeros_stands_for_all_that_fill_up_a_tile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their exponent is that of the alignment where all products are small: without one the sum is another one."""
+    monkeypatch.setitem(UNITS, "fused4", (4, "r(fused(a[0:4] * b[0:4], c, F=1))"))
+    side = plan("sum(fused4, c)")
+    whole = unit_of_plan(side, 1)
+    found = tails(side, side, 5)
+    assert found is not None
+    (total,) = [node for node in walk(found[0].result) if isinstance(node, FusedSum)]
+    assert [item.count for item in total.items] == [1, 1, 1]  # c, a product, and one of zeros
+    assert [disagreement(whole, seed, found[0].result) for seed in range(4)] == [None] * 4
 
 
 @pytest.mark.parametrize("odd", [False, True])

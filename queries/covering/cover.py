@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 from queries.compare.neighbours import neighbours
 from queries.equality.staged import prove
 from queries.kernel.conditions import Condition, conditions_of
+from queries.kernel.facts import defined, follows, given, question
 from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
-from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.same import Compared, SidesAgree, agreed
+from queries.kernel.theorem import RuleError, Theorem, goal_of
 from queries.kernel.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from queries.properties.forms import by_rewriting
 from queries.search.admitted import admitted_rows
@@ -29,6 +31,7 @@ from queries.solvers.asking import Engines, Heard, SolverFaultError
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
 from queries.tactics.confirm import CONFIRMERS
+from queries.tactics.ledger import term_of
 from smtmodel.algebra import Bit, Bits, any_of
 from smtmodel.batch import evaluate_models
 from smtmodel.carriers.terms import TermCarrier
@@ -68,10 +71,18 @@ class Change:
 Wanted = Case | Change
 
 
+@dataclass(frozen=True)
+class Same:
+    """The theorem that a change is none, and what it rests on, in words."""
+
+    theorem: Theorem
+    words: str
+
+
 @dataclass
 class Cover:
     """The outcome. `rows` in the order in which they were chosen, with what each was chosen for; `unreachable`: the
-    cases that no input reaches; `same`: the changes that no input shows, and what proved it; `open`: neither."""
+    cases that no input reaches; `same`: the changes that no input shows; `open`: neither."""
 
     model: Model
     layout: Layout
@@ -79,7 +90,7 @@ class Cover:
     reasons: list[list[Wanted]] = field(default_factory=list)
     counts: dict[Wanted, int] = field(default_factory=dict)
     unreachable: dict[Case, Theorem] = field(default_factory=dict)
-    same: dict[Change, str] = field(default_factory=dict)
+    same: dict[Change, Same] = field(default_factory=dict)
     interrupted: bool = False
 
     @property
@@ -90,6 +101,12 @@ class Cover:
             for wanted, count in self.counts.items()
             if not count and wanted not in self.unreachable and wanted not in self.same
         ]
+
+    def agrees(self, change: Change, theorem: Theorem, words: str) -> None:
+        """Keep the theorem that the unit and its change agree on every input. Raises RuleError for another one."""
+        if goal_of(theorem, SidesAgree, "cover").problem != Problem(self.model, change.model):
+            raise RuleError(f"cover: the theorem is not about {change.name}")
+        self.same[change] = Same(theorem, words)
 
     @property
     def results(self) -> list[int]:
@@ -395,12 +412,21 @@ class Covering:
         for free in sets[:-1][:SMALL_SETS]:
             self._search(self.changes, lambda left, free=free: self._difference(left, free), SMALL_SECONDS)  # type: ignore[misc]
         for change in self._left(self.changes):
-            answer = self._search([change], lambda left: self._difference(left, None), BESIDE_SECONDS)
-            if answer is not None and answer.status == "unsat":
-                self.found.same[change] = str(answer)
+            self._show(change)
 
-    def _difference(self, changes: Sequence[Change], free: tuple[int, ...] | None) -> Query:
-        """Is there an input that shows one of the changes?"""
+    def _show(self, change: Change) -> None:
+        """An input that shows a change, or the theorem that there is none."""
+        compared = Compared(Problem(self.model, change.model))
+        maxima = [defined(compared, symbol, tuple(terms)) for symbol, terms in compared.carrier.maxima.items()]
+        facts = [given(compared), *maxima]
+        query, _ = question(compared, compared.never, list(map(term_of, facts)), (), compared.symbols)
+        answer = self._search([change], lambda left: query, BESIDE_SECONDS)
+        if answer is not None and answer.status == "unsat":  # which is not asked again
+            fact = follows(compared, compared.never, facts, (), self._engines(answer.seconds), compared.symbols)
+            self.found.agrees(change, agreed(compared, fact), str(answer))
+
+    def _difference(self, changes: Sequence[Change], free: tuple[int, ...]) -> Query:
+        """Is there an input with few products that shows one of the changes?"""
         carrier = TermCarrier(maximum="relational")
         operands = symbolic_operands(Problem(self.model, self.model), carrier, free)
         own = evaluate_on(self.model, operands).d
@@ -415,8 +441,9 @@ class Covering:
             if limit <= 0:
                 return
             problem = Problem(self.model, change.model)
-            if (by_rules := by_rewriting(problem, replace(self.options, timeout=limit))) is not None:
-                self.found.same[change] = by_rules.why
+            by_rules = by_rewriting(problem, replace(self.options, timeout=limit))
+            if by_rules is not None and by_rules.theorem is not None:
+                self.found.agrees(change, by_rules.theorem, by_rules.why)
                 continue
             proof = prove(problem, replace(self.options, timeout=limit))
             if proof.interrupted:
@@ -425,10 +452,9 @@ class Covering:
                 row = np.array([proof.witness.operands.every], dtype=np.uint64)
                 self.take(row)
                 self.take(self.beside(row, CHUNK // 4))
-            elif proof.verdict == "equal":
-                self.found.same[change] = f"{', '.join(proof.engines) or 'construction'}" + (
-                    f", confirmed by {', '.join(proof.confirmations)}" if proof.confirmations else ""
-                )
+            elif proof.theorem is not None:
+                confirmed = f", confirmed by {', '.join(proof.confirmations)}" if proof.confirmations else ""
+                self.found.agrees(change, proof.theorem, f"{', '.join(proof.engines) or 'construction'}{confirmed}")
 
 
 def _kin(wanted: Wanted) -> tuple[str, ...]:

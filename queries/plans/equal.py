@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -96,11 +97,16 @@ class PlanProof:
 
     @property
     def verdict(self) -> Verdict:
-        """Equal, by a theorem about these plans and the K asked; different, by a witness."""
+        """Equal, by a theorem about these plans and the K asked; different, by a witness that is replayed on what they
+        are for its K."""
+        sides = self.left, self.right
         if (goal := self.goal) is not None:
-            asked = (goal.left, goal.right) == (self.left, self.right)
-            return "equal" if asked and goal.covers(self.length) else "unknown"
-        return "unknown" if self.witness is None else "different"
+            return "equal" if (goal.left, goal.right) == sides and goal.covers(self.length) else "unknown"
+        if self.witness is None or self.problem is None or self.length is None:
+            return "unknown"
+        units = tuple(unit_of_plan(plan, self.length) for plan in sides)
+        theirs = (self.problem.left.unit, self.problem.right.unit) == units
+        return "different" if theirs and _differs(self.problem, self.witness.operands.every) else "unknown"
 
     @property
     def goal(self) -> PlansAgree | None:
@@ -510,6 +516,12 @@ def _with(zeros: tuple[int, int], length: int, place: int | None, other: tuple[i
     """A row of zeros for a and b but at one place, where they are those of `other`, its third number is c."""
     sides = [[one if k == place else zero for k in range(length)] for zero, one in zip(zeros, other, strict=False)]
     return *sides[0], *sides[1], other[2]
+
+
+@lru_cache
+def _differs(problem: Placed, row: Row) -> bool:
+    """Whether the plans differ on a row."""
+    return bool(replay(problem, [row]).differs[0])
 
 
 def _replayed(problem: Problem, row: Row) -> Witness | None:
