@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from queries.kernel.addends import reading_that_changes_nothing
-from queries.kernel.stages import StagesAgree, check_plans, multiples_text, plan_key, read_alike, units_agree
+from queries.kernel.stages import StagesAgree, check_plans, fitting, multiples_text, plan_key, read_alike, units_agree
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.errors import ParameterError
 from smtmodel.nodes import Constant, Each, Element, FusedSum, Node, Product, Round
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.rewriting import replaced
@@ -77,7 +76,8 @@ def _check_frames(name: str, left: Plan, right: Plan) -> None:
 def same_units(left: Plan, right: Plan, length: int, alike: Theorem) -> Made:
     """Two plans agree for one K if the units agree that they are for that K."""
     check_plans("same_units", left, right)
-    one, other = (_unit("same_units", plan, length) for plan in (left, right))
+    with fitting("same_units"):
+        one, other = unit_of_plan(left, length), unit_of_plan(right, length)
     if not units_agree("same_units", alike, one, other):
         raise RuleError("same_units: one plan reads c, and the other does not")
     return Made(PlansAgree(left, right, 0, length), (alike,))
@@ -110,8 +110,8 @@ def tails(left: Plan, right: Plan, length: int) -> tuple[Unit, Unit] | None:
     how = reading_that_changes_nothing(one.model.unit)
     start = Element("c") if how is None else Round(Element("c"), how)
     sides = [(plan, Products(stage.tail or Chain(stage.model), start)) for plan, stage in ((left, one), (right, other))]
-    first, second = (_unit("same_tails", replace(plan, c=one.d, result=result, names={}), rest)
-                     for plan, result in sides)  # fmt: skip
+    with fitting("same_tails"):
+        first, second = (unit_of_plan(replace(plan, c=one.d, result=result, names={}), rest) for plan, result in sides)
     return _with_one_zero(first), _with_one_zero(second)
 
 
@@ -137,10 +137,3 @@ def _one_zero(node: Node) -> Node | None:
         else:
             found.append((at, replaced(item, _one_zero)))
     return node.of_terms(found) if zeros else None
-
-
-def _unit(name: str, plan: Plan, length: int) -> Unit:
-    try:
-        return unit_of_plan(plan, length)
-    except ParameterError as error:
-        raise RuleError(f"{name}: {error}") from None

@@ -8,6 +8,8 @@ agree if their steps do, from any sum so far.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from hashlib import sha256
 
@@ -20,7 +22,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.nodes.node import structure
 from smtmodel.nodes.normal import normal
-from smtmodel.plans.loop import Step, step_of, unit_of_step
+from smtmodel.plans.loop import step_of, unit_of_step
 from smtmodel.plans.plan import Plan
 from smtmodel.plans.stages import (
     Halves,
@@ -67,6 +69,7 @@ class StagesAgree:
 
 
 def digest(text: str) -> str:
+    """The hash of a text that says what is computed, in hexadecimal."""
     return sha256(text.encode()).hexdigest()
 
 
@@ -77,6 +80,7 @@ def plan_key(plan: Plan) -> str:
 
 
 def multiples_text(multiples: int) -> str:
+    """For which K, in words."""
     return "every K" if multiples == 1 else f"every K that is a multiple of {multiples}"
 
 
@@ -127,8 +131,8 @@ def units_agree(name: str, alike: Theorem, one: Unit, other: Unit) -> bool:
 @rule
 def same_parts(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Theorem | None) -> Made:
     """A stage agrees with itself for every K, where both plans convert inputs alike (no `bodies`). Two stages that do
-    the same around their bodies agree, if these agree for every multiple of n, for every multiple of the number that
-    `partition` gives: of so many products it gives each body a multiple of n, and both stages divide them alike. If the
+    the same around their bodies agree, if these agree for every multiple of n, for every multiple of the number m that
+    `partition` gives: both stages divide a multiple of m products alike, and give each body a multiple of n. If the
     bodies agree from +0 alone, so do the stages where a body begins with their start or +0; promoted sums always begin
     with +0."""
     check_plans("same_parts", left, right, one, other)
@@ -163,7 +167,7 @@ def same_around(left: Plan, right: Plan, one: Stage, other: Stage) -> bool:
 
 
 def _in_order(stage: Stage) -> bool:
-    """Whether a stage adds its sums in order, or has so few that it makes no difference."""
+    """Whether a stage adds its sums in order, or has too few for another order to make a difference."""
     sums = len(stage.at) + 1 if isinstance(stage, Uneven) else getattr(stage, "ways", 0)
     return isinstance(stage, Split | Uneven | Interleaved) and sums <= IN_ORDER.get(stage.order, sums)
 
@@ -213,9 +217,7 @@ def same_steps(left: Plan, right: Plan, one: Stage, other: Stage, step: Theorem)
 
 
 @rule
-def same_steps_from_zero(
-    left: Plan, right: Plan, one: Stage, other: Stage, first: Theorem, second: Theorem
-) -> Made:  # fmt: skip
+def same_steps_from_zero(left: Plan, right: Plan, one: Stage, other: Stage, first: Theorem, second: Theorem) -> Made:
     """The same from +0, if the steps compute the same (their expressions, `first` and `second`, have one normal form)
     from any sum so far other than -0, and make no sum -0."""
     count, units = steps_of("same_steps_from_zero", left, right, one, other)
@@ -228,19 +230,22 @@ def same_steps_from_zero(
 
 
 def steps_of(name: str, left: Plan, right: Plan, one: Stage, other: Stage) -> tuple[int, tuple[Unit, Unit]]:
-    """How many products whole steps of two stages have, and the units of so many, whose c is any sum so far. Raises
-    RuleError where a stage repeats no step, or the last sums are rounded otherwise."""
+    """The number of products that both stages take in whole steps, and the units of these steps, whose c is any sum so
+    far. Raises RuleError where a stage repeats no step, or the last sums are rounded otherwise."""
     check_plans(name, left, right, one, other)
     first, second = step_of(one), step_of(other)
     if first is None or second is None or (first.sums, first.last) != (second.sums, second.last):
         raise RuleError(f"{name}: the stages do not repeat steps from sums of one format, rounded alike at last")
     count = math.lcm(first.period, second.period)
-    sides = ((left, first), (right, second))
-    return count, (_unit(name, *sides[0], count), _unit(name, *sides[1], count))
+    with fitting(name):
+        units = [unit_of_step(plan, step.stage, step.sums, count) for plan, step in ((left, first), (right, second))]
+    return count, (units[0], units[1])
 
 
-def _unit(name: str, plan: Plan, step: Step, count: int) -> Unit:
+@contextmanager
+def fitting(name: str) -> Iterator[None]:
+    """Within this context, a number of products that does not fit raises RuleError."""
     try:
-        return unit_of_step(plan, step.stage, step.sums, count)
+        yield
     except ParameterError as error:
         raise RuleError(f"{name}: {error}") from None

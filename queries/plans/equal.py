@@ -318,7 +318,8 @@ class _Prover:
         return None
 
     def _steps(self, one: Stage, other: Stage) -> tuple[Unit, Unit] | None:
-        """The units of whole steps of two stages; None if they do not repeat steps alike, or of so many products."""
+        """The units of whole steps of two stages; None if they do not repeat steps alike, or steps of too many
+        products."""
         with suppress(RuleError):
             return steps_of("a proof", self.left, self.right, one, other)[1]
         return None
