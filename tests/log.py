@@ -23,7 +23,6 @@ from queries.kernel.forms import Factor, Form
 from queries.kernel.steps import Step, recorded
 from queries.kernel.theorem import RULES, Theorem
 from queries.solvers.asking import Engines
-from smtmodel.inputs import Inputs
 from smtmodel.nodes.node import Node, walk
 from smtmodel.plans.plan import Plan
 from smtmodel.plans.stages import Stage
@@ -32,8 +31,8 @@ from smtmodel.unit import Unit
 SCHEMA = 2
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
-    "queries.kernel.ranges", "queries.kernel.steps", "queries.kernel.problem",
-    "smtmodel.dot", "smtmodel.formats", "smtmodel.nodes.round", "smtmodel.rounding",
+    "queries.kernel.ranges", "queries.kernel.steps", "queries.kernel.plan_units",
+    "smtmodel.formats", "smtmodel.nodes.round", "smtmodel.rounding",
 )  # fmt: skip
 
 
@@ -173,8 +172,6 @@ class Writer(_Tables):
                 if value not in self.stages:
                     raise RuleError("log: a stage of another plan")
                 return self.stages.index(value)
-            case Inputs():
-                return value.model_dump_json()
             case Form():
                 return [[self.plain(factor), sorted(map(self.plain, atom))] for atom, factor in value.parts.items()]
             case range():
@@ -257,8 +254,6 @@ class Replay(_Tables):
             return self.units[_number(plain, len(self.units))]
         if hint is Plan:
             return self.subject.every_plan[_number(plain, len(self.subject.every_plan))]
-        if hint is Inputs:
-            return Inputs.model_validate_json(plain)
         if hint is Stage:
             return self.stages[_number(plain, len(self.stages))]
         if isinstance(hint, type) and issubclass(hint, Step):
