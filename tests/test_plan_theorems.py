@@ -106,6 +106,7 @@ def about(*models: Model, **named: Any) -> Theorem:
 BIG = assumed(StagesAgree(ONES, FMA, *stages(ONES, FMA), 16))
 FROM_ZERO = assumed(StagesAgree(ONES, FMA, *stages(ONES, FMA), 4, zero=True))
 TAILED = plan("sum(chain(ones, tail=two), c)"), plan("sum(chain(ones, tail=chain(two, tail=fma)), c)")
+TWICE = plan("r(exact(sum(chain(ones, tail=two), +0), sum(chain(ones, tail=two), c)))")
 FROM_C = FMA, plan("sum(promote(1, fma, r), c)")
 FINE = plan("sum(promote(1, fma, r), +0)"), plan("sum(promote(2, chain(fma), r), +0)")
 
@@ -235,6 +236,8 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
         lambda: same_forms(FLUSHED, FLUSHED, AtLength(1), "positive"), "may be -0"),
     "a form that is written out too far": (
         lambda: same_forms(DEEP, DEEP, AtLength(2000), "joined"), "within one another"),
+    "forms of what takes scale factors": (
+        lambda: same_forms(SCALED, SCALED, AtLength(32), "plain"), "scale factors are not compared"),
     "forms of no K": (lambda: same_forms(ONES, FMA, AtLength(0), "plain"), "0 is impossible"),
     # plans
     "a sum too few": (lambda: same_sums(ONES, FMA, []), "one about each"),
@@ -272,6 +275,8 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
         lambda: same_tails(*TAILED, -2, about(*units(*TAILED, Tails(6)))), "no products are left over"),
     "tails of other tiles": (
         lambda: same_tails(TAILED[0], FMA, 6, about(*units(*TAILED, Tails(6)))), "do not use one unit for tiles"),
+    "tails of two sums": (
+        lambda: same_tails(TWICE, TWICE, 6, about(*units(*TAILED, Tails(6)))), "tiles of one sum"),
     "tails of another length": (lambda: same_tails(*TAILED, 7, tail()), "about another part"),
     "units of tails of another length": (
         lambda: same_tails(*TAILED, 7, about(*units(*TAILED, Tails(6)))), "about other units"),
