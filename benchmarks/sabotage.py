@@ -83,7 +83,7 @@ CHECKED = 3  # of the false statements that are proved, those whose certificate 
 BOUNDS, FORMS = ("enclosures", "forms", "induction"), ("rewriting", "ranges", "effects", "normalising")
 UNITS = 80  # random units
 #: and to these, on random statements about plans
-PLANNED = ("addends", "grids", "merged", "plans", "stages", "equal")
+PLANNED = ("addends", "grids", "merged", "plan_units", "plans", "stages", "equal")
 PLANS = 80  # of them
 CHECKERS = ("certificates", "checking")  # packages that no prover calls: their tests are run
 Function = tuple[str, str]  # file, and the qualified name of a function

@@ -18,6 +18,8 @@ from benchmarks.covered import caught, differing
 from cli.main import main
 from queries.covering.cover import Covering
 from queries.kernel.conditions import Condition
+from queries.kernel.problem import Problem
+from queries.kernel.same import SidesAgree
 from queries.kernel.theorem import RuleError
 from queries.kernel.unreachable import Unreachable, implied, refuted
 from queries.search.distinguish import Options
@@ -115,6 +117,21 @@ def test_every_input_of_a_small_unit_agrees_with_the_theorems() -> None:
         else:
             told = covering._told(every, [wanted]).any()
             assert told == (wanted not in found.same) == (count > 0), wanted.name
+
+
+def test_a_change_is_none_by_a_theorem_about_it() -> None:
+    """Another change's theorem, and one about a case, say nothing of it."""
+    unit = small()
+    covering = Covering(unit)
+    found = covering.run(Options("bitwuzla", 60))
+    change, same = next(iter(found.same.items()))
+    assert same.theorem.goal == SidesAgree(Problem(unit, change.model))
+    assert same.words
+    other = next(one for one in covering.changes if one not in found.same)
+    for theorem, words in ((same.theorem, "not about"), (next(iter(found.unreachable.values())), "SidesAgree")):
+        with pytest.raises(RuleError, match=words):
+            found.agrees(other, theorem, "")
+    assert other not in found.same
 
 
 def test_no_theorem_of_a_case_that_an_input_reaches() -> None:

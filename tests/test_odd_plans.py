@@ -83,7 +83,7 @@ def test_a_number_for_nan_may_round_to_zero() -> None:
     assert differ(sides[0], sides[1], 1)
     units = [unit_of_plan(side, 1) for side in sides]
     assert merged(units[0]) != merged(units[1])
-    assert plans_equal.alike(*(Model("side", unit) for unit in units)) is None
+    assert prover(*sides, 1)._at(1) is None
     assert prover(*sides, 1)._for_all() is None
     assert plans_fault({"schema": 1, "length": 1, "multiples": 0}, *sides, [])
 

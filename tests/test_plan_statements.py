@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.plan_statements import Statement, check, statement
-from queries.kernel import expressions
+from queries.kernel import plan_units
 from queries.plans import equal
 
 
@@ -18,8 +18,7 @@ def test_no_verdict_is_wrong(number: int) -> None:
 
 def test_a_false_equality_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the matrices of the check, where the prover's own do not look."""
-    for module in (equal, expressions):
-        monkeypatch.setattr(module, "normal", lambda node: 0)
+    monkeypatch.setattr(plan_units, "normal", lambda node: 0)
     monkeypatch.setattr(equal, "matrices_agree", lambda *rest: True)
     monkeypatch.setattr(equal, "replay", lambda *rest: type("Replay", (), {"differs": [False]}))
     assert check(Statement("sum(short, c)", "sum(two, c)", 8), 2.0, seed=1).wrong == "they differ at K = 8"

@@ -40,7 +40,9 @@ REWRITING = Part(
 SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/kernel", "opposite"))
 PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/kernel", "sums steps"))
 SAME_PLANS = Part(
-    "rules of equal plans", "plans that are equal", _in("queries/kernel", "plans stages merged addends grids")
+    "rules of equal plans",
+    "plans that are equal",
+    _in("queries/kernel", "plan_units plans stages merged addends grids"),
 )
 COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))

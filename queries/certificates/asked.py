@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hypotheses.claim import Claim
 from hypotheses.unit_claims import OverflowClaim
@@ -24,6 +25,7 @@ from queries.certificates.plan_files import read_plan
 from queries.certificates.questions import read_document, read_model, read_property, read_question
 from queries.kernel.enclosures import Enclosed
 from queries.kernel.log import Subject
+from queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
 from queries.kernel.plans import PlansAgree
 from queries.kernel.problem import Problem
 from queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
@@ -124,9 +126,28 @@ def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
     return Asked(Subject(plans=(plan,), lengths=tuple(lengths)))
 
 
-def of_plans(left: Plan, right: Plan, multiples: int, length: int, models: Sequence[Model]) -> Asked:
-    """Of two plans that are equal, for one K or for multiples of a number; `models`: of what else is spoken."""
-    return Asked(Subject(tuple(models), plans=(left, right)), (PlansAgree(left, right, multiples, length),))
+def of_plans(goal: PlansAgree, solved: Sequence[Problem]) -> Asked:
+    """Of two plans that are equal; `solved`: the problems about units of a part of them that solvers answered."""
+    models = dict.fromkeys(side for problem in solved for side in problem.models)
+    return Asked(Subject(tuple(models), plans=(goal.left, goal.right), problems=tuple(solved)), (goal,))
+
+
+def part_data(left: Plan, right: Plan, part: Part) -> dict[str, Any]:
+    """A part of two plans as plain data: stages by their numbers."""
+    if isinstance(part, Steps):
+        stages = Subject(plans=(left, right)).stages
+        return {"is": Steps.__name__, "one": stages.index(part.one), "other": stages.index(part.other)}
+    return {"is": type(part).__name__, "length": part.length}
+
+
+def _read_part(left: Plan, right: Plan, data: Mapping[str, Any]) -> Part:
+    stages = Subject(plans=(left, right)).stages
+    match data:
+        case {"is": "Steps", "one": int(one), "other": int(other)} if min(one, other) >= 0:
+            return Steps(stages[one], stages[other])
+        case {"is": "AtLength" | "Tails", "length": int(length)}:
+            return AtLength(length) if data["is"] == "AtLength" else Tails(length)
+    raise ValueError(f"{data} is no part of two plans")
 
 
 def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Model]) -> Asked:
@@ -163,9 +184,12 @@ def _cover(texts: Mapping[str, str]) -> Asked:
 
 def _plans(texts: Mapping[str, str]) -> Asked:
     document = read_document(texts, PLANS)
-    models = [read_model(texts, name) for name in document["units"]]
     left, right = (read_plan(texts, name) for name in (LEFT_PLAN, RIGHT_PLAN))
-    return of_plans(left, right, document["multiples"], document["length"], models)
+    solved = []
+    for data in document["parts"]:
+        one, other = units_of(PLANS, left, right, _read_part(left, right, data))
+        solved.append(Problem(Model(f"left {data['is']}", one), Model(f"right {data['is']}", other)))
+    return of_plans(PlansAgree(left, right, document["multiples"], document["length"]), solved)
 
 
 def _bounded_plan(texts: Mapping[str, str]) -> Asked:

@@ -19,8 +19,6 @@ normal number.
 from __future__ import annotations
 
 from queries.kernel.grids import Grids, has_positive_sums, least_of, terms_of
-from queries.kernel.rewriting import SameResults
-from queries.kernel.theorem import Made, rule
 from smtmodel.nodes import Constant, Element, Node, Repeat, Round, Running
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.rewriting import rebuilt, replaced
@@ -28,12 +26,6 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
 Levels = frozenset[int]  # of loops whose results so far are as is claimed
-
-
-@rule
-def read_plainly(unit: Unit) -> Made:
-    """A unit computes the same if its loops read their start once, and each result so far as it is."""
-    return Made(SameResults(unit, read_once(unit)))
 
 
 def read_once(unit: Unit) -> Node:

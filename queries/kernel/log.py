@@ -48,7 +48,8 @@ from smtmodel.unit import Unit
 SCHEMA = 1
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
-    "queries.kernel.conditions", "queries.kernel.problem", "queries.kernel.ranges", "queries.kernel.recorded",
+    "queries.kernel.conditions", "queries.kernel.plan_units", "queries.kernel.problem", "queries.kernel.ranges",
+    "queries.kernel.recorded",
     "queries.kernel.shares", "queries.kernel.steps", "queries.kernel.unreachable", "smtmodel.algorithms.exact",
     "smtmodel.formats", "smtmodel.nodes.round", "smtmodel.rounding",
 )  # fmt: skip

@@ -20,8 +20,6 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from queries.kernel.grids import Grids, has_positive_sums, least_of, terms_of
-from queries.kernel.rewriting import SameResults
-from queries.kernel.theorem import Made, RuleError, rule
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
 from smtmodel.nodes.rewriting import rebuilt, written_out
@@ -29,39 +27,6 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
 
 ZERO = Constant()
-
-
-@dataclass(frozen=True)
-class SameAfterZero:
-    """For every c other than -0, a unit computes the same results as with another expression, and none of them is
-    -0."""
-
-    unit: Unit
-    other: Node
-
-    def statement(self) -> str:
-        return f"{self.unit.reference or 'the unit'} computes the same, never -0, for every c other than -0"
-
-
-@rule
-def joined_sums(unit: Unit) -> Made:
-    """A unit computes the same with its loops written out and its nested sums flattened, by the four rules above."""
-    try:
-        return Made(SameResults(unit, merged(unit)))
-    except RecursionError:
-        raise RuleError("joined_sums: too many steps are within one another") from None
-
-
-@rule
-def joined_after_zero(unit: Unit) -> Made:
-    """The same for every c other than -0, if the flattened form is never -0 then."""
-    try:
-        form = merged_after_zero(unit)
-    except RecursionError:
-        raise RuleError("joined_after_zero: too many steps are within one another") from None
-    if form is None:
-        raise RuleError("joined_after_zero: a result may be -0")
-    return Made(SameAfterZero(unit, form))
 
 
 def merged(unit: Unit) -> Node:

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from queries.kernel.addends import reading_that_changes_nothing
-from queries.kernel.stages import StagesAgree, check_plans, multiples_text, plan_key, read_alike, units_agree
+from queries.kernel.plan_units import AtLength, Tails, check_plans, multiples_text, plan_key, units_agree
+from queries.kernel.stages import StagesAgree
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.errors import ParameterError
-from smtmodel.nodes import Constant, Each, Element, FusedSum, Node, Product, Round
+from smtmodel.nodes import Constant
 from smtmodel.nodes.normal import normal
-from smtmodel.nodes.rewriting import replaced
 from smtmodel.plans.loop import around
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import Chain
-from smtmodel.unit import Unit
-
-PER_TERM = ("fraction_bits", "floors", "reach")  # what a fused sum may say of each of its terms
+from smtmodel.plans.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -77,9 +70,8 @@ def _check_frames(name: str, left: Plan, right: Plan) -> None:
 def same_units(left: Plan, right: Plan, length: int, alike: Theorem) -> Made:
     """Two plans agree for one K if the units agree that they are for that K."""
     check_plans("same_units", left, right)
-    one, other = (_unit("same_units", plan, length) for plan in (left, right))
-    if not units_agree("same_units", alike, one, other):
-        raise RuleError("same_units: one plan reads c, and the other does not")
+    if units_agree("same_units", alike, left, right, AtLength(length)) != "every":
+        raise RuleError("same_units: the units agree for some c alone")
     return Made(PlansAgree(left, right, 0, length), (alike,))
 
 
@@ -88,59 +80,6 @@ def same_tails(left: Plan, right: Plan, length: int, alike: Theorem) -> Made:
     """Two plans agree for one K if they take the same tiles with one unit, and what they make of the products left over
     agrees from any number that a sum of tiles may be."""
     _check_frames("same_tails", left, right)
-    found = tails(left, right, length)
-    if found is None:
-        raise RuleError("same_tails: no products are left over by the same tiles")
-    if not units_agree("same_tails", alike, *found):
-        raise RuleError("same_tails: one tail does not read the sum of the tiles")
+    if units_agree("same_tails", alike, left, right, Tails(length)) != "every":
+        raise RuleError("same_tails: the tails agree for some sums of tiles alone")
     return Made(PlansAgree(left, right, 0, length), (alike,))
-
-
-def tails(left: Plan, right: Plan, length: int) -> tuple[Unit, Unit] | None:
-    """The units of the products that two plans leave over at a K, whose c is any number that a sum of tiles may be;
-    None if there are no two tails after the same tiles. The plans do the same with their one sum."""
-    if not read_alike(left, right) or len(left.sums) != 1 or length < 1:
-        return None
-    one, other = left.sums[0].stage, right.sums[0].stage
-    if not isinstance(one, Chain) or not isinstance(other, Chain) or one.model != other.model:
-        return None
-    whole, rest = divmod(length, one.model.length)
-    if not whole or not rest:
-        return None
-    how = reading_that_changes_nothing(one.model.unit)
-    start = Element("c") if how is None else Round(Element("c"), how)
-    sides = [(plan, Products(stage.tail or Chain(stage.model), start)) for plan, stage in ((left, one), (right, other))]
-    first, second = (_unit("same_tails", replace(plan, c=one.d, result=result, names={}), rest)
-                     for plan, result in sides)  # fmt: skip
-    return _with_one_zero(first), _with_one_zero(second)
-
-
-def _with_one_zero(unit: Unit) -> Unit:
-    """A unit whose fused sums have one of the products of zeros with which a tile is filled up: the others have the
-    same exponent and add nothing."""
-    return replace(unit, result=replaced(unit.result, _one_zero), names={}, signals={})
-
-
-def _one_zero(node: Node) -> Node | None:
-    if not isinstance(node, FusedSum) or any(
-        isinstance(getattr(node, name), tuple) for name in PER_TERM if getattr(node, name)
-    ):
-        return None
-    found: list[tuple[int, Node]] = []
-    zeros = 0
-    for at, item in enumerate(node.items):
-        term = item.body if isinstance(item, Each) else item
-        if isinstance(term, Product) and term.left == term.right == Constant():
-            zeros += 1
-            if zeros == 1:
-                found.append((at, term))
-        else:
-            found.append((at, replaced(item, _one_zero)))
-    return node.of_terms(found) if zeros else None
-
-
-def _unit(name: str, plan: Plan, length: int) -> Unit:
-    try:
-        return unit_of_plan(plan, length)
-    except ParameterError as error:
-        raise RuleError(f"{name}: {error}") from None

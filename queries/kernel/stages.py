@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from hashlib import sha256
 
-from queries.kernel.closed import is_own
-from queries.kernel.merged import SameAfterZero
-from queries.kernel.problem import Problem
-from queries.kernel.same import SidesAgree
+from queries.kernel.plan_units import (
+    Steps,
+    check_plans,
+    digest,
+    multiples_text,
+    plan_key,
+    read_alike,
+    units_agree,
+    units_of,
+)
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.nodes.node import structure
-from smtmodel.nodes.normal import normal
-from smtmodel.plans.loop import Step, step_of, unit_of_step
 from smtmodel.plans.plan import Plan
 from smtmodel.plans.stages import (
     Halves,
@@ -35,7 +35,6 @@ from smtmodel.plans.stages import (
     Uneven,
     Whole,
 )
-from smtmodel.unit import Unit
 
 #: stages around bodies, which they give parts of their products
 Around = Rounded | Split | Uneven | Lanes | Interleaved | Swizzled | Promoted | Turns | Whole | Halves
@@ -66,69 +65,14 @@ class StagesAgree:
         return f"{sides[0]} = {sides[1]} from {start} for {multiples_text(self.multiples)}"
 
 
-def digest(text: str) -> str:
-    return sha256(text.encode()).hexdigest()
-
-
-def plan_key(plan: Plan) -> str:
-    """The name of a plan, and the hash of all that it computes with."""
-    parts = (plan.a, plan.b, plan.c, plan.convert_a, plan.convert_b, structure(plan.result))
-    return f"{plan.reference or 'the plan'} ({digest(repr(parts))})"
-
-
-def multiples_text(multiples: int) -> str:
-    return "every K" if multiples == 1 else f"every K that is a multiple of {multiples}"
-
-
-def check_plans(name: str, left: Plan, right: Plan, *stages: Stage) -> None:
-    """Raises RuleError for plans that take other inputs, or scale factors, and for plans and stages that can still be
-    changed, or are not the project's own."""
-    for plan in (left, right):
-        if plan.scale is not None:
-            raise RuleError(f"{name}: plans with scale factors are not compared")
-        stages = (*stages, *(product.stage for product in plan.sums))
-    if (left.a, left.b) != (right.a, right.b):
-        raise RuleError(f"{name}: the plans take other formats")
-    try:
-        hash((left, right, stages))
-    except TypeError:
-        raise RuleError(f"{name}: a plan can still be changed") from None
-    for part in (inner for stage in stages for inner in _within(stage)):
-        if not is_own(type(part)) or any(type(model) is not Model for model in part.models):
-            raise RuleError(f"{name}: a {type(part).__name__} is none of the project's stages")
-
-
-def _within(stage: Stage) -> list[Stage]:
-    return [stage, *(inner for part in stage.parts for inner in _within(part))]
-
-
-def read_alike(left: Plan, right: Plan) -> bool:
-    """Whether both plans convert their inputs alike, so that one stage is the same in both."""
-    return (left.convert_a, left.convert_b) == (right.convert_a, right.convert_b)
-
-
-def units_agree(name: str, alike: Theorem, one: Unit, other: Unit) -> bool:
-    """Whether two units agree for every c; else for +0 alone, as one of them does not read c. Raises RuleError for a
-    theorem that says less, or says it of other units."""
-    problem: Problem = goal_of(alike, SidesAgree, name).problem
-    sides = problem.left, problem.right
-    if type(problem) is not Problem or any(type(side) is not Model for side in sides):
-        raise RuleError(f"{name}: the premise is about something else than two units")
-    if (sides[0].unit, sides[1].unit) != (one, other):
-        raise RuleError(f"{name}: the premise is about other units")
-    if problem != Problem(*sides):
-        raise RuleError(f"{name}: the premise is about some inputs alone, or compares values")
-    return one.addend == other.addend
-
-
 # -- congruence
 
 
 @rule
 def same_parts(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Theorem | None) -> Made:
     """A stage agrees with itself for every K, where both plans convert inputs alike (no `bodies`). Two stages that do
-    the same around their bodies agree, if these agree for every multiple of n, for every multiple of the number that
-    `partition` gives: of so many products it gives each body a multiple of n, and both stages divide them alike. If the
+    the same around their bodies agree, if these agree for every multiple of n, for every multiple of the number m that
+    `partition` gives: both stages divide a multiple of m products alike, and give each body a multiple of n. If the
     bodies agree from +0 alone, so do the stages where a body begins with their start or +0; promoted sums always begin
     with +0."""
     check_plans("same_parts", left, right, one, other)
@@ -163,7 +107,7 @@ def same_around(left: Plan, right: Plan, one: Stage, other: Stage) -> bool:
 
 
 def _in_order(stage: Stage) -> bool:
-    """Whether a stage adds its sums in order, or has so few that it makes no difference."""
+    """Whether a stage adds its sums in order, or has too few for another order to make a difference."""
     sums = len(stage.at) + 1 if isinstance(stage, Uneven) else getattr(stage, "ways", 0)
     return isinstance(stage, Split | Uneven | Interleaved) and sums <= IN_ORDER.get(stage.order, sums)
 
@@ -205,42 +149,10 @@ def _fitting(number: int, multiples: int, *counts: int) -> int:
 @rule
 def same_steps(left: Plan, right: Plan, one: Stage, other: Stage, step: Theorem) -> Made:
     """By induction on the number of steps: two stages that each repeat a step from their start, and round the last sum
-    alike, agree for every multiple of a step's products if the steps agree from any sum so far. If one step does not
-    read the sum so far, its stage takes one step alone, and both agree from +0."""
-    count, units = steps_of("same_steps", left, right, one, other)
-    every = units_agree("same_steps", step, *units)
-    return Made(StagesAgree(left, right, one, other, count, not every), (step,))
-
-
-@rule
-def same_steps_from_zero(
-    left: Plan, right: Plan, one: Stage, other: Stage, first: Theorem, second: Theorem
-) -> Made:  # fmt: skip
-    """The same from +0, if the steps compute the same (their expressions, `first` and `second`, have one normal form)
-    from any sum so far other than -0, and make no sum -0."""
-    count, units = steps_of("same_steps_from_zero", left, right, one, other)
-    goals: list[SameAfterZero] = [goal_of(side, SameAfterZero, "same_steps_from_zero") for side in (first, second)]
-    if (goals[0].unit, goals[1].unit) != units:
-        raise RuleError("same_steps_from_zero: a premise is about another unit")
-    if units[0].operands != units[1].operands or normal(goals[0].other) != normal(goals[1].other):
-        raise RuleError("same_steps_from_zero: the normal forms are two")
-    return Made(StagesAgree(left, right, one, other, count, zero=True), (first, second))
-
-
-def steps_of(name: str, left: Plan, right: Plan, one: Stage, other: Stage) -> tuple[int, tuple[Unit, Unit]]:
-    """How many products whole steps of two stages have, and the units of so many, whose c is any sum so far. Raises
-    RuleError where a stage repeats no step, or the last sums are rounded otherwise."""
-    check_plans(name, left, right, one, other)
-    first, second = step_of(one), step_of(other)
-    if first is None or second is None or (first.sums, first.last) != (second.sums, second.last):
-        raise RuleError(f"{name}: the stages do not repeat steps from sums of one format, rounded alike at last")
-    count = math.lcm(first.period, second.period)
-    sides = ((left, first), (right, second))
-    return count, (_unit(name, *sides[0], count), _unit(name, *sides[1], count))
-
-
-def _unit(name: str, plan: Plan, step: Step, count: int) -> Unit:
-    try:
-        return unit_of_step(plan, step.stage, step.sums, count)
-    except ParameterError as error:
-        raise RuleError(f"{name}: {error}") from None
+    alike, agree for every multiple of a step's products if the steps agree from any sum so far. They agree from +0 if
+    the steps do from any sum so far other than -0, and make no sum -0; or if a step does not read the sum so far, as
+    its stage takes one step alone."""
+    part = Steps(one, other)
+    units = units_of("same_steps", left, right, part)
+    every = units_agree("same_steps", step, left, right, part) == "every"
+    return Made(StagesAgree(left, right, one, other, units[0].length, not every), (step,))

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from queries.certificates.asked import of_plans
+from queries.certificates.asked import of_plans, part_data
 from queries.certificates.certificate import Certificate, CertificateError, write_certificate
 from queries.certificates.logged import certify_theorems
 from queries.certificates.names import LEFT_PLAN, PLANS, RIGHT_PLAN, WITNESS
 from queries.certificates.plan_files import plan_texts
 from queries.certificates.questions import SCHEMA
 from queries.equality.certify import wholes_of
+from queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
 from queries.kernel.plans import PlansAgree
 from queries.kernel.problem import Problem, free_values
-from queries.kernel.theorem import Theorem
+from queries.kernel.same import SidesAgree
+from queries.kernel.stages import same_steps
+from queries.kernel.theorem import RuleError, Theorem
 from queries.plans.equal import PlanProof
 from queries.search.distinguish import Options
-from smtmodel.dot import Model
-from smtmodel.unit import Unit
-from smtmodel.unitfile import unit_text
 
 
 def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:
@@ -32,26 +32,31 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
     goal = theorem.goal
     assert isinstance(goal, PlansAgree)
     texts = plan_texts({LEFT_PLAN: goal.left, RIGHT_PLAN: goal.right})
-    models = list(_models(theorem))
-    names = {text: name for name, text in texts.items()}
-    for model in models:
-        text = unit_text(model.unit)
-        texts[names.setdefault(text, f"unit-{len(names) + 1}.yaml")] = text
-    units = [names[unit_text(model.unit)] for model in models]
-    document = {"schema": SCHEMA, "length": goal.length, "multiples": goal.multiples, "units": units}
+    solved = [one.goal.problem for one in theorem.walk() if isinstance(one.goal, SidesAgree)]
+    parts = [_part(goal, theorem, problem) for problem in solved]
+    document = {"schema": SCHEMA, "length": goal.length, "multiples": goal.multiples,
+                "parts": [part_data(goal.left, goal.right, part) for part in parts]}  # fmt: skip
     texts |= {PLANS: json.dumps(document) + "\n"}
     wholes, rest = wholes_of(proof.proofs, options)
-    about = of_plans(goal.left, goal.right, goal.multiples, goal.length, models)
+    about = of_plans(goal, solved)
     return [(directory, certify_theorems([theorem], about, texts, directory, rest, wholes))]
 
 
-def _models(theorem: Theorem) -> Iterator[Model]:
-    """The units that a theorem about plans speaks of, beside those of the plans: such as a plan is at one K, or its
-    step."""
-    values = [value for one in theorem.walk() for value in one.arguments.values()]
-    problems = [side for value in values if isinstance(value, Problem) for side in value.models]
-    alone = [Model("unit", value) for value in values if isinstance(value, Unit)]
-    yield from dict.fromkeys([*problems, *alone])
+def _part(goal: PlansAgree, theorem: Theorem, problem: Problem) -> Part:
+    """The part of two plans whose units a problem is about. Raises CertificateError."""
+    units = problem.left.unit, problem.right.unit
+    for one in theorem.walk():
+        given = one.arguments
+        parts: list[Part] = []
+        if one.rule == same_steps.__name__:
+            parts.append(Steps(given["one"], given["other"]))  # type: ignore[arg-type]  # as that rule takes them
+        elif isinstance(length := given.get("length"), int):
+            parts += [AtLength(length), Tails(length)]
+        for part in parts:
+            with suppress(RuleError):
+                if units_of("certificate", goal.left, goal.right, part) == units:
+                    return part
+    raise CertificateError("what solvers proved is about no part of the plans")
 
 
 def certify_difference(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:

@@ -17,6 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -25,13 +26,10 @@ from numpy.typing import NDArray
 
 from queries.compare.steady import same_answer
 from queries.equality.staged import prove
-from queries.kernel.addends import read_plainly
-from queries.kernel.expressions import one_form
-from queries.kernel.merged import joined_after_zero, joined_sums
-from queries.kernel.plans import PlansAgree, same_frames, same_sums, same_tails, same_units, tails
+from queries.kernel.plan_units import AtLength, Form, Part, Steps, Tails, read_alike, same_forms, units_of
+from queries.kernel.plans import PlansAgree, same_frames, same_sums, same_tails, same_units
 from queries.kernel.problem import Placed, Problem
-from queries.kernel.rewriting import SameResults
-from queries.kernel.stages import read_alike, same_around, same_parts, same_steps, same_steps_from_zero, steps_of
+from queries.kernel.stages import same_around, same_parts, same_steps
 from queries.kernel.theorem import RuleError, Theorem, goal_of
 from queries.order.probe import power_pattern
 from queries.plans.why import lines_of
@@ -46,7 +44,6 @@ from smtmodel.formats import Format
 from smtmodel.gemm import Engine, simulate
 from smtmodel.libraries import compiler
 from smtmodel.nodes import Constant
-from smtmodel.nodes.normal import normal
 from smtmodel.numbers import from_numbers
 from smtmodel.plans import (
     Halves,
@@ -96,11 +93,16 @@ class PlanProof:
 
     @property
     def verdict(self) -> Verdict:
-        """Equal, by a theorem about these plans and the K asked; different, by a witness."""
+        """Equal, by a theorem about these plans and the K asked; different, by a witness that is replayed on what they
+        are for its K."""
+        sides = self.left, self.right
         if (goal := self.goal) is not None:
-            asked = (goal.left, goal.right) == (self.left, self.right)
-            return "equal" if asked and goal.covers(self.length) else "unknown"
-        return "unknown" if self.witness is None else "different"
+            return "equal" if (goal.left, goal.right) == sides and goal.covers(self.length) else "unknown"
+        if self.witness is None or self.problem is None or self.length is None:
+            return "unknown"
+        units = tuple(unit_of_plan(plan, self.length) for plan in sides)
+        theirs = (self.problem.left.unit, self.problem.right.unit) == units
+        return "different" if theirs and _differs(self.problem, self.witness.operands.every) else "unknown"
 
     @property
     def goal(self) -> PlansAgree | None:
@@ -175,7 +177,8 @@ class _Prover:
         length = self.length
         if self._equal(self._for_all(by_solver=False)):
             return None
-        if length and self._equal(self._as_units(length, alike(*self._models(length)))):
+        if length and (found := self._at(length)) is not None:
+            self._equal(same_units(self.left, self.right, length, found))
             return None
         if length is None:
             numbers = [*range(1, MULTIPLES + 1), *(-(-k // self.tile) for k in self._halved())]
@@ -264,14 +267,12 @@ class _Prover:
     def _by_tails(self, length: int) -> Theorem | None:
         """The theorem that two plans with the same tiles agree at a K: what they do with the products left over is
         proved equal."""
-        if not same_frames(self.left, self.right) or (units := tails(self.left, self.right, length)) is None:
+        part = Tails(length)
+        if not same_frames(self.left, self.right) or (units := self._units_of(part)) is None:
             return None
-        found = self._units_agree("tail", units)
-        if found is None:
-            rest = counted(units[0].length, "product")
-            self._note(f"{rest} left over, from any sum that tiles make: {self.proof.solved[-1].verdict}")
-            return None
-        return same_tails(self.left, self.right, length, found)
+        rest = counted(units[0].length, "product")
+        found = self._agree(part, units, f"{rest} left over, from any sum that tiles make")
+        return None if found is None else same_tails(self.left, self.right, length, found)
 
     def _stages(self, one: Stage, other: Stage) -> Theorem | None:
         """The theorem that two stages agree from any sum so far; None if no rule shows it."""
@@ -292,42 +293,52 @@ class _Prover:
 
     def _by_induction(self, one: Stage, other: Stage) -> Theorem | None:
         """The theorem that two stages that each repeat a step agree; None if no rule shows it."""
-        if (units := self._steps(one, other)) is None or units[0].d != units[1].d:
+        part = Steps(one, other)
+        if (units := self._units_of(part)) is None or units[0].d != units[1].d:
             return None
-        found = self._units_agree("step", units, self.by_solver)
-        if found is None:
-            if self.by_solver:
-                what = f"a step of {units[0].length} products from any sum so far"
-                self._note(f"{what}: {self.proof.solved[-1].verdict}")
-            return None
-        return same_steps(self.left, self.right, one, other, found)
+        found = self._agree(part, units, f"a step of {units[0].length} products from any sum so far", self.by_solver)
+        return None if found is None else same_steps(self.left, self.right, one, other, found)
 
     def _from_zero(self, one: Stage, other: Stage) -> Theorem | None:
         """The same from +0, if no sum so far becomes -0."""
-        if (units := self._steps(one, other)) is None or units[0].length > WHOLE:
+        part = Steps(one, other)
+        found = None if (units := self._units_of(part)) is None else self._form(part, units, "positive")
+        return None if found is None else same_steps(self.left, self.right, one, other, found)
+
+    def _units_of(self, part: Part) -> tuple[Unit, Unit] | None:
+        """The units of a part of the plans; None if there are none."""
+        with suppress(RuleError):
+            return units_of("a proof", self.left, self.right, part)
+        return None
+
+    def _agree(self, part: Part, units: tuple[Unit, Unit], what: str, by_solver: bool = True) -> Theorem | None:
+        """The theorem that the units of a part agree, by their forms or by solvers; `what` they are, in words."""
+        if (found := self._forms(part, units)) is not None or not by_solver:
+            return found
+        name = "step" if isinstance(part, Steps) else "tail"
+        left, right = (Model(f"{name} of {unit.reference}", unit) for unit in units)
+        proof = prove(Problem(left, right), self._remaining(0.5), self.confirm)
+        self.proof.solved.append(proof)
+        if proof.theorem is None:
+            self._note(f"{what}: {proof.verdict}")
+        return proof.theorem
+
+    def _forms(self, part: Part, units: tuple[Unit, Unit]) -> Theorem | None:
+        """The theorem that the units of a part agree, by the first form that they have in common."""
+        forms: tuple[Form, ...] = ("plain", "read", "joined")
+        return next((found for form in forms if (found := self._form(part, units, form)) is not None), None)
+
+    def _form(self, part: Part, units: tuple[Unit, Unit], form: Form) -> Theorem | None:
+        """The same, by one form; loops are written out up to `WHOLE` products."""
+        if form in ("joined", "positive") and units[0].length > WHOLE:
             return None
         with suppress(RuleError):
-            first, second = map(joined_after_zero, units)
-            return same_steps_from_zero(self.left, self.right, one, other, first, second)
+            return same_forms(self.left, self.right, part, form)
         return None
 
-    def _steps(self, one: Stage, other: Stage) -> tuple[Unit, Unit] | None:
-        """The units of whole steps of two stages; None if they do not repeat steps alike, or of so many products."""
-        with suppress(RuleError):
-            return steps_of("a proof", self.left, self.right, one, other)[1]
-        return None
-
-    def _units_agree(self, name: str, units: tuple[Unit, Unit], by_solver: bool = True) -> Theorem | None:
-        """The theorem that two units of parts of the plans agree, by their forms or by solvers."""
-        left, right = (Model(f"{name} of {unit.reference}", unit) for unit in units)
-        if (found := alike(left, right)) is not None or not by_solver:
-            return found
-        self.proof.solved.append(prove(Problem(left, right), self._remaining(0.5), self.confirm))
-        return self.proof.solved[-1].theorem
-
-    def _as_units(self, length: int, found: Theorem | None) -> Theorem | None:
-        """The theorem that the plans agree at a K, as the units do that they are for it."""
-        return None if found is None else same_units(self.left, self.right, length, found)
+    def _at(self, length: int) -> Theorem | None:
+        """The theorem that the units agree that both plans are for a K, by their forms."""
+        return self._forms(AtLength(length), self._units(length))
 
     def _note(self, text: str) -> None:
         if text not in self.proof.tried:
@@ -338,9 +349,10 @@ class _Prover:
         proof = prove(Problem(*self._models(length)), self._remaining(), self.confirm)
         self.proof.solved.append(proof)
         self.proof.tried += [str(answer) for answer in proof.tried if answer.status == "unknown"]
-        if not self._equal(self._as_units(length, proof.theorem)) and proof.witness is not None:
-            problem = self._problem(length, range(length))
-            self._different(problem, proof.witness)
+        if proof.theorem is not None:
+            self._equal(same_units(self.left, self.right, length, proof.theorem))
+        elif proof.witness is not None:
+            self._different(self._problem(length, range(length)), proof.witness)
 
     # -- different
 
@@ -355,7 +367,7 @@ class _Prover:
 
     def _differ_on_samples(self, length: int) -> bool:
         """Whether the plans differ on samples. Differences other than in the sign of a zero are preferred."""
-        if length not in self.none and (alike(*self._models(length)) or not self._sampled(length)):
+        if length not in self.none and (self._at(length) or not self._sampled(length)):
             self.none.add(length)
         return length not in self.none
 
@@ -512,6 +524,12 @@ def _with(zeros: tuple[int, int], length: int, place: int | None, other: tuple[i
     return *sides[0], *sides[1], other[2]
 
 
+@lru_cache
+def _differs(problem: Placed, row: Row) -> bool:
+    """Whether the plans differ on a row."""
+    return bool(replay(problem, [row]).differs[0])
+
+
 def _replayed(problem: Problem, row: Row) -> Witness | None:
     """The witness of a row, None where the results are the same."""
     result = replay(problem, [row])
@@ -523,22 +541,6 @@ def _replayed(problem: Problem, row: Row) -> Witness | None:
 def model_reference(plan: Plan, length: int) -> str:
     """The reference of the model that a plan is at K = `length`."""
     return f"{PLAN}{plan.reference}@length={length}"
-
-
-def alike(left: Model, right: Model) -> Theorem | None:
-    """The theorem that two units agree, if they have the same normal form: as they are, or, up to `WHOLE` products,
-    with loops written out and exact roundings left out."""
-    units = left.unit, right.unit
-    if units[0].operands != units[1].operands:
-        return None
-    if normal(units[0].result) == normal(units[1].result):
-        return one_form(Problem(left, right), None, None)
-    for rule in (read_plainly, joined_sums) if units[0].length <= WHOLE else (read_plainly,):
-        with suppress(RuleError, RecursionError):  # too many steps, written out, are within one another
-            one, other = map(rule, units)
-            if len({normal(goal_of(form, SameResults, "a proof").other) for form in (one, other)}) == 1:
-                return one_form(Problem(left, right), one, other)
-    return None
 
 
 def _rows(problem: Problem, seed: int, count: int = ROWS) -> list[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from queries.kernel.plan_units import FormsAgree
 from queries.kernel.plans import PlansAgree
 from queries.kernel.stages import StagesAgree
 from queries.kernel.theorem import Theorem
@@ -22,9 +23,9 @@ from smtmodel.plans import (
 )
 from smtmodel.wording import counted
 
-#: how units were proved to compute the same, by the rule that tells what their forms are
-FORMS = {"read_plainly": ", where results so far are read as they are",
-         "joined_sums": ", without roundings that lose nothing"}  # fmt: skip
+FINE = ", without roundings that lose nothing"
+#: what forms are of which units have one
+FORMS = {"plain": "", "read": ", where results so far are read as they are", "joined": FINE, "positive": FINE}
 
 
 def lines_of(theorem: Theorem, depth: int = 0) -> Iterator[str]:
@@ -44,12 +45,10 @@ def _line(theorem: Theorem) -> str:
     if isinstance(goal, StagesAgree):
         if theorem.rule == "same_parts":
             return _parts(goal.one) if theorem.premises else "the same stage"
-        so_far = "sum so far" if theorem.rule == "same_steps" else "sum so far, which is never -0,"
-        induction = f"induction: a step of {goal.multiples} products from any {so_far}"
-        if theorem.rule != "same_steps":
-            return f"{induction} has one normal form{FORMS['joined_sums']}"
+        so_far = "sum so far, which is never -0," if _is_positive(theorem.premises[0]) else "sum so far"
         form = _form(theorem.premises[0])
-        return f"{induction} {'is proved equal' if form is None else f'has {form}'}"
+        has = "is proved equal" if form is None else f"has {form}"
+        return f"induction: a step of {goal.multiples} products from any {so_far} {has}"
     assert isinstance(goal, PlansAgree)
     if theorem.rule == "same_sums":
         return "each sum of all products"
@@ -66,9 +65,11 @@ def _line(theorem: Theorem) -> str:
 
 def _form(alike: Theorem) -> str | None:
     """By which forms two units are proved to agree; None if solvers proved it."""
-    if alike.rule != "one_form":
-        return None
-    return f"one normal form{FORMS[alike.premises[0].rule] if alike.premises else ''}"
+    return f"one normal form{FORMS[str(alike.arguments['form'])]}" if alike.rule == "same_forms" else None
+
+
+def _is_positive(alike: Theorem) -> bool:
+    return isinstance(alike.goal, FormsAgree) and alike.goal.positive
 
 
 def _parts(stage: Stage) -> str:
