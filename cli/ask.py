@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice
+from cli.choice import Choice, FileName
 from cli.command import Command
 from cli.completion import models, questions_or_models
 from cli.options import (
@@ -71,9 +72,7 @@ if TYPE_CHECKING:
     type=Choice(["bits", "value"]),
     help=f"{COMPARE_HELP}.",
 )
-@click.option(
-    "--smt2", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the query as SMT-LIB 2.6."
-)
+@click.option("--smt2", type=FileName(dir_okay=False), metavar="FILE", help="Write the query as SMT-LIB 2.6.")
 @solver_options("each pair of models")
 @JSON
 def distinguish(
@@ -147,7 +146,7 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
 
     if all(_is_reference(name) and name not in library() for name in names):
         for name in names:
-            if Path(name).is_dir():
+            if os.path.isdir(name):
                 raise InputError("is a folder: a model, a question or its file is needed", name)
         if len(names) != 2:
             raise click.UsageError(f"two models are compared, {len(names)} given")

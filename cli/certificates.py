@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import FileName
 from cli.options import progress, say
 from smtmodel.errors import MmaprobeError, OutOfTimeError
 from smtmodel.interrupts import TimeUp, allow
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from queries.certificates.certificate import Certificate
 
 CERTIFICATE = click.option(
-    "--certificate", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+    "--certificate", type=FileName(file_okay=False), metavar="DIR",
     help="Write what is proved, with checked proofs, or the input that refutes it, into this folder, a new or an "
     "empty one or that of another certificate (`mmaprobe check` checks it again).",
 )  # fmt: skip

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cli.choice import FileName
 from cli.command import Command
 from cli.options import JSON, print_json, progress, say
 from smtmodel.interrupts import allow
@@ -25,7 +26,7 @@ BELIEVED = (
 
 
 @click.command(cls=Command)
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER")
+@click.argument("folder", type=FileName(file_okay=False), metavar="FOLDER")
 @click.option(
     "--engines/--no-engines",
     default=True,

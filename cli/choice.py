@@ -1,4 +1,4 @@
-"""Parameters: one of a few words, a number of seconds, a page to write."""
+"""Parameters: one of a few words, a number of seconds, the name of a file, a page to write."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from smtmodel.errors import nearest
+from smtmodel.files import can_be_named
 
 
 class Choice(click.Choice[str]):
@@ -42,11 +43,27 @@ class Seconds(click.ParamType[float]):
         return seconds
 
 
-class PageFile(click.Path):
+class FileName(click.Path):
+    """The name of a file or folder. An empty one, as an unset variable of a script gives it, names none."""
+
+    def __init__(
+        self, *, dir_okay: bool = True, file_okay: bool = True, path_type: type[Path] | None = Path
+    ) -> None:  # fmt: skip
+        super().__init__(dir_okay=dir_okay, file_okay=file_okay, path_type=path_type)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not str(value):
+            self.fail(f"a name is missing: '' names no {'file' if self.file_okay else 'folder'}.", param, ctx)
+        if not can_be_named(value):
+            self.fail(f"{value}: no file can have this name.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class PageFile(FileName):
     """A file to write, whose suffix must be one of a few and selects the format."""
 
     def __init__(self, *endings: str) -> None:
-        super().__init__(dir_okay=False, path_type=Path)
+        super().__init__(dir_okay=False)
         self.endings = endings
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -56,10 +73,13 @@ class PageFile(click.Path):
         return path
 
 
-class VectorsFile(click.Path):
+class VectorsFile(FileName):
     """A file of vectors to write. Its name does not say that it holds anything else."""
 
     others = (".npy", ".npz", ".yaml", ".yml", ".py", ".csv", ".svg", ".pdf", ".tex", ".png")
+
+    def __init__(self) -> None:
+        super().__init__(path_type=None)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if Path(str(value)).suffix.lower() in self.others:

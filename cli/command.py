@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from smtmodel.errors import InputError
-from smtmodel.files import INPUTS, is_file
+from smtmodel.files import INPUTS, check_folder, is_file
 from smtmodel.interrupts import allow
 
 #: parameters that name a file to write
@@ -47,12 +47,15 @@ class Command(click.Command):
             if parameter.name not in OUTPUTS or (value := ctx.params[parameter.name]) in (None, "-"):
                 continue
             option, path = parameter.opts[-1], Path(os.path.realpath(value))
-            if path.is_dir():
-                if isinstance(parameter.type, click.Path) and not parameter.type.file_okay:
+            if isinstance(parameter.type, click.Path) and not parameter.type.file_okay:
+                check_folder(Path(value))
+                if path.is_dir():
                     continue
+            elif path.is_dir():
                 raise InputError("is a folder: a file is needed", str(value))
             if not path.parent.is_dir():
-                raise InputError(f"there is no folder {Path(value).parent}: make it first", str(value))
+                parent = path.parent if os.path.islink(value) else Path(value).parent
+                raise InputError(f"there is no folder {parent}: make it first", str(value))
             if path.exists() and not path.is_file():  # a device
                 continue
             if (other := seen.setdefault(path, option)) != option:
@@ -69,7 +72,8 @@ def _check_folder(folder: Path, named: Mapping[Path, str]) -> None:
     """Raises InputError for a folder that cannot be replaced by a certificate."""
     from queries.certificates.place import check_place
 
-    if not os.path.lexists(folder):
+    check_folder(folder)
+    if not folder.exists():
         return
     for path, option in named.items():
         if Path(os.path.realpath(folder)) in path.parents:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice, Seconds
+from cli.choice import Choice, FileName, Seconds
 from cli.command import Command
 from cli.compare_text import Report
 from cli.completion import file_names, models
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from smtmodel.dot import Model
     from smtmodel.vectors import Vector
 
-FILE = click.Path(path_type=Path)
+FILE = FileName()
 
 
 @click.command(cls=Command)

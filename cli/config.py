@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.files import NOT_UTF8, check_utf8
 
 ENVIRONMENT = "MMAPROBE_CONFIG"
 
@@ -37,11 +38,11 @@ def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
     those in a table [COMMAND] for that command. Raises InputError, with file, line and key, for an entry that names no
     option of any command (at the top) or of its command (in a table)."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = check_utf8(path.read_text(encoding="utf-8", errors=NOT_UTF8), str(path))
         content = tomllib.loads(text)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"not TOML: {error}", str(path)) from None
     defaults: dict[str, Any] = {}
     for table, key, value in _entries(content):

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import PageFile, Seconds
+from cli.choice import FileName, PageFile, Seconds
 from cli.command import Command
 from cli.completion import models_or_architectures
 from cli.options import opened_store, progress, refuse, say
 from smtmodel import VERSION
 from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.files import write_whole
+from smtmodel.files import is_file, write_whole
 from smtmodel.progress import Pieces, Wait
 from smtmodel.wording import counted, duration
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
               help="Write the page here: HTML, or of a GPU a short one as Markdown (FILE.md).")  # fmt: skip
 @click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
               help="Seconds for each property to be proved; 0: only what the store knows.")  # fmt: skip
-@click.option("--store", type=click.Path(path_type=Path), metavar="FILE",
+@click.option("--store", type=FileName(), metavar="FILE",
               help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
 def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
     """Make the numerical data sheet of a unit. It has formats, sum, rounding, special values, properties, error bound.
@@ -57,7 +57,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     mmaprobe datasheet --all -o units.html
     """
     from queries.search.distinguish import Options
-    from reports.datasheet import page
+    from reports.datasheet import BOUND, UNPROVED, page
 
     if every == (subject is not None):
         raise click.UsageError("give a model, an architecture or a file of identify, or --all")
@@ -68,6 +68,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
 
     def write(ask: _Asker) -> int:
         sheets = _sheets(subject, ask, pieces)
+        ask.bounds = sum(line.name == BOUND and line.value in UNPROVED for sheet in sheets for line in sheet.lines)
         write_whole(output, page(sheets, f"mmaprobe {VERSION}", _title(subject, sheets)))
         progress("")
         return len(sheets)
@@ -100,7 +101,7 @@ def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
     what = "Numerical data sheets" if len(sheets) > 1 else "Numerical data sheet"
     if subject is None:
         return what
-    if not Path(subject).is_file() and (found := gpu_named(subject)) is not None:
+    if not is_file(subject) and (found := gpu_named(subject)) is not None:
         return f"{what}: {found[0]} ({architecture_name(found[1])})"
     return f"{what}: {architecture_name(subject) if subject in GPUS else sheets[0].title}"
 
@@ -128,7 +129,7 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
-    if Path(subject).is_file() and not is_unit_file(subject):
+    if is_file(subject) and not is_unit_file(subject):
         try:
             return [sheet_of_identified(documents(subject)[0], ask)]
         except (KeyError, IndexError, TypeError, ValueError) as error:
@@ -159,23 +160,32 @@ def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
     plan = parse_plan_reference(name)
     found = find_plan_bound(plan, Inputs(), SIZES, ask.settle, ask.options.progress, searched=min(SIZES))
     ask.asked += ask.asks
-    ask.waiting += bool(ask.settle.open) and not ask.asks
-    ask.open += found.verdict == "unknown"
+    ask.unknown += found.verdict == "unknown"
     return sheet_of_plan(plan, name, document_of_plan(found, name))
 
 
 class _Asker:
     """Answers questions about properties of models: from `found`, else from the store, else (if `asks`) by solvers, for
-    `limit` seconds each. An open question is asked again only if `limit` is larger than before. `waiting`: the number
-    of questions left to a later pass."""
+    `limit` seconds each. An open question is asked again only if `limit` is larger than before."""
 
     def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any]], asks: bool) -> None:
         from queries.tactics.settling import Settled
 
         self.options, self.limit, self.found, self.asks = options, limit, found, asks
-        self.known = self.asked = self.open = self.waiting = 0
+        self.known = self.asked = self.unknown = self.left = self.bounds = 0
         within = replace(options, timeout=None if asks else 0.0)  # each lemma has its own limit
         self.settle = Settled(within, seconds=limit)
+
+    @property
+    def open(self) -> int:
+        """The number of properties and bounds without an answer."""
+        return self.unknown + self.bounds
+
+    @property
+    def waiting(self) -> int:
+        """The number of questions that are left to a later pass. A bound may be found without a lemma that is open, and
+        be smaller with it."""
+        return 0 if self.asks else self.left + max(self.bounds, bool(self.settle.open))
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
         from queries.kernel.statements import problems_of
@@ -196,8 +206,8 @@ class _Asker:
         elif self.asks:
             document = self.found[key] = self._ask(wanted, model, problems, key)
         else:
-            self.waiting += 1
-        self.open += document is None or document["verdict"] == "unknown"
+            self.left += 1
+        self.unknown += document is None or document["verdict"] == "unknown"
         return document
 
     def _known(self, key: str) -> Mapping[str, Any] | None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import zlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +16,7 @@ from cli.options import JSON, loudness, print_json, refuse, say
 from cli.picture_files import PictureFiles, picture_options
 from cli.reading import open_input
 from smtmodel.errors import InputError, MmaprobeError
-from smtmodel.files import is_file
+from smtmodel.files import check_utf8, is_file
 from smtmodel.jsontext import parse_json
 from smtmodel.wording import counted
 
@@ -162,22 +161,21 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
     if head and tail.isdigit() and not is_file(text):
         file, line = head, int(tail)
     number, content = 0, ""
-    if not (line or file == "-" or Path(file).exists()):
+    if not (line or file == "-" or os.path.exists(file)):
         raise InputError("no such file; a vector is a JSON object, or FILE:LINE", file)
     with open_input(file) as (lines, name):
         try:
             for number, content in enumerate(lines, start=1):
                 if number == line or (line is None and content.strip()):
                     return _parsed(content, name, number), f"{name}:{number}"
-        except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
-            why = "not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
-            raise InputError(f"cannot be read: {why}", name, number + 1) from None
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"cannot be read: {error}", name, number + 1) from None
     raise InputError("there is no vector in it" if line is None else f"there is no line {line} of {number}", name)
 
 
 def _parsed(text: str, name: str, line: int | None) -> dict[str, Any]:
     try:
-        row = parse_json(text.removeprefix("\ufeff"))
+        row = parse_json(check_utf8(text, name, line or 1).removeprefix("\ufeff"))
     except ValueError as error:
         raise InputError(str(error), name, line) from None
     if not isinstance(row, dict):
@@ -195,7 +193,7 @@ def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
     given = dict(row, model=model.reference, d=None)
     try:
         name = row.get("model")
-        if isinstance(name, str) and is_unit_file(name) and not Path(name).exists():
+        if isinstance(name, str) and is_unit_file(name) and not os.path.exists(name):
             say(f"warning: {place}: there is no {name} here: its operands are read in the formats of {model.reference}")
         elif "model" in row or "instruction" in row:
             own = parse_row(dict(row, d=None)).model

@@ -11,6 +11,7 @@ from pathlib import Path
 from smtmodel import VERSION
 from smtmodel.files import write_whole
 from smtmodel.folders import cache_folder
+from smtmodel.wording import abridged
 
 NAME = "fault.txt"
 
@@ -34,7 +35,7 @@ def shortage(error: Exception) -> str:
 
 def fault_text(error: Exception) -> str:
     """The message for an unexpected error: where it occurred, and where its traceback was saved."""
-    said = " ".join(str(error).split())
+    said = abridged(" ".join(str(error).split()))
     last = traceback.extract_tb(error.__traceback__)[-1]
     what = f"{type(error).__name__}{f': {said}' if said else ''} ({Path(last.filename).name}:{last.lineno})"
     whole = "".join(traceback.format_exception(error))

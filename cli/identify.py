@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from cli.candidates import MODEL, family_of
+from cli.choice import FileName
 from cli.command import Command
 from cli.completion import families, file_names
 from cli.identify_gemm import RECORDED, map_gemm, plans_of_files
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     help="Without FAMILY: the format of scale factors, and how many products share one: ue8m0/32.",
 )  # fmt: skip
 @click.option(
-    "--save", type=click.Path(dir_okay=False, path_type=Path), metavar="UNIT.yaml", shell_complete=file_names,
+    "--save", type=FileName(dir_okay=False), metavar="UNIT.yaml", shell_complete=file_names,
     help="Without FAMILY: write the unit found into this file, which every command takes.",
 )  # fmt: skip
 @click.option(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cli.options import print_json, progress, say
 from smtmodel.errors import IncompleteError, InputError, MmaprobeError, ParameterError
+from smtmodel.interrupts import TimeUp
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -32,10 +33,13 @@ def map_gemm(
     mapper = mapper_of(name, formats, length, shape, options.timeout)
     failure: MmaprobeError | None = None
     try:
-        mapper.run()
-    except IncompleteError as error:
-        failure = error
-    mapper.look_for_missing()
+        try:
+            mapper.run()
+        except IncompleteError as error:
+            failure = error
+        mapper.look_for_missing()
+    except TimeUp:  # between two looks at the clock
+        failure = failure or mapper.late()
     progress("")
     found = mapper.found
     if found.asked or failure is None:

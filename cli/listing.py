@@ -90,7 +90,7 @@ def _nothing(kind: str, words: tuple[str, ...], every: list[dict[str, Any]]) -> 
         known += [row["id"] for row in _gpus()]
     near = [found for word in unknown if (found := nearest(word, known, 0.7))]
     meant = f" Did you mean {' and '.join(map(repr, near))}?" if near else ""
-    return f"no line of {kind} contains {' and '.join(words)}.{meant}"
+    return f"no line of {kind} contains {' and '.join(map(repr, words))}.{meant}"
 
 
 def _meant(words: tuple[str, ...]) -> list[str]:

@@ -17,6 +17,7 @@ from cli.streams import NobodyReadsError, secure
 from smtmodel import VERSION
 from smtmodel.errors import FaultError, IncompleteError, MmaprobeError
 from smtmodel.interrupts import state
+from smtmodel.wording import abridged
 
 #: module and name of each command; a module is imported only when its command is run, so that none waits for others
 PLACES = {
@@ -104,6 +105,7 @@ class Group(click.Group):
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
         """Runs a command line and gives its exit code; an error is printed."""
+        told = False  # whether it says why the answer is incomplete
         try:
             return super().main(args, prog_name, standalone_mode=False, **rest) or 0
         except SystemExit as end:  # a command's own
@@ -111,11 +113,12 @@ class Group(click.Group):
         except click.ClickException as error:
             said = io.StringIO()
             error.show(said)
-            LINE.say(said.getvalue().rstrip("\n"))
+            LINE.say(abridged(said.getvalue().rstrip("\n")))
             return error.exit_code
         except NobodyReadsError as error:
             return error.exit_code
         except MmaprobeError as error:
+            told = isinstance(error, IncompleteError)
             LINE.say(f"error: {error}")
             return error.exit_code
         except (KeyboardInterrupt, click.Abort) as end:
@@ -128,7 +131,7 @@ class Group(click.Group):
             return _failed(error)
         finally:
             LINE.end()
-            if state.late:
+            if state.late and not told:
                 LINE.say(f"time ran out: {state.seconds:g} s were given, and the work was cut short")
 
 

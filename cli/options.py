@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from cli.choice import Choice, Seconds, VectorsFile
+from cli.choice import Choice, FileName, Seconds, VectorsFile
 from cli.completion import file_names
 from cli.line import Line
 from smtmodel import VERSION
@@ -91,7 +91,7 @@ def _with_solver_options(
         CLUSTER,
         click.option("--fresh", is_flag=True, help="Ask the solvers again, also where the store has an answer."),
         click.option(
-            "--store", type=click.Path(path_type=Path), metavar="FILE",
+            "--store", type=FileName(), metavar="FILE",
             help="Keep answers in this SQLite file (default: in the cache folder).",
         ),
         click.option(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Seconds
+from cli.choice import FileName, Seconds
 from cli.command import Command
 from cli.completion import file_names
 from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
@@ -46,7 +46,7 @@ LENGTH = click.option(
 @LENGTH
 @picture_options
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", shell_complete=file_names,
+    "-o", "--output", type=FileName(dir_okay=False), metavar="FILE", shell_complete=file_names,
     help="Append the questions with their answers here, as JSONL; a run cut short goes on from them, and --device "
     "recorded:FILE reads them.",
 )  # fmt: skip
@@ -59,7 +59,8 @@ def order(
 ) -> None:  # fmt: skip
     """Reveal the order in which a device adds. The terms are c and K products; its answers alone show the order.
 
-    Nothing is assumed but formats and length: no family, no row of the table. It takes some K log K questions.
+    Nothing is assumed but formats and length: no family, no row of the table. It takes some K log K questions,
+    and each is asked once more at the end, to see whether the answer stays.
 
     \b
     mmaprobe order --device command:./my-gpu --formats f16,f16,f32,f32 --length 16

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cli.choice import FileName
 from cli.options import refuse
 from smtmodel.files import write_whole
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 OTHERS = (".svg", ".pdf", ".tex", ".png", ".jpg", ".jpeg", ".eps")  # suffixes that say of which format a picture is
 
 
-class PictureFile(click.Path):
+class PictureFile(FileName):
     """A picture to write, under a name that says of no other format than its own."""
 
     def __init__(self, ending: str) -> None:

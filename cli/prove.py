@@ -91,20 +91,24 @@ def prove(
     from queries.properties.proving import proofs_of
     from queries.properties.report import proof_document, proof_key, said
     from queries.search.contradiction import check_problems
+    from smtmodel.reference import names_plan
 
     if wanted == ERROR_BOUND:
         refuse(f"{ERROR_BOUND} compares no results", "compare")
         sys.exit(
             prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json, certificate)
         )
+    if wanted != "equal" and len(models) != 1:
+        raise click.UsageError(f"{wanted} is a property of one model{_fixed(models)}")
     if about_plans(models, length):
-        why = "plans for any K can only be proved equal, on every input; for the rest fix K: plan:NAME@length=K"
-        refuse(why, "wanted", "restrictions", "compare")
-        if wanted != "equal" or restrictions or compare:
+        what = "plans for any K" if any(map(names_plan, models)) else "chains of a unit to --length products"
+        why = f"{what} can only be proved equal, bit for bit and on every input{_fixed(models)}"
+        refuse(why, "restrictions", "compare")
+        if restrictions or compare:
             raise click.UsageError(why)
         run_plans(models, length, options, confirm, explain, as_json, certificate)
     if length is not None:
-        raise click.UsageError(f"--length is for two plans, units that take K in tiles, and {ERROR_BOUND}")
+        raise click.UsageError(f"--length is for two plans, two units that take K in tiles, and {ERROR_BOUND}")
     if wanted.startswith("monotonic"):
         refuse(FALLING, "compare")
     problems = _problems(models, wanted, restrictions, compare)
@@ -150,6 +154,13 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
     return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
 
 
+def _fixed(models: tuple[str, ...]) -> str:
+    """What to do about plans where models are needed."""
+    from smtmodel.reference import names_plan
+
+    return "; a plan is a model at one K: plan:NAME@length=K" if any(map(names_plan, models)) else ""
+
+
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:
     from queries.kernel.problem import Problem
     from queries.kernel.statements import problems_of
@@ -158,8 +169,6 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
     parsed = [parse_reference(model) for model in models]
     inputs = parse_inputs(restrictions)
     if wanted != "equal":
-        if len(parsed) != 1:
-            raise click.UsageError(f"{wanted} is a property of one model")
         return problems_of(wanted, parsed[0], inputs, compare)
     if len(parsed) != 2:
         raise click.UsageError("give two models, or one model and --property")

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice
+from cli.choice import Choice, FileName
 from cli.command import Command
 from cli.completion import file_names, models, plans
 from cli.options import CONVERT, JSON, print_json, progress, refuse, say
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from smtmodel.dot import Model
     from smtmodel.plans import Plan
 
+ARCHIVE, ARCHIVE_END = b"PK\3\4", 22  # how a .npz file begins, and how many bytes its last record has at least
 HEADER = 1 << 16  # bytes before the numbers of a .npy file: NumPy itself reads at most 10,000
 
 
@@ -42,13 +43,13 @@ HEADER = 1 << 16  # bytes before the numbers of a .npy file: NumPy itself reads 
     "-o",
     "--output",
     required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FileName(dir_okay=False),
     metavar="D",
     help="Where the result goes: .npy, or .npz when the inputs are.",
 )
 @CONVERT
-@click.option("--scale-a", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of A, as patterns.")
-@click.option("--scale-b", type=click.Path(path_type=Path), metavar="FILE", help="Scale factors of B, as patterns.")
+@click.option("--scale-a", type=FileName(), metavar="FILE", help="Scale factors of A, as patterns.")
+@click.option("--scale-b", type=FileName(), metavar="FILE", help="Scale factors of B, as patterns.")
 @click.option(
     "--engine", type=Choice(["auto", "numpy", "compiled", "cuda"]), default="auto", show_default=True,
     help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off; "
@@ -216,7 +217,7 @@ def _load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
 
     from smtmodel.errors import IncompleteError, InputError
 
-    if path.exists() and not (path.is_file() or path.is_dir()):
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise InputError("is no regular file", str(path))
     try:
         with path.open("rb") as stream:  # given a path, NumPy leaves a broken archive open
@@ -238,12 +239,17 @@ def _load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
 
 
 def _check_promises(stream: IO[bytes], path: Path) -> None:
-    """Raises InputError for an array whose header promises more than the file holds: NumPy would make room for it. The
-    stream is at its beginning again afterwards."""
+    """Raises InputError for an array whose header promises more than the file holds, for which NumPy would make room,
+    or less, the rest of which it would leave out. The stream is at its beginning again afterwards."""
     import zipfile
 
-    if zipfile.is_zipfile(stream):
+    from smtmodel.errors import InputError
+
+    if stream.read(len(ARCHIVE)) == ARCHIVE:  # as NumPy tells
         with zipfile.ZipFile(stream) as archive:
+            stream.seek(-len(archive.comment) - ARCHIVE_END, os.SEEK_END)
+            if not stream.read(ARCHIVE_END).startswith(b"PK\5\6"):
+                raise InputError("more bytes follow the archive: damaged, or no .npz file", str(path))
             for member in archive.infolist():
                 with archive.open(member) as inner:
                     _check_promise(inner, member.file_size, f"{path}: {member.filename}")
@@ -268,7 +274,7 @@ def _check_promise(stream: IO[bytes], size: int, name: str) -> None:
     stream.seek(start)
     header = ast.literal_eval(stream.read(length).decode())
     promised = math.prod(header["shape"]) * np.lib.format.descr_to_dtype(header["descr"]).itemsize
-    if promised > size - start - length:
+    if promised != size - start - length:
         raise InputError(f"its header promises {promised:,} bytes, but {size - start - length:,} follow", name)
 
 

@@ -9,7 +9,7 @@ import sys
 from typing import IO, Any
 
 from smtmodel.errors import IncompleteError, InputError
-from smtmodel.files import cannot_write
+from smtmodel.files import NOT_UTF8, cannot_write
 
 NAME = "standard output"
 
@@ -86,4 +86,6 @@ def standard_input() -> IO[str]:
     """The lines of standard input. Raises InputError."""
     if sys.stdin is None:
         raise InputError("is closed", "standard input")
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors=NOT_UTF8)
     return sys.stdin

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from cli.choice import FileName
 from cli.command import Command
 from cli.completion import studies
 from cli.options import CLUSTER, JSON, loudness, opened_pool, print_json, progress, say
@@ -21,7 +22,7 @@ from smtmodel.wording import install
     "--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed gives the same numbers."
 )
 @click.option(
-    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True,
+    "-o", "--output", type=FileName(file_okay=False), default=Path("."), show_default=True,
     metavar="DIR", help="Where NAME.csv, NAME.png and NAME.svg go.",
 )  # fmt: skip
 @click.option(

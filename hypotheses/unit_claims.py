@@ -61,6 +61,12 @@ class BoundClaim(Statement):
         return BOUNDS[self.bound]
 
     @property
+    def units(self) -> tuple[int, bool]:
+        """How many units the error may have, and whether the last place of d is added to them: else it is the larger
+        of both that is."""
+        return (self.model.length + 1, True) if self.bound == "loose" else (self.model.length - 1, False)
+
+    @property
     def part_texts(self) -> dict[str, str]:
         return {"d": self.model.reference}
 

@@ -195,18 +195,18 @@ def prove(
     check_compared(property, compare)
     options, confirm = options_of(solver, timeout), flag_of("confirm", confirm)
     length = None if length is None else whole_of("length", length)
+    if right is not None and property != "equal":
+        raise ParameterError("right", f"{property} is a property of one unit")
     if right is not None and (length is not None or any(is_plan(side) for side in (left, right))):
-        if property != "equal" or inputs or compare:
-            raise ParameterError("property, inputs, compare", "of plans only equality is asked, on every input")
+        if unread := [name for name, given in (("inputs", inputs), ("compare", compare)) if given]:
+            whose = "plans" if any(is_plan(side) for side in (left, right)) else "chains of units (length)"
+            raise ParameterError(", ".join(unread), f"{whose} are compared bit for bit, on every input")
         return _plans_proved(_plan("left", left), _plan("right", right), length, options, confirm)
     if length is not None:
         raise ParameterError("length", "it is for two plans, or two units that take K in tiles")
     restrictions, model = restrictions_of(inputs), model_of("left", left)
-    if (property == "equal") == (right is None):
-        wanted = (
-            "give a second unit, or a property of one" if right is None else f"{property} is a property of one unit"
-        )
-        raise ParameterError("right", wanted)
+    if property == "equal" and right is None:
+        raise ParameterError("right", "give a second unit, or a property of one")
     if right is None:
         problems = problems_of(property, model, restrictions, compare)
     else:

@@ -214,19 +214,21 @@ def _lines(
     return [*lines, _bound(model, ask.settle)]
 
 
+BOUND, UNPROVED = "Error against the exact sum", ("not asked", "open")
+UNASKED, ASKS = "the store has no answer yet", "--limit SECONDS above 0 asks the solvers"
+
+
 def _bound(model: Model, settle: Settled) -> Line:
-    name = "Error against the exact sum"
     try:
         formula = formula_of(shown(bound_of(model.unit, settle)))
     except OpenLemmaError as error:
-        return Line(name, "open", f"{error}: --limit asks")
+        if not settle.asks:
+            return Line(BOUND, "not asked", f"{UNASKED} to a lemma about its datapath: {ASKS}")
+        return Line(BOUND, "open", f"{error}: a larger --limit may prove it")
     except RuleError as error:
-        return Line(name, "no bound is proved", str(error))
-    return Line(
-        name,
-        formula,
-        f"proved by rules about its nodes, where {conditions_of(premises_of(model.unit.result), formula)}",
-    )
+        return Line(BOUND, "no bound is proved", str(error))
+    where = conditions_of(premises_of(model.unit.result), formula)
+    return Line(BOUND, formula, f"proved by rules about its nodes, where {where}")
 
 
 def special_values(model: Model) -> list[tuple[str, str]]:
@@ -251,7 +253,7 @@ def special_values(model: Model) -> list[tuple[str, str]]:
 
 def _property(wanted: str, name: str, document: Mapping[str, Any] | None) -> Line:
     if document is None:
-        return Line(name, "not asked", "no answer in the store: --limit asks")
+        return Line(name, "not asked", f"{UNASKED}: {ASKS}")
     if document["verdict"] == "none":
         return Line(name, "not asked", document["why"])
     verdict = {"equal": "yes", "different": "no", "unknown": "open"}[document["verdict"]]
@@ -263,7 +265,7 @@ def _property(wanted: str, name: str, document: Mapping[str, Any] | None) -> Lin
         return Line(name, verdict, by + (f"confirmed by {second}" if second else "not confirmed by a second solver"))
     if verdict == "no":
         return Line(name, verdict, f"a counterexample, replayed: mmaprobe prove --property {wanted}")
-    return Line(name, verdict, f"no answer in {document['seconds']} s")
+    return Line(name, verdict, f"no answer in {document['seconds']} s: a larger --limit may bring one")
 
 
 def page(sheets: list[Sheet], program: str, title: str) -> str:

@@ -14,6 +14,7 @@ from reports import measured, solved
 from reports.styles import style_sheet
 from reports.views import Pictures, Section
 from smtmodel.errors import InputError, MmaprobeError
+from smtmodel.files import check_utf8
 from smtmodel.jsontext import parse_json
 from smtmodel.vectors import LONGEST, open_text, vector_of
 from smtmodel.wording import counted
@@ -46,10 +47,9 @@ def _numbered(path: str) -> list[tuple[int, dict[str, Any]]]:
     with open_text(Path(path)) as stream:
         try:
             text = stream.read(LONGEST + 1).removeprefix("\ufeff")
-        except UnicodeDecodeError:
-            raise InputError("JSON that a command wrote is needed, not a binary file", path) from None
         except (OSError, EOFError) as error:
-            raise InputError(f"cannot be read: {error}", path) from None
+            raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", path) from None
+    check_utf8(text, path)
     if len(text) > LONGEST:
         raise InputError(f"more than {LONGEST:,} characters: a page does not show as much", path)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runner.called import Called, CalledError
-from runner.calling import numbers_of, takes
+from runner.calling import AWAITED, is_async, numbers_of, takes
 from runner.foreign import ForeignError, contained
 from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, Source, unread
 from smtmodel.dot import Model
@@ -40,6 +41,8 @@ class CallableDevice(Device):
     ) -> None:
         self.function, self.name, self.shape, self.place = function, name, shape, place
         self.description: dict[str, Any] = {"name": name}
+        if is_async(function):
+            raise InputError(f"{name} is an async function: {AWAITED}")
         self._addend = takes(function, 3)
         if not self._addend and not takes(function, 2):
             wanted = "a function of (a, b, c), or of (a, b) without an addend, is wanted"
@@ -171,8 +174,9 @@ def open_callable(text: str, timeout: float = DEFAULT_TIMEOUT, until: float | No
     if not colon or not file or not name:
         raise InputError(f"device 'python:{text}': it is written python:FILE.py:FUNCTION")
     path = Path(file)
-    if not path.is_file():
-        raise InputError("is a folder: a Python file is needed" if path.is_dir() else "no such file", file)
+    if not os.path.isfile(file):
+        there = "is no regular file" if os.path.exists(file) else "no such file"
+        raise InputError("is a folder: a Python file is needed" if os.path.isdir(file) else there, file)
     function = Called(path, name, f"python:{text}", timeout, until)
     try:
         return CallableDevice(function, f"python:{text}")

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, NoReturn
 from numpy.typing import NDArray
 
 from runner import calling
-from runner.calling import pack, unpack
+from runner.calling import AWAITED, pack, unpack
 from runner.process import POLL, LineProcess
 from runner.protocol import DeviceUnavailableError, Patience
 from smtmodel.errors import InputError, OutOfTimeError, UnknownNameError
@@ -65,6 +65,8 @@ class Called:
     def _refuse(about: dict[str, Any], file: str, name: str, device: str) -> NoReturn:
         if "error" in about:
             raise DeviceUnavailableError(f"{device}: {file} fails: {about['error']}")
+        if "async" in about:
+            raise InputError(f"{name} is an async function: {AWAITED}", file)
         if not about["functions"]:
             raise InputError("defines no function", file)
         raise UnknownNameError(f"function of {file}", name, about["functions"])

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+AWAITED = "give a function that returns the product itself, as by asyncio.run"
+
+
 def pack(arrays: Sequence[NDArray[Any]], file: BinaryIO) -> bytes:
     """The line that announces arrays; their bytes go to a file."""
     import numpy as np
@@ -60,6 +63,11 @@ def takes(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling a function begins nothing: what it gives is to be awaited."""
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
 def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any]]:
     """The function of a file, and what is to be said of it."""
     sys.dont_write_bytecode = True
@@ -78,15 +86,21 @@ def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any
     if name not in functions:
         return None, {"functions": functions}
     function = getattr(module, name)
+    if is_async(function):
+        return None, {"async": True}
     return function, {"takes": next((count for count in (3, 2) if takes(function, count)), 0)}
 
 
 def numbers_of(result: Any) -> NDArray[Any]:
-    """What a function gave as an array. Raises ValueError for elements without a value."""
+    """What a function gave as an array. Raises ValueError for elements without a value, TypeError for what is to be
+    awaited."""
     import numpy as np
 
     from smtmodel.numbers import array_from
 
+    if inspect.iscoroutine(result):
+        result.close()  # else Python warns of it, at some time
+        raise TypeError(f"its result is a coroutine: {AWAITED}")
     if np.ma.is_masked(result):
         raise ValueError("some elements of its result are masked: they have no value")
     return array_from(result)

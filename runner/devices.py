@@ -12,6 +12,7 @@ from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavaila
 from runner.recorded import RecordedDevice
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, UnknownNameError
+from smtmodel.files import is_file
 from smtmodel.gpus import gpu_named
 from smtmodel.reference import LENGTH, is_unit_file, parse_reference
 
@@ -56,7 +57,7 @@ def open_device(
 
 def _meant(text: str) -> str:
     """What a name without a kind of device is likely to mean, as the beginning of a message."""
-    if Path(text).is_file():
+    if is_file(text):
         if is_unit_file(text):
             return f"of a unit file it is model:{text}; "
         if Path(text).suffix == ".py":

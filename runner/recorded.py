@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +30,7 @@ class RecordedDevice(Device):
         self.vectors: list[Vector] = []
         self._known: dict[Hashable, Vector] = {}
         gpu = ""
-        if not Path(file).exists() and "@" in file:
+        if not os.path.exists(file) and "@" in file:
             file, _, gpu = file.rpartition("@")
         with open_text(Path(file)) as stream:
             for vector in read_vectors(lines_of(stream, file), file, None if asked is None else lambda: asked, gpu):

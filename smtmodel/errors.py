@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from smtmodel.wording import abridged
+
 
 class MmaprobeError(Exception):
-    """Base of all errors that the command line reports without a traceback; `exit_code` is its exit code."""
+    """Base of all errors that the command line reports without a traceback; `exit_code` is its exit code. Names of any
+    length that its text quotes are abridged."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        return abridged(super().__str__())
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
@@ -84,9 +90,12 @@ class OutOfTimeError(IncompleteError):
 
 class FaultError(MmaprobeError):
     """A fault of this program or of an engine: results that contradict each other, or an unexpected error. No verdict
-    is printed beside it; it is for a bug report."""
+    is printed beside it; it is for a bug report, and so not abridged."""
 
     exit_code = 4
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)
 
 
 class OutputError(MmaprobeError):

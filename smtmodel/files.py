@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +15,9 @@ from smtmodel.errors import InputError, MmaprobeError, OutputError
 from smtmodel.escapes import text_bytes
 from smtmodel.interrupts import undone
 
+#: how text is read, so that bytes that are not UTF-8 are an error of their line, and not of all that is read at once
+NOT_UTF8 = "surrogateescape"
+_BYTE = re.compile("[\udc80-\udcff]")
 ANOTHER = "another run writes here: wait for its end, or choose another file"
 
 
@@ -50,6 +55,46 @@ def is_file(name: str) -> bool:
         return Path(name).is_file()
     except (OSError, ValueError):
         return False
+
+
+def can_be_named(name: Path | str) -> bool:
+    """Whether a file could have this name: one that is too long, or has a null character, is none's."""
+    try:
+        os.lstat(name)
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    except ValueError:
+        return False
+    return True
+
+
+def check_utf8(text: str, name: str, line: int = 1) -> str:
+    """Text that was read as UTF-8 with NOT_UTF8, from this line of a file on. Raises InputError, with the line, for
+    other bytes."""
+    if not text.isascii() and (found := _BYTE.search(text)):
+        line += text.count("\n", 0, found.start())
+        raise InputError("cannot be read: not text in UTF-8", name, line)
+    return text
+
+
+def check_folder(path: Path) -> None:
+    """Raises InputError for a folder that is not there and cannot be made, as something else is in its place."""
+    for one in (path, *path.parents):
+        if os.path.lexists(one):
+            if not os.path.isdir(one):
+                there = os.path.exists(one)
+                what = "is no folder" if there else f"is a link to {os.readlink(one)}, which is not there"
+                raise InputError(what if one == path else f"{one} {what}", str(path))
+            return
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, with those that it is in, unless it is there. Raises InputError."""
+    check_folder(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
 
 
 def cannot_write(error: OSError, path: Path | str) -> MmaprobeError:

@@ -1,9 +1,36 @@
-"""Where files are kept between runs."""
+"""Where files are kept between runs, and whether they are the user's alone: what is kept is believed."""
 
 from __future__ import annotations
 
 import os
+import stat
+from contextlib import suppress
 from pathlib import Path
+
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def check_own(path: Path, found: os.stat_result | None = None) -> None:
+    """Raises PermissionError, which says what to do, for a file or folder of another user's or that others can write.
+    `found`: what the system says of it, where it is open."""
+    found = found or path.stat()
+    if found.st_uid != os.geteuid():
+        raise PermissionError(f"{path} belongs to another user")
+    if found.st_mode & OTHERS_WRITE:
+        raise PermissionError(f"other users can write {path} (`chmod go-w` closes it)")
+
+
+def closed_folder(folder: Path) -> bool:
+    """Make a folder that is the user's alone, or close the user's own to others; whether they could write it before.
+    Raises OSError, also for a folder of another user's."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.stat()
+    opened = found.st_uid == os.geteuid() and bool(found.st_mode & OTHERS_WRITE)
+    if opened:
+        folder.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
+    check_own(folder)
+    return opened
 
 
 def cache_folder() -> Path:

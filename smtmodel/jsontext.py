@@ -25,9 +25,11 @@ def parse_json(text: str | bytes) -> Any:
             _check_text(found, "")
         return found
     except json.JSONDecodeError as error:
-        raise BrokenJsonError(f"not JSON: {error.msg.removesuffix(' at')} at column {error.colno}") from None
+        line = f"line {error.lineno}, " if error.lineno > 1 else ""
+        raise BrokenJsonError(f"not JSON: {error.msg.removesuffix(' at')} at {line}column {error.colno}") from None
     except UnicodeDecodeError as error:
-        raise BrokenJsonError(f"not JSON: {error.reason} at byte {error.start}") from None
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise BrokenJsonError(f"not JSON: {f'line {number} is ' if number > 1 else ''}not text in UTF-8") from None
     except RecursionError:
         raise ValueError("not JSON: nested too deep") from None
     except ValueError as error:

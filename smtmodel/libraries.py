@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smtmodel.folders import cache_folder
+from smtmodel.folders import cache_folder, check_own, closed_folder
 
 if TYPE_CHECKING:  # each a twentieth of the time of a command that compiles nothing, with hashlib
     from tempfile import TemporaryDirectory
@@ -37,7 +37,6 @@ FLAGS = (
 ANSWER_SECONDS = 5.0  # for a compiler to compile one line: one that takes longer never answers
 BUILD_SECONDS = 300.0  # for a source of ours; the longest takes a tenth, on a busy machine
 LEFT_SECONDS = 3600.0  # after which a folder of a build is one that was killed
-OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 #: a program that loads a library and finds its functions, or dies of it
 LOADS = "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); [getattr(library, name) for name in sys.argv[2:]]"
 
@@ -122,17 +121,8 @@ def _closed_folder() -> Path:
     made, and PermissionError if it is another user's."""
     folders = (cache_folder(), cache_folder() / "compiled")
     folders[0].parent.mkdir(parents=True, exist_ok=True)
-    opened = False
-    for folder in folders:
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-        found = folder.stat()
-        if found.st_uid != os.geteuid():
-            raise PermissionError(f"{folder} belongs to another user")
-        if found.st_mode & OTHERS_WRITE:
-            folder.chmod(stat.S_IMODE(found.st_mode) & ~OTHERS_WRITE)
-            opened = True
-    _emptied(folders[1], everything=opened)
+    opened = [closed_folder(folder) for folder in folders]
+    _emptied(folders[1], everything=any(opened))
     return folders[1]
 
 
@@ -172,8 +162,9 @@ def _read(path: Path, most: int = -1) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as stream:
         found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & OTHERS_WRITE:
-            raise PermissionError(f"{path} is not a file of this user's alone")
+        if not stat.S_ISREG(found.st_mode):
+            raise PermissionError(f"{path} is no regular file")
+        check_own(path, found)
         return stream.read(most)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, UnknownNameError
+from smtmodel.files import is_file
 from smtmodel.plans.plan import Plan
 
 FOLDER = Path(__file__).parent / "plans" / "library"
@@ -39,7 +40,7 @@ def _shipped(name: str, model_of: Callable[[str], Model]) -> Plan:
 def _beside(folder: Path, reference: str) -> str:
     """A reference in a plan file: the path of a file is looked for in the plan's folder first."""
     found = _FILE.fullmatch(reference.strip())
-    if found is None or not (folder / found["path"]).is_file():
+    if found is None or not is_file(str(folder / found["path"])):
         return reference
     return f"{found['plan'] or ''}{folder / found['path']}{found['rest'] or ''}"
 
@@ -49,13 +50,11 @@ def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
     from smtmodel.plans.planfile import parse_plan  # a served model reads no YAML
     from smtmodel.yamlfile import read_file
 
-    whole = path.resolve()
+    text, whole = read_file(path), path.resolve()
     if whole in _reading:
         raise InputError("this plan is among its own units", str(path))
     _reading.append(whole)
     try:
-        return parse_plan(
-            read_file(path), str(path), lambda reference: model_of(_beside(path.parent, reference)), whole=True
-        )
+        return parse_plan(text, str(path), lambda reference: model_of(_beside(path.parent, reference)), whole=True)
     finally:
         _reading.remove(whole)

@@ -12,6 +12,7 @@ from smtmodel.absent import not_modelled
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError
 from smtmodel.families.member import FUNCTIONS, Member
+from smtmodel.files import is_file
 from smtmodel.formats import FORMATS, format_named
 from smtmodel.gpus import GPUS, architecture_of, gpu_named, gpus_of
 from smtmodel.instructions import INSTRUCTIONS
@@ -45,7 +46,7 @@ def keys_of(path: str) -> Collection[str]:
     """The keys of a YAML file; empty if there is no file, or no key. Raises InputError where it is not YAML."""
     from smtmodel.yamlfile import read_file, read_yaml  # a served model reads no YAML
 
-    data = read_yaml(read_file(Path(path)), path).data if Path(path).is_file() else None
+    data = read_yaml(read_file(Path(path)), path).data if is_file(path) else None
     return data.keys() if isinstance(data, dict) else ()
 
 

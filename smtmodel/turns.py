@@ -95,5 +95,4 @@ class _Reader:
         return self.left.pop() if self.left else ""
 
     def _error(self, what: str) -> ParameterError:
-        shown = self.order if len(self.order) <= 200 else f"{self.order[:200]}..."
-        return ParameterError(f"order {shown!r}", f"{what}, as in c+1+0 or c+2+(1+0)")
+        return ParameterError(f"order {self.order!r}", f"{what}, as in c+1+0 or c+2+(1+0)")

@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, MmaprobeError, nearest
+from smtmodel.files import NOT_UTF8, check_utf8
 from smtmodel.formats import Format
 from smtmodel.jsontext import BrokenJsonError, parse_json
 from smtmodel.operands import Operands, check_addend
@@ -134,7 +135,7 @@ def parse_row(
         raise ValueError("predictions: an object of hypotheses and bit patterns is needed")
     for name, text in row.get("predictions", {}).items():
         if not isinstance(text, str) or not _HEX.fullmatch(text):
-            raise ValueError(f"predictions: {name}: {str(text)[:40]!r} is not a string of hexadecimal digits")
+            raise ValueError(f"predictions: {name}: {text!r} is not a string of hexadecimal digits")
     extra = {key: value for key, value in row.items() if key not in _OWN or (key == "model" and model is instead)}
     scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
     operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
@@ -189,7 +190,7 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
         if key in row and not isinstance(row[key], str):
             raise ValueError(f"{key}: {row[key]!r} is not a string")
     if "model" in row:
-        return parse_reference(row["model"])
+        return _named("model", row["model"])
     missing = [key for key in ("arch", "unit", "instruction") if key not in row]
     if len(missing) == 3 and model_of is not None:
         return model_of()
@@ -197,7 +198,14 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
         raise ValueError("model: this field is missing: name the instruction in the row, or for all rows by --model")
     if missing:
         raise ValueError(f"{missing[0]}: this field is missing (or give `model`, a model reference)")
-    return parse_reference(normalised_name(row["arch"], row["unit"], row["instruction"]))
+    return _named("instruction", normalised_name(row["arch"], row["unit"], row["instruction"]))
+
+
+def _named(key: str, reference: str) -> Model:
+    try:
+        return parse_reference(reference)
+    except MmaprobeError as error:
+        raise InputError(str(error), key=key) from None
 
 
 def _model_or(row: dict[str, Any], instead: Model) -> Model:
@@ -208,11 +216,11 @@ def _model_or(row: dict[str, Any], instead: Model) -> Model:
 
 
 def open_text(path: Path) -> IO[str]:
-    """A text file, or a gzip file of text. Raises InputError."""
+    """A text file, or a gzip file of text, for `check_utf8`. Raises InputError."""
     try:
         if path.suffix == ".gz":
-            return gzip.open(path, "rt", encoding="utf-8")
-        return path.open(encoding="utf-8")
+            return gzip.open(path, "rt", encoding="utf-8", errors=NOT_UTF8)
+        return path.open(encoding="utf-8", errors=NOT_UTF8)
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None
     except OSError as error:
@@ -239,6 +247,7 @@ def read_vectors(
     places: dict[str | int, int] = {}
     try:
         for number, text in enumerate(lines, start=1):
+            check_utf8(text, name, number)
             if number == 1:
                 text = text.removeprefix(_BOM)
             if not text.strip():
@@ -255,9 +264,8 @@ def read_vectors(
             except (ValueError, MmaprobeError) as error:
                 other = "; vectors are JSON objects, one a line" if isinstance(error, BrokenJsonError) else ""
                 raise InputError(f"{error}{other}", name, number) from None
-    except UnicodeDecodeError:
-        raise InputError("cannot be read: not text in UTF-8", name, number + 1) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot be read: {error}", name, number + 1) from None
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read: {why}", name, number + 1) from None
     if not found:
         raise InputError("there is no vector in it", name)

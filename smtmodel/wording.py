@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+#: characters of a message at most, of one of its words, and of what is left of the end of either
+LONGEST_TEXT, LONGEST_WORD, TAIL = 4000, 400, 80
 
 
 def counted(count: int, name: str) -> str:
@@ -44,3 +48,13 @@ def shortened(text: str) -> str:
     """A text of a file on one line, for a message."""
     line = " ".join(text.split())
     return line if len(line) <= 80 else f"{line[:77]}..."
+
+
+def abridged(message: str) -> str:
+    """A message in which long words, as names of a file may be, and what is too long in all have lost their middles."""
+    message = re.sub(rf"\S{{{LONGEST_WORD + 1},}}", lambda found: _cut(found[0], LONGEST_WORD), message)
+    return message if len(message) <= LONGEST_TEXT else _cut(message, LONGEST_TEXT)
+
+
+def _cut(text: str, most: int) -> str:
+    return f"{text[: most - 2 * TAIL]}...({len(text):,} characters)...{text[-TAIL:]}"

@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from smtmodel.errors import InputError, nearest
-from smtmodel.files import INPUTS
+from smtmodel.files import INPUTS, NOT_UTF8, check_utf8
 from smtmodel.jsontext import plain_reason
 
 Key = tuple[str | int, ...]
@@ -235,13 +235,12 @@ def read_file(path: Path) -> str:
     """The text of a file. Raises InputError when there is none or it cannot be read."""
     try:
         INPUTS.add(path)
-        with path.open(encoding="utf-8") as stream:
-            return stream.read(MOST_CHARACTERS + 1)
+        with path.open(encoding="utf-8", errors=NOT_UTF8) as stream:
+            return check_utf8(stream.read(MOST_CHARACTERS + 1), str(path))
     except FileNotFoundError:
         raise InputError("no such file", str(path)) from None
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not text in UTF-8"
-        raise InputError(f"cannot be read: {why}", str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
     except ValueError:  # a null character, or half of a surrogate pair
         why = "no file can have this name"
         raise InputError(f"cannot be read: {why}", str(path)) from None

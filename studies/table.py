@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from smtmodel.errors import InputError
-from smtmodel.files import cannot_write, claimed, write_whole
+from smtmodel.files import NOT_UTF8, cannot_write, check_utf8, claimed, make_folder, write_whole
 
 KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
 
@@ -39,14 +39,16 @@ class Table:
     def __init__(self, path: Path, measures: tuple[str, ...]) -> None:
         self.path, self.measures = path, measures
         self.rows: dict[tuple[str, ...], tuple[float, ...]] = {}
+        make_folder(path.parent)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            text, header = path.read_text(encoding="utf-8") if path.exists() else "", _line((*KEYS, *measures))
+            text = path.read_text(encoding="utf-8", errors=NOT_UTF8) if path.exists() else ""
+            check_utf8(text, str(path))
+            header = _line((*KEYS, *measures))
             if len(text) < len(header) and header.startswith(text):  # new, or killed while it was
                 path.write_text(header, encoding="utf-8")
             else:
                 self._read(text)
-        except (OSError, UnicodeDecodeError) as error:
+        except OSError as error:
             raise InputError(f"cannot be used: {error}", str(path)) from None
 
     def _read(self, text: str) -> None:
@@ -92,10 +94,7 @@ class Table:
 @contextmanager
 def claimed_table(path: Path, measures: tuple[str, ...]) -> Iterator[Table]:
     """A table that no other run changes until its rows are in order. Raises as Table, and where another run does."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot be used: {error}", str(path)) from None
+    make_folder(path.parent)
     with claimed(path):
         yield Table(path, measures)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
+import mmaprobe
+from cli.main import PLACES, main
 from smtmodel.algorithms.predicate import parse_predicate
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.vectors import read_vectors
@@ -250,7 +253,7 @@ def test_files_that_are_not_what_they_should_be(tmp_path):
     rows.write_bytes(b"\x7fELF\xd0")
     run("evaluate", str(rows), code=2, said=f"{rows}:1: cannot be read: not text in UTF-8")
     run("explain", V, f"{rows}:1", code=2, said=f"{rows}:1: cannot be read: not text in UTF-8")
-    run("show", str(rows.rename(tmp_path / "unit.yaml")), code=2, said="unit.yaml: cannot be read: not text in UTF-8")
+    run("show", str(rows.rename(tmp_path / "unit.yaml")), code=2, said="unit.yaml:1: cannot be read: not text in UTF-8")
     (tmp_path / "unit.yaml").rename(rows)
     shape = ("--formats", "f32,f32,f32", "--length", "8")
     run("order", "--device", f"python:{tmp_path}:f", *shape, code=2, said="is a folder: a Python file is needed")
@@ -407,3 +410,89 @@ def test_the_length_of_a_unit_is_a_whole_number(length: str, tmp_path: Path) -> 
     result = CliRunner().invoke(main, ["show", str(path)])
     assert result.exit_code == 2, result.output
     assert result.stderr.startswith(f"error: {path}:3: length:"), result.stderr
+
+
+# --- names of files -----------------------------------------------------------------------------------------------
+
+
+def _file_options() -> Iterator[tuple[str, str, int]]:
+    for name in PLACES:
+        for parameter in main.commands[name].params:
+            if isinstance(parameter, click.Option) and isinstance(parameter.type, click.Path):
+                yield name, parameter.opts[-1], parameter.nargs
+
+
+@pytest.mark.parametrize(("command", "option", "files"), list(_file_options()))
+def test_an_empty_name_is_no_file(
+    command: str, option: str, files: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = {"compare": ["model:x", "model:y"], "simulate": ["a.npy", "b.npy", "--model", V]}
+    device = ["--device", f"model:{V}"] * (command in ("order", "identify", "run"))
+    done = run(command, *arguments.get(command, [V] * (command != "order")), *device, option, *[""] * files, code=2,
+               said="a name is missing: '' names no ")  # fmt: skip
+    assert option in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("below", ["", "/inner"])
+@pytest.mark.parametrize("command", [("prove", V, V, "--certificate"), ("study", "valero-tf32", "-o")])
+def test_a_link_to_nothing_is_called_that(command: tuple[str, ...], below: str, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("nowhere")
+    (tmp_path / "file").touch()
+    place = f"{link} is" if below else f"{link}: is"
+    run(*command, f"{link}{below}", code=2, said=f"{place} a link to nowhere, which is not there")
+    if below:
+        run(*command, f"{tmp_path}/file{below}", code=2, said=f"{tmp_path}/file is no folder")
+
+
+def test_a_link_into_no_folder_names_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "missing" / "file")
+    run("distinguish", V, HOPPER, "-o", str(tmp_path / "link"), code=2, said=f"there is no folder {tmp_path}/missing")
+
+
+# --- what is asked of chains --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--property", "monotonic"], "monotonic is a property of one model\n"),
+        (["--compare", "value"], "--compare: chains of a unit to --length products can only be proved equal"),
+        (["--inputs", "finite"], "--inputs: chains of a unit to --length products can only be proved equal"),
+    ],
+)
+def test_chains_of_units_are_not_called_plans(arguments: list[str], said: str) -> None:
+    run("prove", V, V, "--length", "5", *arguments, code=2, said=said)
+    name, value = arguments[0].removeprefix("--"), arguments[1]
+    with pytest.raises(ParameterError) as raised:
+        mmaprobe.prove(V, V, length=5, **{name: value})
+    assert "plan" not in str(raised.value)
+    assert raised.value.parameter == ("right" if name == "property" else name)
+
+
+@pytest.mark.parametrize("name", ["\0", "a\0.yaml", "plan:./a\0.yaml@length=4", "plan:\0", f"{V}\0", f"{V}@F\0=3"])
+def test_a_null_character_is_in_no_name(name: str) -> None:
+    with pytest.raises(InputError) as raised:
+        list(read_vectors([json.dumps({"model": name, **PLAIN})], "rows.jsonl"))
+    assert str(raised.value).startswith("rows.jsonl:1: model: ")
+    assert "embedded" not in str(raised.value)
+
+
+def test_names_too_long_for_a_file_are_no_fault(tmp_path: Path) -> None:
+    long, rows = "x" * 5000, tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps(ROW) + "\n")
+    for arguments in (["run", str(rows), "--device", long], ["run", str(rows), "--device", f"recorded:{long}"],
+                      ["run", str(rows), "--device", f"python:{long}:f"], ["datasheet", long, "-o", "x.html"],
+                      ["explain", V, long], ["distinguish", long, V], ["show", f"{long}.yaml"],
+                      ["show", f"plan:{long}.yaml"], ["check", long], ["prove", V, V, "--certificate", long],
+                      ["prove", V, V, "--store", long], ["distinguish", V, HOPPER, "-o", long]):  # fmt: skip
+        run(*arguments, code=2, said="")
+
+
+def test_what_the_system_says_has_no_number() -> None:
+    for arguments in (["evaluate"], ["report", "-o", "x.html"], ["compare", f"model:{V}"]):
+        name = "/proc/self/mem" if arguments[0] != "compare" else "recorded:/proc/self/mem"
+        done = run(*arguments, name, code=2, said="cannot be read: Input/output error")
+        assert "Errno" not in done.stderr

@@ -4,7 +4,9 @@ for every kind of device."""
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,6 +18,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from runner import callable as calling
+from runner.callable import open_callable
 from runner.devices import DeviceError, DeviceUnavailableError, open_device
 from runner.process import LineProcess
 from smtmodel.errors import InputError, UnknownNameError
@@ -179,3 +182,44 @@ def test_no_answer_is_awaited_after_the_time_for_all(tmp_path: Path, file: str, 
     ):
         [device.answer(vector) for vector in questions]
     assert time.monotonic() - start < FAR
+
+
+ASYNC = """
+async def waits(a, b): return a @ b
+async def yields(a, b): yield a @ b
+def gives(a, b): return waits(a, b)
+"""
+
+
+@pytest.mark.parametrize("name", ["waits", "yields"])
+def test_an_async_function_is_called_that(tmp_path: Path, name: str) -> None:
+    file = tmp_path / "device.py"
+    file.write_text(ASYNC)
+    with pytest.raises(InputError, match=f"{name} is an async function: .* by asyncio.run"):
+        open_callable(f"{file}:{name}")
+
+
+def test_a_coroutine_is_no_product_and_nothing_else_is_said_of_it(tmp_path: Path) -> None:
+    file, vectors = tmp_path / "device.py", tmp_path / "vectors.jsonl"
+    file.write_text(ASYNC)
+    row = {"model": "volta/mma/m8n8k4.f32.f16.f16.f32", "a": ["3c00"], "b": ["3c00"], "c": "00000000"}
+    vectors.write_text(json.dumps(row) + "\n")
+    done = subprocess.run([sys.executable, "-m", "cli.main", "run", str(vectors), "--device", f"python:{file}:gives"],
+                          capture_output=True, text=True)  # fmt: skip
+    assert done.returncode == 3
+    (line,) = done.stderr.splitlines()
+    assert "TypeError: its result is a coroutine: give a function that returns the product itself" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("fifo", "is no regular file"), ("/dev/null", "is no regular file"), ("gone", "no such file"),
+     ("x" * 5000, "no such file"), (".", "is a folder")],
+)  # fmt: skip
+def test_what_is_no_file_is_called_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("fifo")
+    with pytest.raises(InputError, match=said):
+        open_callable(f"{name}:f")

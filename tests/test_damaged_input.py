@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -17,14 +18,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import mmaprobe
 from cli.faults import fault_text, shortage
+from cli.main import main
 from queries.solvers.contract import Answer
 from queries.solvers.store import Store, _checksum, answer_key, result_key
 from queries.solvers.worker import version_of
 from smtmodel import vectors
-from smtmodel.errors import MmaprobeError
+from smtmodel.errors import FaultError, InputError, MmaprobeError
 from smtmodel.jsontext import BrokenJsonError, parse_json
 from tests.test_cli import VOLTA, run
 from tests.test_devices import program
@@ -45,7 +48,7 @@ def file_of(path: Path, *rows: dict[str, Any]) -> str:
         (r'{"id": "\ud800"}', r"id: '\\ud800' holds half of a surrogate pair"),
         (r'{"a": [{"b": ["\udc00\ud800"]}]}', r"b: .* holds half of a surrogate pair"),
         (r'{"\ud83d": 1}', r"holds half of a surrogate pair"),
-        (b'{"id": "\xed\xa0\x80"}', "not JSON: invalid continuation byte"),
+        (b'{"id": "\xed\xa0\x80"}', "not JSON: not text in UTF-8"),
         ('{"a": NaN}', "not JSON: NaN is no number"),
         ('{"a": -Infinity}', "not JSON: -Infinity is no number"),
         ("[" * 100_000, "nested too deep"),
@@ -82,7 +85,7 @@ def test_an_id_that_is_no_text(arguments: tuple[str, ...], tmp_path: Path, monke
 def test_brackets_without_end(tmp_path: Path) -> None:
     path = file_of(tmp_path / "x.jsonl", ROW | {"model": "ieee/turn/f32/c+" + "(" * 5000})
     result = run("evaluate", path, code=2)
-    assert "x.jsonl:1: order" in result.stderr
+    assert "x.jsonl:1: model: order" in result.stderr
     assert "brackets are at most 64 deep" in result.stderr
     assert len(result.stderr) < 1000
 
@@ -136,9 +139,11 @@ def npy(shape: tuple[int, ...], header: int | None = None) -> bytes:
         (npy((10**6, 10**6)), "its header promises 2,000,000,000,000 bytes, but 0 follow"),
         (npy((2, 2)), "its header promises 8 bytes, but 0 follow"),
         (npy((2, 2), 0xFFFFFFF0), "its header is said to have 4,294,967,280 bytes"),
+        (npy((2, 2)) + bytes(9), "its header promises 8 bytes, but 9 follow"),
+        (npy((2, 2)) + bytes(8) + npy((2, 2)), "its header promises 8 bytes, but "),
     ],
 )
-def test_arrays_that_promise_more_than_there_is(text: bytes, said: str, archive: bool, tmp_path: Path) -> None:
+def test_arrays_that_promise_more_or_less_than_there_is(text: bytes, said: str, archive: bool, tmp_path: Path) -> None:
     path = tmp_path / ("a.npz" if archive else "a.npy")
     if archive:
         with zipfile.ZipFile(path, "w") as file:
@@ -148,6 +153,53 @@ def test_arrays_that_promise_more_than_there_is(text: bytes, said: str, archive:
     result = run("simulate", str(path), str(path), "--model", VOLTA, "-o", str(tmp_path / "d.npy"), code=2)
     assert said in result.stderr
     assert str(path) in result.stderr
+
+
+@pytest.mark.parametrize("comment", [b"", b"made by hand"])
+def test_bytes_after_an_archive(comment: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.ones((4, 4), np.float16))
+    with zipfile.ZipFile(path, "a") as file:
+        file.comment = comment
+    given = ["simulate", str(path), str(path), "--model", VOLTA, "-o", str(tmp_path / "d.npz")]
+    run(*given, code=0)
+    path.write_bytes(path.read_bytes() + b"more")
+    assert f"{path}: more bytes follow the archive" in run(*given, code=2).stderr
+
+
+LONG, SPACED = "x" * 100_000, "a b " * 25_000
+
+
+@pytest.mark.parametrize("long", [LONG, SPACED], ids=["word", "words"])
+@pytest.mark.parametrize(
+    "key", ["model", "arch", "id", "a", "b", "c", "d", "schema", "predictions", "question", "Model"]
+)
+def test_long_text_of_a_row_is_not_printed_whole(key: str, long: str, tmp_path: Path) -> None:
+    row = ROW | {key: [long] if key in "ab" else {long: "z"} if key == "predictions" else long}
+    path = tmp_path / "x.jsonl"
+    path.write_text(f"{json.dumps(row)}\n" * 2)
+    assert len(CliRunner().invoke(main, ["evaluate", str(path)]).stderr) < 5000
+
+
+@pytest.mark.parametrize("arguments", [
+    ["show", LONG], ["list", LONG], ["prove", VOLTA, VOLTA, "--inputs", LONG], ["order", "--device", f"cpu:{LONG}"],
+    ["prove", VOLTA, VOLTA, "--solver", LONG], ["verify", LONG], ["study", "valero-tf32", "--sizes", LONG], [LONG],
+    ["simulate", LONG, LONG, "--model", VOLTA, "-o", "o.npy"], ["show", f"ieee/turn/f32/c+{SPACED}"],
+], ids=range(10))  # fmt: skip
+def test_long_text_of_a_command_line_is_not_printed_whole(arguments: list[str]) -> None:
+    result = run(*arguments, code=2)
+    assert len(result.stderr) < 5000
+    assert "characters)..." in result.stderr or LONG[:500] not in result.stderr
+
+
+def test_a_message_keeps_what_can_be_read() -> None:
+    path = "/".join(["folder"] * 40) + "/rows.jsonl"
+    assert str(InputError("no such file", path)) == f"{path}: no such file"
+    said = str(InputError(f"unknown model {LONG!r}; did you mean 'that'?", "rows.jsonl", 3))
+    assert re.fullmatch(
+        r"rows.jsonl:3: unknown model 'x+\.\.\.\(100,003 characters\)\.\.\.x+'; did you mean 'that'\?", said
+    )
+    assert len(str(FaultError(LONG))) == len(LONG)
 
 
 @pytest.mark.parametrize(

@@ -145,10 +145,26 @@ def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(_Asker, "_ask", slowly)
     result = CliRunner().invoke(main, ["datasheet", SMALL, "-o", str(target), "--store", str(tmp_path / "s.sqlite")])
-    assert "still to ask the solvers: 3 questions" in result.stderr
+    assert "still to ask the solvers: 4 questions" in result.stderr
     assert result.exit_code != 0
-    assert seen == [3, 3]
-    assert Page(target.read_text()).text.count("not asked") == 2
+    assert seen == [4, 4]
+    assert Page(target.read_text()).text.count("not asked") == 3
+
+
+def test_a_bound_without_its_lemmas_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not asked is not called open; lemmas of bounds are asked for although every property is known."""
+    known = {"verdict": "equal", "engines": [], "confirmed_by": []}
+    monkeypatch.setattr(_Asker, "_known", lambda self, key: known)
+    target = tmp_path / "sheet.html"
+    given = ["datasheet", VOLTA, "-o", str(target), "--store", str(tmp_path / "s.sqlite")]
+    assert "1 open" in run(*given, "--limit", "0").stderr
+    text = Page(target.read_text()).text
+    assert "not asked" in text
+    assert "the store has no answer yet to a lemma about its datapath: --limit SECONDS above 0 asks the solvers" in text
+    said = run(*given).stderr
+    assert "still to ask the solvers: 1 question, 20 s each at most" in said
+    assert "0 open" in said
+    assert "proved by rules about its nodes, where" in Page(target.read_text()).text
 
 
 def test_a_device_that_was_built_without_a_family(tmp_path: Path) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -468,3 +471,27 @@ def test_a_question_that_was_refuted_is_not_asked_again(monkeypatch: pytest.Monk
     monkeypatch.setattr(asking, "solve", Script("unsat", "unknown", "unsat"))
     free = [len(step.free) for step in distinguish(problem, ASK).steps]
     assert free == [1, 2, 3, 4, 2, 4]  # of four, the last at first with one sign
+
+
+def test_vectors_found_before_time_ran_out_are_kept(tmp_path: Path) -> None:
+    """Also where the limit comes between two looks at the clock, as there are many more to look for."""
+    target = tmp_path / "found.jsonl"
+    words = [
+        "distinguish",
+        VOLTA,
+        "hopper/mma/m16n8k16.f32.f16.f16.f32",
+        "-n",
+        "500",
+        "--timeout",
+        "6",
+        "-o",
+        str(target),
+        "--fresh",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", "from cli.entry import main; main()", *words], capture_output=True, text=True
+    )
+    assert target.exists(), done.stderr
+    assert done.returncode == 0
+    assert 0 < len(target.read_text().splitlines()) < 500
+    assert "time ran out: 6 s were given, and the work was cut short" in done.stderr

@@ -174,6 +174,27 @@ def test_what_the_manifest_does_not_name_is_no_part(proof: Path) -> None:
     assert said(proof) == ["unit.yaml: is not in the manifest"]
 
 
+def test_what_lies_beside_several_certificates_is_said(proof: Path, tmp_path: Path) -> None:
+    several = tmp_path / "several"
+    for name in ("a", "b"):
+        shutil.copytree(proof, several / name)
+    run("check", several)
+    (several / "notes.txt").write_text("mine")
+    (several / ".new-killed").mkdir()
+    shutil.copytree(proof, several / ".new-killed" / "proof-1")
+    text = run("check", several)
+    for name in ("notes.txt", ".new-killed"):
+        assert f"  {name}: is no part of the certificate, and was not read" in text
+    assert "proof-1" not in text
+    (several / "left.yaml").write_text("mine")
+    run("check", several, code=2)
+
+
+def test_a_certificate_that_was_not_finished_is_none(proof: Path, tmp_path: Path) -> None:
+    shutil.copytree(proof, tmp_path / "whole" / ".new-killed" / "proof-1")
+    run("check", tmp_path / "whole", code=2)
+
+
 @pytest.mark.parametrize("name", ["x" * 5000, "no/such"])
 def test_a_folder_that_is_none_is_bad_input(name: str, tmp_path: Path) -> None:
     run("check", tmp_path / name, code=2)

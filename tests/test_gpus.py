@@ -95,15 +95,15 @@ def test_list_by_gpu_and_words() -> None:
 
 
 def test_nothing_to_list() -> None:
-    assert "no line of models contains wgma. Did you mean 'wgmma'?" in run("list", "models", "wgma", code=2).stderr
+    assert "no line of models contains 'wgma'. Did you mean 'wgmma'?" in run("list", "models", "wgma", code=2).stderr
     assert "Did you mean" not in run("list", "models", "nosuchword", code=2).stderr
-    assert "no line of models contains hopper and cdna3.\n" in run("list", "hopper", "cdna3", code=2).stderr
+    assert "no line of models contains 'hopper' and 'cdna3'.\n" in run("list", "hopper", "cdna3", code=2).stderr
     assert run("list", "formats", "f17", "--json", code=2).stdout == ""
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_to_list_of_any_kind(kind: str) -> None:
-    assert f"no line of {kind} contains qqqq." in run("list", kind, "qqqq", code=2).stderr
+    assert f"no line of {kind} contains 'qqqq'." in run("list", kind, "qqqq", code=2).stderr
 
 
 def test_a_name_with_a_space_to_list() -> None:
@@ -127,7 +127,7 @@ def test_a_gpu_where_an_instruction_is_wanted() -> None:
     ):
         found = run("show", wrong, code=2).stderr
         assert f"did you mean '{meant}'?" in found, found
-    assert "no line of models contains h1000. Did you mean 'H100'?" in run("list", "models", "h1000", code=2).stderr
+    assert "no line of models contains 'h1000'. Did you mean 'H100'?" in run("list", "models", "h1000", code=2).stderr
     assert "Did you mean 'gpus'?" in run("list", "GPU", code=2).stderr
     assert "cdna4: no published" in run("show", "cdna4", code=2).stderr
 

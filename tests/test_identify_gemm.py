@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
@@ -28,6 +30,7 @@ from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, InputError
 from smtmodel.formats import FORMATS
 from smtmodel.gemm import simulate
+from smtmodel.interrupts import state
 from smtmodel.nodes import Constant
 from smtmodel.nodes.round import Rounding
 from smtmodel.numbers import from_numbers, type_of
@@ -863,3 +866,29 @@ def test_the_plan_of_a_recorded_product_computes_others(tmp_path: Path) -> None:
         path.write_text(text)
         result = CliRunner().invoke(main, command)
         assert (result.exit_code, message in result.stderr) == (2, True), result.stderr
+
+
+PRODUCT = "import time\ndef matmul(a, b):\n    time.sleep(0.02)\n    return a @ b\n"
+
+
+def test_time_that_runs_out_loses_nothing_and_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(PRODUCT)
+    words = ["identify", "--gemm", "--device", f"python:{tmp_path}/slow.py:matmul", "--formats", "f32,f32,f32",
+             "--length", "40", "--timeout", "4"]  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", "from cli.entry import main; main()", *words], capture_output=True, text=True
+    )
+    assert done.returncode == 3
+    assert done.stderr.count("time ran out") == 1, done.stderr
+    assert "products of finite numbers asked" in done.stderr
+
+
+def test_an_error_that_says_why_is_the_only_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    def late(*rest: object) -> None:
+        monkeypatch.setattr(state, "late", True)
+        raise IncompleteError("the time ran out before the map was whole")
+
+    monkeypatch.setattr("cli.identify_gemm.mapper_of", late)
+    words = ["identify", "--gemm", "--device", "python:x.py:f", "--formats", "f32,f32,f32", "--length", "4"]
+    done = CliRunner().invoke(main, words)
+    assert (done.exit_code, done.stderr) == (3, "error: the time ran out before the map was whole\n")

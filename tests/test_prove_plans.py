@@ -372,7 +372,7 @@ def test_the_command_shows_rules_and_vectors(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["plan:loop/fma"], "--length is for two plans|a model for a given number"),
-        (["plan:loop/fma", "plan:loop/lanes", "--property", "monotonic"], "can only be proved equal"),
+        (["plan:loop/fma", "plan:loop/lanes", "--property", "monotonic"], "monotonic is a property of one model"),
         ([AMPERE8, "--length", "4"], "--length is for two plans"),
         (["plan:loop/fma", "plan:loop/lane"], "did you mean 'loop/lanes'"),
         (["plan:loop/fma", "plan:loop/lanes", "--length", "0"], "0 is not in the range"),

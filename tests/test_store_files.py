@@ -120,9 +120,12 @@ def test_read_only(kind: str, path: Path) -> None:
     path.parent.mkdir()
     if kind != "folder of a new store":
         Store(path).close()
-    path.parent.chmod(0o777 if kind in ("file", "unreadable") else 0o555)
+    path.parent.chmod(0o755 if kind in ("file", "unreadable") else 0o555)
     if path.exists():
-        path.chmod({"folder": 0o666, "file": 0o444, "unreadable": 0o000}[kind])
+        path.chmod({"folder": 0o644, "file": 0o444, "unreadable": 0o000}[kind])
+    if os.geteuid() == 0:
+        for one in (path.parent, *path.parent.iterdir()):
+            os.chown(one, 65534, 65534)
     for parent in path.parents[1:3]:
         parent.chmod(0o755)  # pytest keeps its folders from others
     out = subprocess.run(
@@ -131,6 +134,61 @@ def test_read_only(kind: str, path: Path) -> None:
     path.parent.chmod(0o755)
     assert str(path) in out
     assert "--store" in out
+    assert "another user" not in out
+
+
+WHOSE = ["folder", "store.sqlite", "store.sqlite-wal", "store.sqlite-journal", "store.sqlite-shm"]
+
+
+def planted(path: Path, whose: str) -> Path:
+    """The folder of a store, or a file in it."""
+    Store(path).close()
+    if whose == "folder":
+        return path.parent
+    one = path.with_name(whose)
+    one.touch()
+    return one
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("whose", WHOSE)
+def test_what_belongs_to_another_is_not_believed(path: Path, whose: str) -> None:
+    one = planted(path, whose)
+    os.chown(one, 65534, 65534)
+    before = snapshot(path.parent)
+    with pytest.raises(StoreError, match=rf"{one} belongs to another user; name another file with --store"):
+        Store(path)
+    assert snapshot(path.parent) == before
+
+
+@pytest.mark.parametrize("whose", WHOSE)
+@pytest.mark.parametrize("mode", [0o020, 0o002])
+def test_what_others_could_write_is_not_believed(path: Path, whose: str, mode: int) -> None:
+    one = planted(path, whose)
+    one.chmod(one.stat().st_mode | mode)
+    with pytest.raises(StoreError, match=rf"other users can write {one} \(`chmod go-w` closes it\)") as caught:
+        Store(path)
+    assert caught.value.exit_code == 2
+    one.chmod(one.stat().st_mode & ~mode)
+    Store(path).close()
+
+
+def test_a_link_to_a_store_that_others_could_write(path: Path, tmp_path: Path) -> None:
+    Store(path).close()
+    path.parent.chmod(0o777)
+    (tmp_path / "link").symlink_to(path)
+    with pytest.raises(StoreError, match="other users can write"):
+        Store(tmp_path / "link")
+
+
+def test_a_new_store_is_closed_whatever_the_umask(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with Store(path) as store:
+            store.record(TEXT, said("unsat"), 1.0, 100)
+            assert not any(one.stat().st_mode & 0o022 for one in (path.parent, *path.parent.iterdir()))
+    finally:
+        os.umask(before)
 
 
 def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
@@ -154,6 +212,9 @@ def test_the_default_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert default_path() == tmp_path / "mmaprobe" / "store.sqlite"
     with Store() as store:
         assert store.path.exists()
+    (tmp_path / "mmaprobe").chmod(0o777)
+    Store().close()
+    assert not (tmp_path / "mmaprobe").stat().st_mode & 0o022
     monkeypatch.setenv("XDG_CACHE_HOME", "")
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
     assert default_path() == tmp_path / "home" / ".cache" / "mmaprobe" / "store.sqlite"

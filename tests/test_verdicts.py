@@ -15,19 +15,23 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from hypotheses.claim import AnyClaim, build_claims
+from hypotheses.claim import AnyClaim, Claim, build_claims
+from hypotheses.unit_claims import BoundClaim, OverflowClaim
 from queries.claims import decide as deciding
 from queries.claims import overflow
 from queries.claims.decide import decide as decided
 from queries.claims.outcome import Outcome, SearchStep
 from queries.kernel.problem import Problem
+from queries.kernel.rows import NeverOverflows
 from queries.kernel.statements import problems_of
+from queries.kernel.table9 import BoundInUnits
+from queries.kernel.theorem import Goal
 from queries.kernel.truncating import truncating_steps
+from queries.kernel.undecided import NoInputDecides
 from queries.properties import proving
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.distinguish import Options
 from queries.search.witness import replay
-from queries.tactics.records import Proof
 from smtmodel.display import exact_value
 from smtmodel.errors import FaultError, InputError, ParameterError
 from smtmodel.formats import FORMATS
@@ -39,6 +43,7 @@ from smtmodel.nodes.round import Rounding
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.yamlfile import read_yaml
+from tests.said import assumed, proved
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 HEAD = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds"}
@@ -130,7 +135,16 @@ def test_a_parameter_that_nobody_thought_of_is_refused(kind: type, monkeypatch: 
 
 
 def _truthful(claim: AnyClaim, options: Options) -> Outcome:
-    return Outcome(claim, "holds", asked=[SearchStep("nothing")])
+    """An outcome that says "holds", with theorems that nobody proved."""
+    match claim:
+        case Claim():
+            goal: Goal = NoInputDecides(claim.assertion)
+        case BoundClaim():
+            goal = BoundInUnits(claim.model.unit, *claim.units)
+        case _:
+            assert isinstance(claim, OverflowClaim)
+            goal = NeverOverflows(claim.reduction, claim.numbers)
+    return Outcome(claim, theorem=assumed(goal), asked=[SearchStep("nothing")])
 
 
 @pytest.mark.parametrize(("prover", "parts"), [
@@ -168,9 +182,8 @@ FALSE = [
 def test_a_contradicted_proof_is_a_fault(
     wanted: tuple[str], reference: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(proving, "prove", lambda problem, options, confirm: Proof(problem, "equal"))
-    monkeypatch.setattr(proving, "prove_monotonic", lambda problem, *_: Proof(problem, "equal"))
-    monkeypatch.setattr(proving, "stands", lambda proof: True)  # even with a theorem
+    monkeypatch.setattr(proving, "prove", lambda problem, options, confirm: proved(problem))
+    monkeypatch.setattr(proving, "prove_monotonic", lambda problem, *_: proved(problem))
     models = [reference, f"{reference}@fraction_bits=21"] if wanted == ("equal",) else [reference]
     found = run("prove", *models, "--property", *wanted, "--store", str(tmp_path / "store"))
     assert found.exit_code == 4, found.stderr

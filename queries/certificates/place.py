@@ -13,7 +13,8 @@ from queries.certificates.manifest import MANIFEST, read_manifest
 from queries.certificates.names import NAMES
 from queries.certificates.reading import is_folder
 from smtmodel.errors import InputError
-from smtmodel.files import INPUTS
+from smtmodel.files import INPUTS, check_folder, make_folder
+from smtmodel.interrupts import undone
 
 DEEPEST = 3  # folders within one another: the cases of claims
 UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended
@@ -27,6 +28,7 @@ def is_ours(name: str) -> bool:
 
 def check_place(directory: Path) -> None:
     """Raises InputError for a folder that holds anything but a certificate, or certificates in folders of their own."""
+    check_folder(directory)
     _own(directory)
 
 
@@ -100,19 +102,24 @@ def written_apart(directory: Path) -> Iterator[Path]:
     all of it is written. Whatever goes wrong leaves that one as it is. Raises what `check_place` does."""
     check_place(directory)
     made = [one for one in (directory, *directory.parents) if not one.exists()]
+    make_folder(directory)
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=UNFINISHED, dir=directory))
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", str(directory)) from None
-    try:
-        yield new
-        for path in _own(directory):  # by now there may be others, and inputs that other inputs named are known
-            INPUTS.check(path)
-        _exchanged(directory, new)
-    except BaseException:
+
+    def remove() -> None:
         shutil.rmtree(new, ignore_errors=True)
         for one in made:
             with suppress(OSError):
                 one.rmdir()
-        raise
+
+    with undone(remove):
+        try:
+            yield new
+            for path in _own(directory):  # by now there may be others, and inputs that other inputs named are known
+                INPUTS.check(path)
+            _exchanged(directory, new)
+        except BaseException:
+            remove()
+            raise

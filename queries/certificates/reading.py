@@ -52,8 +52,9 @@ def file_text(path: Path, encoding: str = "utf-8") -> str:
 
 
 def json_of(path: Path) -> Any:
-    """What a JSON file says. Raises what `file_text` does, and ValueError."""
-    return parse_json(file_text(path))
+    """What a JSON file says. Raises what `opened` does, and ValueError."""
+    with opened(path) as stream:
+        return parse_json(stream.read())
 
 
 class Held(Mapping[str, str]):

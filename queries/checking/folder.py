@@ -3,6 +3,7 @@ called again."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from queries.solvers.contract import ENGINE_NAMES, Answer
 from smtmodel.errors import InputError
 
 STATED = "stated"  # the place of the words of what is stated
+STRAY = "is no part of the certificate, and was not read"
 DEEPEST = 5  # folders within one another
 MEANING = {"smt2": "as written", "cnf": "the formula of the query", "drat": "verified"}
 AskSolver = Callable[[str, str], Answer]  # what an engine says of a text in SMT-LIB
@@ -27,17 +29,23 @@ AskSolver = Callable[[str, str], Answer]  # what an engine says of a text in SMT
 def check_all(
     folder: Path, ask: AskSolver | None = None, timeout: float | None = None, depth: int = 0
 ) -> Iterator[Finding]:
-    """As `check_folder`; of a folder that holds folders alone, as the cases of a claim are written, the findings of all
-    certificates in it."""
+    """As `check_folder`; of a folder that holds no file of a certificate but folders, as the cases of a claim are
+    written, the findings of all certificates in it. What else lies in it is said; within these
+    folders it is a fault."""
     try:
-        below = sorted(folder.iterdir()) if folder.is_dir() else []
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(folder)) from None
-    if not below or depth == DEEPEST or not all(map(is_folder, below)):
+        entries = sorted(folder.iterdir()) if os.path.isdir(folder) else []
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(folder)) from None
+    below = [path for path in entries if is_folder(path) and not path.name.startswith(".")]
+    ours = any(path.name == MANIFEST or is_ours(path.name) for path in entries)
+    if not below or ours or depth == DEEPEST or (depth and len(below) < len(entries)):
         yield from check_folder(folder, ask, timeout)
         return
-    for one in below:
-        yield from _placed(one.name, check_all(one, ask, timeout, depth + 1))
+    for path in entries:
+        if path in below:
+            yield from _placed(path.name, check_all(path, ask, timeout, depth + 1))
+        else:
+            yield Finding(path.name, STRAY)
 
 
 def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | None = None) -> Iterator[Finding]:
@@ -92,7 +100,7 @@ def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         if is_ours(path.name):
             yield Finding(path.name, "is not in the manifest", "fault")
         else:
-            yield Finding(path.name, "is no part of the certificate, and was not read")
+            yield Finding(path.name, STRAY)
 
 
 def _placed(name: str, findings: Iterator[Finding]) -> Iterator[Finding]:

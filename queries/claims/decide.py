@@ -54,9 +54,9 @@ def verify_property(claim: PropertyClaim, options: Options) -> Outcome:
     outcome.interrupted = any(proof.interrupted for proof in proofs)
     outcome.asked = [SearchStep(proof.why or "staged proof", tuple(proof.tried), proof.seconds) for proof in proofs]
     if verdict == "different":
-        outcome.verdict, outcome.refuting = "refuted", proofs[-1]
+        outcome.refuting = proofs[-1]
     elif verdict == "equal" and not outcome.interrupted:
-        outcome.verdict, outcome.proofs = "holds", proofs
+        outcome.proofs = proofs
         outcome.lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     outcome.seconds = time.monotonic() - start
     return outcome

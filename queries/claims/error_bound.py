@@ -22,12 +22,11 @@ def verify_bound(claim: BoundClaim, options: Options) -> Outcome:
     That the rules are about a unit is what they check; the parameter that is in the way is looked for here.
     """
     start, outcome, settle = time.monotonic(), Outcome(claim), Settled(options)
-    unit, length = claim.model.unit, claim.model.length
+    unit = claim.model.unit
     truncating_steps(unit, ABOUT)
-    units, apart = (length + 1, True) if claim.bound == "loose" else (length - 1, False)
     try:
-        outcome.theorem = bound_in_units(unit, units, apart, settle)
-        outcome.verdict, outcome.lemmas = "holds", settle.asked
+        outcome.theorem = bound_in_units(unit, *claim.units, settle)
+        outcome.lemmas = settle.asked
     except KeyboardInterrupt:
         outcome.interrupted = True
     except RuleError as error:

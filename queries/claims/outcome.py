@@ -5,14 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hypotheses.claim import AnyClaim
-from queries.kernel.theorem import Theorem
+from hypotheses.claim import AnyClaim, Claim
+from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
+from queries.kernel.rows import NeverOverflows
+from queries.kernel.table9 import BoundInUnits
+from queries.kernel.theorem import Goal, Theorem, is_theorem
+from queries.kernel.undecided import NoInputDecides
+from queries.properties.proving import verdict_on
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
 from queries.tactics.records import Chain, Lemma, Proof
 
 Verdict = Literal["holds", "refuted", "unknown"]
 BATCH = 4096  # inputs simulated at a time
+_DECIDED: tuple[Verdict, Verdict] = ("refuted", "holds")  # a claim for all: by an input, and by that none decides
 SHRINK = 30.0  # seconds, at most, in which an input is made small
 
 
@@ -27,13 +33,13 @@ class SearchStep:
 
 @dataclass
 class Outcome:
-    """The verdict on one claim. `row`: the input that decided, in the order of the claim's layout; `lemmas`: the
-    questions whose "unsat" did, each with another engine's answer where there is one; `proofs`: of a property, what
-    proved it; `refuting`: what broke it; `theorem`: what was proved by rules, with the lemmas as leaves; `chain`: the
-    steps from what is admitted to that no input decides."""
+    """What was found of one claim. `row`: the input that decides, replayed, in the order of the claim's layout;
+    `theorem`: what was proved by rules; `lemmas`: the questions whose "unsat" it rests on, each with another engine's
+    answer where there is one; `chain`: the steps from what is admitted to that no input decides; `proofs`: of a
+    property, what proved it; `refuting`: what broke it; `overflows`: of a claim about overflow, whether so many times
+    the largest number below 1, evaluated, do."""
 
     claim: AnyClaim
-    verdict: Verdict = "unknown"
     row: Row | None = None
     lemmas: list[Lemma] = field(default_factory=list)
     asked: list[SearchStep] = field(default_factory=list)
@@ -43,6 +49,39 @@ class Outcome:
     refuting: Proof | None = None
     theorem: Theorem | None = None
     chain: Chain | None = None
+    overflows: dict[int, bool] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the theorem says, or the input shows."""
+        match self.claim:
+            case Claim():
+                by_input, otherwise = _DECIDED if self.claim.quantifier == "all" else _DECIDED[::-1]
+                proved = self._states(NoInputDecides(self.claim.assertion))
+                return by_input if self.row is not None else otherwise if proved else "unknown"
+            case BoundClaim():
+                units, apart = self.claim.units
+                return "holds" if self._states(BoundInUnits(self.claim.model.unit, units, apart)) else "unknown"
+            case PropertyClaim() if self.refuting is not None:
+                return "refuted" if self.refuting.verdict == "different" else "unknown"
+            case PropertyClaim():
+                proved = bool(self.proofs) and verdict_on(self.claim.wanted, self.proofs) == "equal"
+                return "holds" if proved else "unknown"
+        return self._overflow(self.claim)
+
+    def _states(self, goal: Goal) -> bool:
+        """Whether the theorem states this."""
+        return self.theorem is not None and is_theorem(self.theorem) and self.theorem.goal == goal
+
+    def _overflow(self, claim: OverflowClaim) -> Verdict:
+        numbers, smallest = claim.numbers, claim.overflow == "smallest"
+        infinite = self.overflows.get(numbers)
+        bounded = self._states(NeverOverflows(claim.reduction, numbers - smallest))
+        if smallest:
+            if infinite is False or self.overflows.get(numbers - 1):
+                return "refuted"
+            return "holds" if infinite and bounded else "unknown"
+        return "holds" if bounded else "refuted" if infinite else "unknown"
 
     @property
     def as_expected(self) -> bool:

@@ -40,6 +40,7 @@ def verify_overflow(claim: OverflowClaim) -> Outcome:
     outcome = Outcome(claim)
     outcome.theorem = never(reduction, claim.numbers - (claim.overflow == "smallest"))
     bounded, infinite = outcome.theorem is not None, overflows(reduction, claim.numbers)
+    outcome.overflows[claim.numbers] = infinite
     if infinite and ((claim.overflow == "never" and bounded) or _finite(reduction, claim.numbers)):
         raise FaultError(
             f"{claim.id}: bounds say that no {claim.numbers} numbers from 0 to below 1 overflow; evaluated, "
@@ -48,12 +49,10 @@ def verify_overflow(claim: OverflowClaim) -> Outcome:
     steps = [f"{claim.numbers} times the largest number below 1 {'overflow' if infinite else 'do not overflow'}"]
     if claim.overflow == "smallest":
         fewer = infinite and not bounded and overflows(reduction, claim.numbers - 1)
+        outcome.overflows[claim.numbers - 1] = fewer
         steps.append("one less as well" if fewer else f"fewer {'never do' if bounded else 'may as well'}, by bounds")
-        decided = True if infinite and bounded else False if fewer or not infinite else None
     else:
         steps.append(f"no such numbers {'do' if bounded else 'are excluded'}, by bounds")
-        decided = True if bounded else False if infinite else None
-    outcome.verdict = "unknown" if decided is None else "holds" if decided else "refuted"
     outcome.asked = [SearchStep(step) for step in steps]
     outcome.seconds = time.monotonic() - start
     return outcome

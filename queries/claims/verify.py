@@ -169,7 +169,7 @@ class _Verifier:
         small = shrink_rows(
             claim.layout, row, lambda rows: evaluate_claim(claim, np.array(rows, dtype=np.uint64)).deciding, limit
         )
-        self.outcome.row, self.outcome.verdict = small, self.found
+        self.outcome.row = small
 
     def _at_fault(self, row: Row) -> NoReturn:
         """Raises InputError: on this input the claim, or a condition, reads a result that is no number."""
@@ -198,7 +198,6 @@ class _Verifier:
             numbers = None if question.fits.node.is_true() else self._numbers(question, ledger)
             self.outcome.theorem = undecided(question, none, numbers, list(first.values()), asked)
             facts = [fact for fact in (none, numbers) if fact is not None]
-            self.outcome.verdict = "holds" if self.found == "refuted" else "refuted"
             self.outcome.chain = ledger.chain(*facts)
             lemmas = [*self.apart, *ledger.lemmas(*facts)]
             self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
@@ -210,7 +209,7 @@ class _Verifier:
             self.outcome.theorem = by_shares(self.claim, settle)
         except RuleError:
             return False
-        self.outcome.verdict, self.outcome.lemmas = "holds", settle.asked
+        self.outcome.lemmas = settle.asked
         return True
 
     def _stages(self, question: Question, ledger: Ledger) -> Stages:

@@ -402,7 +402,7 @@ class Covering:
             answer = self._search([change], lambda left, question=question: question, BESIDE_SECONDS)  # type: ignore[misc]
             if answer is not None and answer.status == "unsat":
                 theorem = undiffering(problem, "relational", self._engines(answer.seconds))
-                self.found.same[change] = Proof(problem, "equal", why=str(answer), theorem=theorem)
+                self.found.same[change] = Proof(problem, why=str(answer), theorem=theorem)
 
     def _difference(self, changes: Sequence[Change], free: tuple[int, ...]) -> Query:
         """Is there an input that shows one of the changes, all products but the `free` ones zero?"""

@@ -105,7 +105,7 @@ class _Prover:
         found = np.flatnonzero(self.samples.differs)
         if len(found):
             witness = confirmed(self.problem, shrink(self.problem, tuple(map(int, rows[found[0]]))))
-            self.proof.witness, self.proof.verdict = witness, "different"
+            self.proof.witness = witness
         return len(found) > 0
 
     def _differ_when_small(self) -> bool:
@@ -116,7 +116,7 @@ class _Prover:
         outcome = distinguish(self.problem, replace(self.options, timeout=self._remaining(SEARCH_SHARE)), small=True)
         self.proof.tried += [answer for step in outcome.steps for answer in step.answers]
         if outcome.witnesses:
-            self.proof.verdict, self.proof.witness = "different", outcome.witnesses[0]
+            self.proof.witness = outcome.witnesses[0]
         return bool(outcome.witnesses)
 
     def _lemmas(self) -> None:
@@ -254,10 +254,10 @@ class _Prover:
         row = tuple(answer.values.get(name, 0) for name in self.problem.layout.names)
         if not replay(self.problem, [row]).differs[0]:
             raise SolverFaultError(f"{answer} gave an input on which the two do not differ: {row}")
-        self.proof.witness, self.proof.verdict = confirmed(self.problem, shrink(self.problem, row)), "different"
+        self.proof.witness = confirmed(self.problem, shrink(self.problem, row))
 
     def _agreed(self, compared: Compared, fact: Theorem) -> None:
-        self.proof.theorem, self.proof.verdict = agreed(compared, fact), "equal"
+        self.proof.theorem = agreed(compared, fact)
 
 
 def _cuts(sides: tuple[FNode, FNode], shared: set[FNode], marked: Iterable[FNode]) -> list[FNode]:

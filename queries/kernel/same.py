@@ -11,7 +11,7 @@ from queries.kernel.closed import is_own
 from queries.kernel.facts import Basis, Fact
 from queries.kernel.lemmas import answered
 from queries.kernel.problem import Problem, symbolic_operands
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, is_theorem, rule
 from queries.solvers.asking import Engines
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import Maximum, TermCarrier
@@ -60,12 +60,17 @@ class SidesAgree:
         return f"{left} of {self.problem.left.reference} = {right} of {self.problem.right.reference}"
 
 
+def agrees(theorem: Theorem | None, problem: Problem) -> bool:
+    """Whether it is a theorem that the sides of a problem agree."""
+    return theorem is not None and is_theorem(theorem) and theorem.goal == SidesAgree(problem)
+
+
 @rule
 def undiffering(problem: Problem, maximum: Maximum, engines: Engines, others: Sequence[Engines] = ()) -> Made:
     """The sides of a problem agree if an engine finds that the question whether they differ on an admitted input has no
     model. The query is made here, of both evaluations, with nothing abstracted."""
-    goal = SidesAgree(problem)
-    return Made(goal, (), *answered(Compared(problem, maximum).question, goal.statement(), engines, others))
+    goal, query = SidesAgree(problem), Compared(problem, maximum, engines.until).question
+    return Made(goal, (), *answered(query, goal.statement(), engines, others))
 
 
 @rule

@@ -697,7 +697,12 @@ class Mapper(Candidates):
 
     def _in_time(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
-            raise IncompleteError("the time ran out before the map was whole")
+            raise self.late()
+
+    @staticmethod
+    def late() -> IncompleteError:
+        """The error of a map for which time ran out."""
+        return IncompleteError("the time ran out before the map was whole")
 
 
 def _about(wanted: int, factor: int) -> list[int]:

@@ -3,7 +3,6 @@ plan."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from queries.plans.rules import Feature, Numbers, Shape
 from smtmodel.errors import IncompleteError, InputError
+from smtmodel.jsontext import parse_json
 from smtmodel.plans import Plan
 from smtmodel.plans.planfile import parse_plan
 from smtmodel.reference import parse_reference
@@ -91,7 +91,7 @@ def read_map(path: Path) -> PlanMap | Plan:
     """The map in a file, or the first of the plans found of a recorded product. Raises InputError for a file that is
     neither, and where it has no plan, or no rule that is relied on."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"neither {WANTED}: {error}", str(path)) from None
     try:

@@ -33,8 +33,8 @@ def by_expression(problem: Problem) -> Proof | None:
     """The proof that both sides are the same expression over the same operands; None if they are not."""
     try:
         if isinstance(problem, Reordered):
-            return Proof(problem, "equal", why=ANY_ORDER, theorem=one_sum(problem))
-        return Proof(problem, "equal", why=SAME, theorem=one_expression(problem))
+            return Proof(problem, why=ANY_ORDER, theorem=one_sum(problem))
+        return Proof(problem, why=SAME, theorem=one_expression(problem))
     except RuleError:
         return None
 
@@ -53,7 +53,7 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
         return None
     with suppress(RuleError):
         theorem = one_form(problem, None, None)
-        return Proof(problem, "equal", seconds=time.monotonic() - start, why=ANY_GROUPS, theorem=theorem)
+        return Proof(problem, seconds=time.monotonic() - start, why=ANY_GROUPS, theorem=theorem)
     normaliser = Normaliser(options, confirm)
     proofs = [normaliser.proof(unit) for unit in units]
     try:
@@ -62,7 +62,7 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
         return None
     found = [proof for proof in proofs if proof is not None]
     why = f"one normal form by rewriting: {', '.join(rules_of(found))}"
-    return Proof(problem, "equal", normaliser.lemmas(found), seconds=time.monotonic() - start, why=why, theorem=theorem)
+    return Proof(problem, normaliser.lemmas(found), seconds=time.monotonic() - start, why=why, theorem=theorem)
 
 
 def _differ_on_samples(problem: Problem) -> bool:

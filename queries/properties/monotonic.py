@@ -30,7 +30,7 @@ def prove_monotonic(problem: Monotonic, options: Options, confirm: bool) -> Proo
     proof = _by_nodes(problem, options, confirm)
     if proof is None and (options.timeout is None or options.timeout > 0):
         witness = find_fall(problem)
-        proof = None if witness is None else Proof(problem, "different", witness=witness)
+        proof = None if witness is None else Proof(problem, witness=witness)
     if proof is None:
         left = None if options.timeout is None else max(0.0, options.timeout - (time.monotonic() - start))
         proof = prove(problem, replace(options, timeout=left), confirm)
@@ -46,4 +46,4 @@ def _by_nodes(problem: Monotonic, options: Options, confirm: bool) -> Proof | No
         found = does_not_fall(problem, rises(*of, [lemma for lemma in lemmas if lemma is not None]))
     except RuleError:
         return None
-    return Proof(problem, "equal", settle.asked, why=BY_RISES, theorem=found)
+    return Proof(problem, settle.asked, why=BY_RISES, theorem=found)

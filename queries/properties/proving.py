@@ -45,11 +45,6 @@ def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:
     return verdict
 
 
-def stands(proof: Proof) -> bool:
-    """Whether a proof that two sides are equal has a theorem that says so."""
-    return proof.theorem is not None and proof.theorem.goal == SidesAgree(proof.problem)
-
-
 def established(wanted: str, proofs: Sequence[Proof]) -> Theorem:
     """The theorem that the verdict "equal" rests on: that two models agree, or that one model has the property. Raises
     FaultError if the proofs do not give it."""
@@ -126,8 +121,6 @@ class _Proving:
             proof = prove_monotonic(problem, rest, self.confirm)
         else:
             proof = by_form(problem, rest, self.confirm) or prove(problem, rest, self.confirm)
-        if proof.verdict == "equal" and not stands(proof):
-            raise FaultError(f"{proof.problem.left.reference}: called equal without a theorem that says so")
         self.spent += proof.seconds
         if proof.interrupted:
             self._add(proof)

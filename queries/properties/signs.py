@@ -49,4 +49,4 @@ def by_nodes(problem: Negated, options: Options, confirm: bool) -> Proof | None:
         found = negates(problem, symmetry_of(problem.left.unit, settle))
     except RuleError:
         return None
-    return Proof(problem, "equal", settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=found)
+    return Proof(problem, settle.asked, seconds=time.monotonic() - start, why=BY_NODES, theorem=found)

@@ -104,7 +104,7 @@ def _reused(problem: Problem, answered: Answered) -> Outcome | None:
             continue
         witness = confirmed(problem, vector.operands.every)
         if witness is not None:
-            return Outcome(problem, "different", [witness])
+            return Outcome(problem, [witness])
     return None
 
 

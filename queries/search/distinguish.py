@@ -9,6 +9,7 @@ every input that counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
@@ -18,6 +19,8 @@ from typing import Literal
 import numpy as np
 
 from queries.kernel.problem import Problem, symbolic_operands
+from queries.kernel.same import agrees, undiffering
+from queries.kernel.theorem import RuleError, Theorem
 from queries.search.exercises import EXERCISES, exercises
 from queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from queries.search.witness import Replay, Row, Witness, confirmed, costs_of, replay, shrink
@@ -32,6 +35,7 @@ from smtmodel.batch import Patterns, to_integers
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Evaluation
 from smtmodel.errors import OutOfTimeError
+from smtmodel.interrupts import TimeUp
 
 Verdict = Literal["different", "equal", "unknown"]
 SAMPLES = 4096  # shaped inputs of each kind, before any query
@@ -93,15 +97,22 @@ class Step:
 
 @dataclass
 class Outcome:
-    """The verdict on one pair. `witnesses` differ in what they exercise; `complete`: no further kind exists;
-    `simulated`: the first was found by simulation."""
+    """What was found of one pair. `witnesses` differ in what they exercise; `theorem`: that there is none; `complete`:
+    no further kind exists; `simulated`: the first was found by simulation."""
 
     problem: Problem
-    verdict: Verdict
     witnesses: list[Witness] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     complete: bool = True
     simulated: bool = False
+    theorem: Theorem | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the witnesses show, or the theorem says."""
+        if self.witnesses:
+            return "different"
+        return "equal" if agrees(self.theorem, self.problem) else "unknown"
 
     @property
     def seconds(self) -> float:
@@ -119,9 +130,10 @@ class Search:
     def __init__(self, problem: Problem, options: Options, small: bool = False) -> None:
         self.problem, self.options, self.small = problem, options, small
         self.deadline = None if options.timeout is None else options.clock() + options.timeout
-        self.outcome = Outcome(problem, "unknown")
+        self.outcome = Outcome(problem)
         self.seen: list[Signature] = []
         self.refuted: set[Size] = set()
+        self.whole: Size | None = None if small else (free_sets(problem)[-1], False)
 
     def run(self) -> Outcome:
         """Ask until there are enough witnesses, or no more, or no time. Raises SolverFaultError."""
@@ -131,15 +143,12 @@ class Search:
             outcome.simulated = True
         try:
             self._ask_on()
-        except OutOfTimeError:
+        except (OutOfTimeError, TimeUp):  # between two looks at the clock as well
             late = True
         enough = len(outcome.witnesses) == self.options.count
         answered = enough or not outcome.steps or outcome.steps[-1].answer.status != "unknown"
         decided = answered and not self.small and not late
-        if outcome.witnesses:
-            outcome.verdict, outcome.complete = "different", decided
-        elif decided:
-            outcome.verdict = "equal"
+        outcome.complete = decided or not outcome.witnesses
         return outcome
 
     def _ask_on(self) -> None:
@@ -171,7 +180,7 @@ class Search:
         patience = {size: self._patience(size) for size in sizes}
         brief: list[tuple[Size, float | None]] = [(size, min(limit, BRIEF)) for size, limit in patience.items()]
         patient = [(size, limit) for size, limit in patience.items() if limit > BRIEF]
-        return [*brief, *patient, *([] if self.small else [((whole, False), None)])]
+        return [*brief, *patient, *([] if self.whole is None else [(self.whole, None)])]
 
     def _patience(self, size: Size) -> float:
         """Seconds for a small question."""
@@ -183,15 +192,19 @@ class Search:
         problem = self.problem
         if one_sign:
             problem = replace(problem, inputs=problem.inputs.model_copy(update={"nonnegative": True}))
-        query = build_query(problem, free, self.seen, deadline=self.options.deadline)
         remaining = self._remaining()
         if remaining is not None:
             limit = remaining if limit is None else min(limit, remaining)
         limit = None if limit == inf else limit
-        name = f"{len(free)} of {self.problem.length} products free, {len(query.text) // 1000} kB of SMT-LIB"
-        answers = self.options.ask(query, limit, name)
-        self.outcome.steps.append(Step(free, one_sign, tuple(answers), query))
-        answer = answers[0]
+        engines = self.options.engines(limit, f"{len(free)} of {self.problem.length} products free")
+        if size == self.whole and not self.seen:
+            with suppress(RuleError):
+                self.outcome.theorem = undiffering(problem, "select", engines)
+        else:
+            engines.answers(build_query(problem, free, self.seen, deadline=self.options.deadline))
+        (said,) = engines.said
+        self.outcome.steps.append(Step(free, one_sign, said.answers, said.query))
+        answer = said.answer
         if answer.status == "unsat":
             self.refuted.add(size)
         if answer.status != "sat":

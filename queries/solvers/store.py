@@ -5,6 +5,7 @@ killed at any moment is taken up where it was. Decided answers hold for ever; "u
 than the one it came from, and not at all where the engine crashed.
 
 A store that cannot be opened is an error. One that fails later costs no answer: it warns once and goes on without.
+As its answers are believed, it must be the user's alone: nobody else may own or write it or its folder.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 import sqlite3
 import threading
 import zlib
@@ -27,7 +29,7 @@ from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, Status
 from queries.solvers.worker import version_of
 from smtmodel import VERSION
 from smtmodel.errors import MmaprobeError, OutputError
-from smtmodel.folders import cache_folder
+from smtmodel.folders import cache_folder, check_own, closed_folder
 from smtmodel.jsontext import parse_json
 
 SCHEMA = 2  # to be raised when a table changes, and when engines get options by which they decide more
@@ -36,6 +38,7 @@ APPLICATION_ID = 0x6D6D6150  # "mmaP": SQLite's mark of whose file it is
 VERDICTS = ("equal", "different", "unknown")  # of a whole result
 BUSY = 10.0  # seconds to wait for another process's transaction, which takes milliseconds
 
+_JOURNALS = ("-journal", "-wal", "-shm")  # ends of the names of what SQLite keeps beside its file
 _MAGIC = b"SQLite format 3\0"
 _TABLES = (
     "CREATE TABLE queries (digest TEXT PRIMARY KEY, text BLOB NOT NULL)",  # zlib, UTF-8
@@ -204,7 +207,7 @@ class Store:
         self._warn = warn
         self._readable = self._writable = True
         self._lock = threading.Lock()  # one transaction at a time, whichever thread asks
-        self._connection = _open(self.path)
+        self._connection = _open(self.path, in_cache=path is None)
 
     def __enter__(self) -> Store:
         return self
@@ -334,15 +337,24 @@ class Store:
 # --- opening ------------------------------------------------------------------------------------------------------
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _open(path: Path, in_cache: bool) -> sqlite3.Connection:
+    """`in_cache`: in the folder of this program's own, which is closed to others where it is not."""
+    file = Path(os.path.realpath(path))  # where SQLite has its journals
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _check_owner(path)
+        if in_cache:
+            file.parent.parent.mkdir(parents=True, exist_ok=True)
+            closed_folder(file.parent)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_kind(path)
+        for one in (file.parent, *(file.with_name(file.name + end) for end in ("", *_JOURNALS))):
+            if os.path.lexists(one):
+                check_own(one)
     except OSError as error:
-        raise StoreError(path, f"cannot be used as the result store: {error.strerror}; {_OTHER}") from None
+        why = error.strerror or error
+        raise StoreError(path, f"cannot be used as the result store: {why}; {_OTHER}") from None
     connection, new = None, not path.exists()
     try:
-        connection = sqlite3.connect(path.absolute(), timeout=BUSY, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(file, timeout=BUSY, isolation_level=None, check_same_thread=False)
         _prepare(connection, path)
     except BaseException as error:
         if connection is not None:
@@ -356,7 +368,7 @@ def _open(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _check_owner(path: Path) -> None:
+def _check_kind(path: Path) -> None:
     """Look at the first bytes before SQLite does, which may recover, and so change, a file that it opens."""
     if not path.exists():
         return

@@ -10,7 +10,7 @@ from pysmt.fnode import FNode
 
 from queries.certificates.certificate import Leaf
 from queries.kernel.problem import Problem
-from queries.kernel.same import Compared
+from queries.kernel.same import Compared, agrees
 from queries.kernel.theorem import Theorem
 from queries.search.witness import Witness
 from queries.solvers.contract import Answer
@@ -63,12 +63,11 @@ class Chain:
 
 @dataclass
 class Proof:
-    """The outcome: the verdict, the lemmas in order, and a replayed witness if the two sides differ. `why`: what a
-    proof without lemmas rests on. `compared`: the problem as terms, nothing cut or merged, which the lemmas are
+    """The outcome: the lemmas in order, the theorem, or a replayed witness if the two sides differ. `why`: what a proof
+    without lemmas rests on. `compared`: the problem as terms, nothing cut or merged, which the lemmas are
     about."""
 
     problem: Problem
-    verdict: Verdict = "unknown"
     lemmas: list[Lemma] = field(default_factory=list)
     witness: Witness | None = None
     tried: list[Answer] = field(default_factory=list)
@@ -77,6 +76,13 @@ class Proof:
     compared: Compared | None = None
     why: str = ""
     theorem: Theorem | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the witness shows, or the theorem says."""
+        if self.witness is not None:
+            return "different"
+        return "equal" if agrees(self.theorem, self.problem) else "unknown"
 
     @property
     def engines(self) -> list[str]:

@@ -35,6 +35,11 @@ class Settled:
         return self.deadline is not None and self.options.clock() > self.deadline
 
     @property
+    def asks(self) -> bool:
+        """Whether engines have time for an answer; else the store's are taken alone."""
+        return self.options.timeout != 0
+
+    @property
     def open(self) -> list[Lemma]:
         """The lemmas that were asked for and are not proved."""
         return [goal for goal, theorem in self.known.items() if theorem is None]
