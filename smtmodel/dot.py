@@ -20,16 +20,18 @@ from smtmodel.unit import Memo, Unit
 class Model:
     """d = c + sum of a_k * b_k as one unit computes it. `reference`: its name on the command line; `a`, `b`, `c`, `d`:
     formats; `length`: the number K of products; `unit`: its expression; `member`: of an instruction of the table, the
-    family and its parameters that the unit is made from."""
+    family and its parameters that the unit is made from (`of`)."""
 
     reference: str
     unit: Unit
-    member: Member | None = field(default=None, compare=False)
+    member: Member | None = field(default=None, init=False, compare=False)
 
     @classmethod
     def of(cls, reference: str, a: Format, b: Format, c: Format, member: Member) -> Model:
         """A member of a family on operands of these formats."""
-        return cls(reference, member.unit(a, b, c, reference), member)
+        model = cls(reference, member.unit(a, b, c, reference))
+        object.__setattr__(model, "member", member)
+        return model
 
     def __hash__(self) -> int:
         return hash(self.reference)

@@ -12,17 +12,23 @@ from queries.kernel.same import SidesAgree
 from queries.kernel.theorem import Goal, Made, Theorem
 from queries.solvers import asking
 from queries.solvers.asking import Engines
-from queries.solvers.contract import Answer, Status
+from queries.solvers.contract import Answer, Status, _tell
+from queries.solvers.smtlib import Query
 from queries.tactics.records import Proof
 
 PREFIX = "what a test says: "
 _solve = asking.solve
 
 
+def planted(query: Query, answer: Answer) -> list[Answer]:
+    """The answer, as if an engine had given it: what the product has no name for."""
+    return [_tell(query.text, answer)]
+
+
 def _said(query: Any, solver: str, *rest: Any) -> list[Answer]:
     *_, name, _pool = rest
     if name.startswith(PREFIX):
-        return [Answer(name.removeprefix(PREFIX), "nobody", "0", 0.0)]  # type: ignore[arg-type]
+        return planted(query, Answer(name.removeprefix(PREFIX), "nobody", "0", 0.0))  # type: ignore[arg-type]
     return _solve(query, solver, *rest)
 
 

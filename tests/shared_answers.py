@@ -11,7 +11,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from queries.solvers.contract import Answer, SolverProcess
+from queries.solvers.contract import Answer, SolverProcess, _tell
 from smtmodel.interrupts import Latch
 
 FOLDER = "ANSWERS_OF_TESTS"  # the variable of the environment that names it
@@ -51,7 +51,7 @@ def ask(engine: str, text: str, memory: int) -> Known | Heard:
     """Stands for `SolverProcess` in a race."""
     file = Path(os.environ[FOLDER], hashlib.sha256(f"{engine}\0{text}".encode()).hexdigest())
     if file.exists():
-        return Known(Answer(**json.loads(file.read_text(encoding="utf-8"))))
+        return Known(_tell(text, Answer(**json.loads(file.read_text(encoding="utf-8")))))
     process = Heard(engine, text, memory)
     process.file = file
     return process

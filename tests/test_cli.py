@@ -25,6 +25,7 @@ from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.parameters import PARAMETERS
 from smtmodel.reference import parse_reference
 from smtmodel.unit_table import units
+from tests.said import planted
 from tests.test_devices import HEARS_CTRL_C
 
 ROOT = Path(__file__).parent.parent
@@ -126,7 +127,7 @@ def test_distinguish_with_one_unknown_among_several() -> None:
 
 def test_distinguish_with_a_lying_solver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search.Search, "_simulate", lambda self: None)
-    monkeypatch.setattr(asking, "solve", lambda *rest, **named: [Answer("sat", "liar", "1.0", 0.0)])
+    monkeypatch.setattr(asking, "solve", lambda query, *rest: planted(query, Answer("sat", "liar", "1.0", 0.0)))
     result = run("distinguish", "exact-products", code=4)
     assert "liar 1.0" in result.stderr
     assert result.stdout == ""

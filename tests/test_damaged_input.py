@@ -229,7 +229,7 @@ def test_rows_that_nobody_writes_are_asked_again(column: str, value: str, tmp_pa
     path, warnings = tmp_path / "store.sqlite", list[str]()
     answer = Answer("unsat", "z3", version_of("z3"), 1.0)
     with Store(path) as store:
-        store.record(TEXT, answer, 1.0, 100)
+        store._record(TEXT, answer, 1.0, 100)
     sql(path, f"UPDATE answers SET {column} = ?", value)
     [row] = sql(path, "SELECT * FROM answers")
     key, query, engine, version, status, seconds, values, why, detail, timeout, memory, recorded, name, _ = row
@@ -239,7 +239,7 @@ def test_rows_that_nobody_writes_are_asked_again(column: str, value: str, tmp_pa
     with Store(path, warnings.append) as store:
         assert store.find(TEXT, "z3", 1.0, 100) is None
         assert "has a row that mmaprobe does not write" in warnings[0]
-        store.record(TEXT, answer, 1.0, 100)
+        store._record(TEXT, answer, 1.0, 100)
         assert store.find(TEXT, "z3", 1.0, 100) is not None
 
 

@@ -32,6 +32,7 @@ from smtmodel.operands import Operands, layout_of
 from smtmodel.reference import parse_reference
 from tests import oracle
 from tests.family_oracle import parameters_of
+from tests.said import planted
 
 ASK = Options("bitwuzla", timeout=60)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -288,7 +289,7 @@ class Script:
     def __call__(self, query: Query, *rest: Any) -> list[Answer]:
         status = self.statuses[min(self.asked, len(self.statuses) - 1)]
         self.asked += 1
-        return [Answer(status, "liar", "1.0", 0.5, self.values if status == "sat" else {})]
+        return planted(query, Answer(status, "liar", "1.0", 0.5, self.values if status == "sat" else {}))
 
 
 @pytest.mark.usefixtures("unsimulated")

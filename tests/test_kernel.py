@@ -6,6 +6,8 @@ from __future__ import annotations
 import copy
 import pickle
 from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,16 +18,18 @@ from queries.kernel import arguments, closed, enclosures, lemmas, rewriting
 from queries.kernel import theorem as kernel
 from queries.kernel.conditions import Condition
 from queries.kernel.enclosures import Enclosed, element, exact, fused, rounded, scale, terms_of, weakened
-from queries.kernel.expressions import one_expression, one_form
+from queries.kernel.expressions import one_expression, one_form, one_sum
 from queries.kernel.facts import Basis, follows, given
+from queries.kernel.forms import Form, power
 from queries.kernel.lemmas import AlignmentLoses, exhausted, settled
 from queries.kernel.problem import Problem
 from queries.kernel.rewriting import REWRITES, congruent, rewrite, rewritten
+from queries.kernel.rises import needed
 from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.same import Compared
-from queries.kernel.statements import Monotonic
+from queries.kernel.same import Compared, SidesAgree
+from queries.kernel.statements import Monotonic, Reordered
 from queries.kernel.theorem import RULES, Made, OpenLemmaError, RuleError, Theorem, goal_of, rule
-from queries.kernel.unreachable import Unreachable, refuted
+from queries.kernel.unreachable import Unreachable, datapath, refuted
 from queries.solvers import asking
 from queries.solvers.asking import Engines, Heard, SolverFaultError, confirmation
 from queries.solvers.contract import Answer
@@ -34,12 +38,14 @@ from queries.solvers.smtlib import Query
 from queries.solvers.store import Store
 from smtmodel.algebra import Bit, Bits
 from smtmodel.carriers.terms import TermCarrier
+from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
 from smtmodel.nodes import Element, ExactSum, FusedSum, Index, Product, Round
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
-from tests.said import believed, says
+from tests.said import believed, planted, says
+from tests.test_claim_stages import claim_of
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MODEL = parse_reference(VOLTA)
@@ -84,6 +90,36 @@ class Nonsense:
 
 class Odd(ExactSum):
     """A sum that is none."""
+
+
+class Alike(Unit):
+    """A unit that equals every other."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    def __hash__(self) -> int:
+        return hash(UNIT)
+
+
+class OneToOne(tuple):  # type: ignore[type-arg]
+    """An order, or cases, that change when they are looked at."""
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+
+class Fickle(Rounding):
+    """A rounding that may be another one when it is asked."""
+
+
+class Toward(str):
+    """A mode that equals every other."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = str.__hash__
 
 
 class Believing(Engines):
@@ -137,6 +173,16 @@ A, B, C = Element("a", Index(0)), Element("b", Index(0)), Element("c")
 SMALL = Unit(
     FORMATS["f16"], FORMATS["f16"], FORMATS["f32"], 1, Round(FusedSum((A, B, C), 23), Rounding(FORMATS["f32"]))
 )
+
+
+def alike() -> Unit:
+    return Alike(SMALL.a, SMALL.b, SMALL.c, 1, SMALL.result)
+
+
+class Big(Fraction):
+    """A number."""
+
+
 LEMMA = RoundingLoses(FORMATS["e2m1"], "up")
 CASE = Unreachable(MODEL, ((Condition("d", "rounding", "half, even"),),))
 
@@ -186,6 +232,32 @@ MISUSES: dict[str, tuple[Any, str]] = {
         lambda: one_form(Monotonic(MODEL, MODEL), None, None), "Monotonic is not a Problem"),
     "a premise that is nothing": (lambda: exact(ExactSum((A, C)), (), [terms()[0], None]), "NoneType is not a Theorem"),
     "text for premises": (lambda: exact(ExactSum((A, C)), (), "ab"), "str is not a sequence"),
+    "a model within a case": (
+        lambda: refuted(replace(CASE, model=Model(VOLTA, alike())), says("unsat")), "a Alike within a Unreachable"),
+    "cases in a list": (
+        lambda: refuted(replace(CASE, cases=list(CASE.cases)), says("unsat")), "a list within a Unreachable"),
+    "cases of one's own": (
+        lambda: refuted(replace(CASE, cases=OneToOne(CASE.cases)), says("unsat")), "a OneToOne within a Unreachable"),
+    "an order of one's own": (
+        lambda: one_sum(Reordered(MODEL, MODEL, order=OneToOne(range(4)))), "a OneToOne within a Reordered"),
+    "an order in a list": (
+        lambda: one_sum(Reordered(MODEL, MODEL, order=list(range(4)))), "a list within a Reordered"),
+    "a rounding within a unit": (
+        lambda: element(replace(SMALL, result=replace(SMALL.result, rounding=Fickle(FORMATS["f32"]))), A),
+        "a Fickle within a Unit"),
+    "a node within a unit": (
+        lambda: element(replace(SMALL, result=replace(SMALL.result, term=Odd((A, C)))), A), "a Odd within a Unit"),
+    "a node within a node": (
+        lambda: congruent(rewriting.Scope.of(UNIT), ExactSum((A, Odd((A, C)))), [None, None]),
+        "a Odd within a ExactSum"),
+    "a mode within a lemma": (
+        lambda: settled(RoundingLoses(FORMATS["e2m1"], Toward("up")), says("unsat")),
+        "a Toward within a RoundingLoses"),
+    "a number within a form": (lambda: weakened(terms()[0], Form({frozenset({()}): Big(1)})), "a Big within a Form"),
+    "a model within terms": (
+        lambda: Compared(Problem(Model(VOLTA, alike()), MODEL)), "a Alike within a Problem"),
+    "a model whose datapath is remembered": (lambda: datapath(Model(VOLTA, alike())), "a Alike within a tuple"),
+    "a unit whose lemmas are remembered": (lambda: needed(alike(), None, False), "a Alike within a tuple"),
     "an argument too many": (lambda: given(basis(), "z3"), "too many positional arguments"),
 }  # fmt: skip
 
@@ -234,6 +306,41 @@ def test_what_a_theorem_was_made_of_cannot_change_afterwards() -> None:
     theorem = exact(total, (), given_)
     given_.clear()
     assert len(theorem.premises) == 2
+
+
+def test_a_form_and_the_parts_of_a_claim_are_not_changed() -> None:
+    form = terms()[0].goal.facts.weight  # type: ignore[attr-defined]
+    claim = claim_of("error(three) <= 2**-9 * magnitude_sum()")
+    for mapping in (form.parts, claim.assertion.shape.parts):
+        with pytest.raises(TypeError):
+            mapping[next(iter(mapping))] = 0
+    assert pickle.loads(pickle.dumps(form)) == form
+
+
+def test_a_number_that_equals_another_is_not_remembered_in_its_place() -> None:
+    for other in (1e2, True, Fraction(3)):
+        assert type(power(other)) is not int  # type: ignore[arg-type]
+        assert type(power(int(other))) is Fraction
+
+
+def test_a_statement_calls_no_unit_by_the_name_of_another() -> None:
+    """A reference of the table is that of its own unit; any other comes with what tells units apart."""
+    assert CASE.statement().startswith(f"no input of {VOLTA} reaches")
+    other = parse_reference("ampere/mma/m16n8k8.f32.f16.f16.f32").unit
+    said = {Unreachable(Model(name, unit), CASE.cases).statement().partition(" reaches")[0]
+            for name in ("./one.yaml", VOLTA) for unit in (SMALL, other)}  # fmt: skip
+    assert len(said) == 4
+    assert all("(unit " in one for one in said)
+    sides = SidesAgree(Problem(Model("./one.yaml", UNIT), Model("./one.yaml", other))).statement()
+    assert len({side.rpartition("./one.yaml")[2] for side in sides.split(" = ")}) == 2
+
+
+def test_what_a_model_is_made_from_makes_its_unit() -> None:
+    """Two units with the NaNs of one member would be equal once NaNs are one."""
+    with pytest.raises(TypeError):
+        Model(VOLTA, SMALL, MODEL.member)  # type: ignore[call-arg]
+    assert replace(MODEL, unit=SMALL).member is None
+    assert MODEL.any_nan.unit == MODEL.any_nan.any_nan.unit
 
 
 def test_the_rules_are_a_closed_list() -> None:
@@ -306,9 +413,36 @@ def test_a_confirmation_that_comes_too_late_loses_no_answer() -> None:
     assert settled(LEMMA, says("unsat"), [replace(late, solver="z3")]).goal == LEMMA
 
 
+def test_an_answer_is_what_an_engine_gave_to_this_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither made by somebody, nor of another question, nor changed; by no public name of the ways it takes."""
+    query, other = (lemmas.query_of(AlignmentLoses(3, 1, bits, "up")) for bits in (0, 1))
+    (real,) = Engines("z3").answers(query)
+    assert real.status == "unsat"
+    with Store(tmp_path / "store.sqlite") as store:
+        for answer in (Answer("unsat", "z3", real.version, 0.0), replace(real, engine="cvc5"), copy.copy(real)):
+            with pytest.raises(ValueError, match="no engine gave this answer"):
+                store.record(query.text, answer, None, 0)
+            monkeypatch.setattr(asking, "solve", lambda *given, answer=answer: [answer])
+            with pytest.raises(SolverFaultError, match="no engine gave this answer"):
+                Engines().answers(query)
+        with pytest.raises(ValueError, match="no engine gave this answer"):
+            store.record(other.text, real, None, 0)
+        monkeypatch.setattr(asking, "solve", lambda *given: [real])
+        with pytest.raises(SolverFaultError, match="no engine gave this answer"):
+            Engines().answers(other)
+        assert Engines().answers(query) == [real]
+        store.record(query.text, real, None, 0)
+        kept = store.find(query.text, "z3", None, 0)
+        assert kept is not None
+        assert kept.stored
+    assert [name for name in vars(Heard) if not name.startswith("_")] == ["find"]
+
+
 def test_what_was_heard_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(asking, "solve", lambda *given: asked.append(given) or [Answer("unsat", "z3", "0", 0.0)])
+    monkeypatch.setattr(
+        asking, "solve", lambda *given: asked.append(given) or planted(given[0], Answer("unsat", "z3", "0", 0.0))
+    )
     engines, query = Engines(), lemmas.query_of(AlignmentLoses(3, 1, 0, "up"))
     assert engines.answers(query) == replace(engines, said=[]).answers(query)
     assert replace(engines, solver="z3").answers(query)

@@ -23,6 +23,7 @@ class Recorded(SolverProcess):
 
     def __init__(self, engine: str, text: str, *rest: int) -> None:
         super().__init__(engine, self.texts.get(engine, text), *rest)
+        self._text = text  # as if it had been given that
         self.started_ones.append(self)
 
 

@@ -61,14 +61,14 @@ def sql(path: Path, statement: str, *values: object) -> list[tuple[object, ...]]
 def test_a_decided_answer_holds_for_every_budget(path: Path, answer: Answer, engine: str) -> None:
     answer = replace(answer, engine=engine, version=VERSIONS[engine])
     with Store(path) as store:
-        store.record(TEXT, answer, 1.0, 100)
+        store._record(TEXT, answer, 1.0, 100)
     with Store(path) as store:
         for timeout, memory in ((0.5, 64), (1e6, 1 << 20), (None, 0)):
             assert store.find(TEXT, engine, timeout, memory) == replace(answer, stored=True)
 
 
 def test_another_text_engine_or_version_does_not_match(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    store.record(TEXT, said("unsat"), None, 0)
+    store._record(TEXT, said("unsat"), None, 0)
     assert store.find(TEXT, "z3", None, 0) is not None
     assert store.find(TEXT + " ", "z3", None, 0) is None
     assert store.find(TEXT, "cvc5", None, 0) is None
@@ -104,24 +104,24 @@ def test_unknown_holds_for_budgets_no_larger(
     store: Store, under: tuple[float | None, int], asked: tuple[float | None, int], holds: bool, why: Reason
 ) -> None:
     answer = said("unknown", why=why, detail="(incomplete)")
-    store.record(TEXT, answer, *under)
+    store._record(TEXT, answer, *under)
     assert store.find(TEXT, "z3", *asked) == (replace(answer, stored=True) if holds else None)
 
 
 @pytest.mark.parametrize("why", [None, Reason.ENDED, Reason.FAILED])
 def test_an_accident_is_kept_but_not_reused(store: Store, path: Path, why: Reason | None) -> None:
-    store.record(TEXT, said("unknown", why=why, detail="x"), 10.0, 100)
+    store._record(TEXT, said("unknown", why=why, detail="x"), 10.0, 100)
     assert store.find(TEXT, "z3", 1.0, 64) is None
     assert sql(path, "SELECT status, why, detail FROM answers") == [("unknown", why and why.name, "x")]
 
 
 def test_answers_of_an_earlier_schema_are_asked_again(store: Store, path: Path) -> None:
-    store.record(TEXT, said("unsat"), None, 0)
+    store._record(TEXT, said("unsat"), None, 0)
     store.close()
     sql(path, "PRAGMA user_version = 1")
     with Store(path) as opened:
         assert opened.find(TEXT, "z3", None, 0) is None
-        opened.record(TEXT, said("unsat"), None, 0)
+        opened._record(TEXT, said("unsat"), None, 0)
         assert opened.find(TEXT, "z3", None, 0) is not None
     assert sql(path, "PRAGMA user_version") == [(SCHEMA,)]
 
@@ -135,8 +135,8 @@ def test_the_reasons_of_the_contract_are_known(store: Store) -> None:
     os.kill(pid_of(killed), signal.SIGKILL)
     expected = {"killed": False, "wrong": False, "large": True, "slow": True}
     for name, process in (("killed", killed), ("wrong", wrong), ("large", large)):
-        store.record(name, process.answer(60), 60.0, 100)
-    store.record("slow", slow.answer(0), 60.0, 100)
+        store._record(name, process.answer(60), 60.0, 100)
+    store._record("slow", slow.answer(0), 60.0, 100)
     assert {name: store.find(name, "bitwuzla", 60.0, 100) is not None for name in expected} == expected
 
 
@@ -163,22 +163,22 @@ def test_what_says_more_stays(
     store: Store, path: Path, first: Answer, under_first: tuple[float, int], second: Answer,
     under_second: tuple[float, int], kept: int,
 ) -> None:  # fmt: skip
-    store.record(TEXT, first, *under_first)
-    store.record(TEXT, second, *under_second)
+    store._record(TEXT, first, *under_first)
+    store._record(TEXT, second, *under_second)
     answer, budget = ((first, under_first), (second, under_second))[kept]
     row = sql(path, "SELECT status, why, detail, timeout, memory FROM answers")
     assert row == [(answer.status, answer.why and answer.why.name, answer.detail, *budget)]
 
 
 def test_a_stored_answer_is_not_stored_again(store: Store, path: Path) -> None:
-    store.record(TEXT, replace(said("unsat"), stored=True), None, 0)
+    store._record(TEXT, replace(said("unsat"), stored=True), None, 0)
     assert sql(path, "SELECT * FROM answers") == []
 
 
 def test_a_store_can_be_audited(store: Store, path: Path) -> None:
     """Each answer with its question, which is kept once for all engines, and its name."""
-    store.record(TEXT, said("unsat"), 2.5, 100, "lemma sum = sum")
-    store.record(TEXT, said("sat", "cvc5", x=3), None, 0)
+    store._record(TEXT, said("unsat"), 2.5, 100, "lemma sum = sum")
+    store._record(TEXT, said("sat", "cvc5", x=3), None, 0)
     rows = sql(
         path,
         'SELECT engine, version, status, seconds, "values", timeout, memory, name, text FROM answers '
@@ -196,7 +196,7 @@ def test_a_store_can_be_audited(store: Store, path: Path) -> None:
 def test_a_hit_is_found_at_once(path: Path) -> None:
     """Among thousands of answers, with opening and closing: the best of some tries, as others share the machine."""
     with Store(path) as store:
-        store.record(TEXT, said("unsat"), None, 0)
+        store._record(TEXT, said("unsat"), None, 0)
         row = sql(path, "SELECT * FROM answers")[0]
         filler = [(f"{number:064x}", *row[1:]) for number in range(5000)]
         store._connection.execute("BEGIN")
@@ -223,17 +223,17 @@ DAMAGE = {
 @pytest.mark.parametrize("column", DAMAGE)
 def test_a_damaged_row_is_ignored_and_replaced(store: Store, path: Path, column: str) -> None:
     answer, other = said("sat", x=3), TEXT + "(exit)"
-    store.record(TEXT, answer, 10.0, 100, "name")
+    store._record(TEXT, answer, 10.0, 100, "name")
     moved = module.answer_key(other, "z3", VERSIONS["z3"])  # a row under the key of another question
     sql(path, f'UPDATE answers SET "{column}" = ?', moved if column == "key" else DAMAGE[column])
     text = other if column == "key" else TEXT
     assert store.find(text, "z3", 1.0, 64) is None
-    store.record(text, TIMED_OUT, 10.0, 100)
+    store._record(text, TIMED_OUT, 10.0, 100)
     assert store.find(text, "z3", 1.0, 64) == replace(TIMED_OUT, stored=True)
 
 
 def test_text_that_is_no_text_is_damage(store: Store, path: Path) -> None:
-    store.record(TEXT, said("unsat"), 10.0, 100)
+    store._record(TEXT, said("unsat"), 10.0, 100)
     sql(path, "UPDATE answers SET detail = CAST(x'ff' AS TEXT)")
     assert store.find(TEXT, "z3", 1.0, 64) is None
 

@@ -195,7 +195,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
     path = tmp_path / "empty"
     path.touch()
     with Store(path) as store:
-        store.record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, said("unsat"), 1.0, 100)
         assert store.find(TEXT, "z3", 1.0, 100) is not None
     assert sql(path, "PRAGMA application_id") == [(APPLICATION_ID,)]
     assert sql(path, "PRAGMA journal_mode") == [("wal",)]
@@ -235,10 +235,10 @@ def test_a_full_disk_costs_no_answer(path: Path) -> None:
     warnings: list[str] = []
     noise = random.Random(1).randbytes(1 << 20).hex()  # does not compress
     with Store(path, warnings.append) as store:
-        store.record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, said("unsat"), 1.0, 100)
         store._connection.execute("PRAGMA max_page_count = 20")
         for number in range(3):
-            store.record(f"{number}{noise}", said("unsat"), 1.0, 100)
+            store._record(f"{number}{noise}", said("unsat"), 1.0, 100)
             store.record_result(str(number), {})
         assert warnings == [store.warning]
         assert "full" in store.warning
@@ -246,10 +246,10 @@ def test_a_full_disk_costs_no_answer(path: Path) -> None:
         assert store.find(TEXT, "z3", 1.0, 100) is not None
         assert store.find(f"0{noise}", "z3", 1.0, 100) is None
         store._connection.execute("PRAGMA max_page_count = 1000000")
-        store.record("after", said("unsat"), 1.0, 100)  # as it warned
+        store._record("after", said("unsat"), 1.0, 100)  # as it warned
         assert store.find("after", "z3", 1.0, 100) is None
     with Store(path) as store:
-        store.record("next", said("unsat"), 1.0, 100)
+        store._record("next", said("unsat"), 1.0, 100)
         assert store.find(TEXT, "z3", 1.0, 100) is not None
         assert store.find("next", "z3", 1.0, 100) is not None
     assert sql(path, "PRAGMA integrity_check") == [("ok",)]
@@ -265,7 +265,7 @@ with Store(sys.argv[1], print) as store:
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
     for number in range(100):
         text = random.Random(number).randbytes(5000).hex()
-        store.record(text, Answer("unsat", "z3", version_of("z3"), 1.0), 1.0, 100)
+        store._record(text, Answer("unsat", "z3", version_of("z3"), 1.0), 1.0, 100)
         if store.warning:
             break
         print(number)
@@ -283,7 +283,7 @@ def test_a_file_size_limit_costs_no_answer(path: Path) -> None:
     with Store(path) as store:
         for number in numbers:
             assert store.find(random.Random(int(number)).randbytes(5000).hex(), "z3", 1.0, 100) is not None
-        store.record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, said("unsat"), 1.0, 100)
         assert store.find(TEXT, "z3", 1.0, 100) is not None
     assert sql(path, "PRAGMA integrity_check") == [("ok",)]
 
@@ -291,11 +291,11 @@ def test_a_file_size_limit_costs_no_answer(path: Path) -> None:
 def test_a_file_damaged_in_use_is_a_warning(path: Path) -> None:
     warnings: list[str] = []
     with Store(path) as store:
-        store.record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, said("unsat"), 1.0, 100)
     with Store(path, warnings.append) as store:
         path.write_bytes(b"\xa5" * path.stat().st_size)
         assert [store.find(TEXT, "z3", 1.0, 100) for _ in range(2)] == [None, None]
-        store.record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, said("unsat"), 1.0, 100)
         assert store.find_result("x") is None
         assert len(warnings) == 1
         assert "cannot be read" in warnings[0]
@@ -306,7 +306,7 @@ def test_writing_and_reading_fail_with_one_warning(path: Path) -> None:
     Store(path).close()
     with Store(path, warnings.append) as store:
         store._connection.execute("PRAGMA query_only = 1")
-        store.record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, said("unsat"), 1.0, 100)
         path.write_bytes(b"\xa5" * path.stat().st_size)
         store._connection.execute("PRAGMA shrink_memory")
         assert store.find(TEXT, "z3", 1.0, 100) is None
@@ -322,20 +322,20 @@ def test_an_interrupt_while_recording_leaves_the_store_usable(path: Path, monkey
     with Store(path) as store:
         monkeypatch.setattr(module, "_checksum", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            store.record(TEXT, said("unsat"), 1.0, 100)
+            store._record(TEXT, said("unsat"), 1.0, 100)
         monkeypatch.undo()
         assert sql(path, "SELECT count(*) FROM queries") == [(0,)]
-        store.record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, said("unsat"), 1.0, 100)
         assert store.find(TEXT, "z3", 1.0, 100) is not None
         assert store.warning == ""
 
 
 def test_a_closed_store_neither_finds_nor_records(path: Path) -> None:
     store = Store(path)
-    store.record(TEXT, said("unsat"), 1.0, 100)
+    store._record(TEXT, said("unsat"), 1.0, 100)
     store.close()
     store.close()
-    store.record("more", said("unsat"), 1.0, 100)
+    store._record("more", said("unsat"), 1.0, 100)
     assert store.find(TEXT, "z3", 1.0, 100) is None
     assert store.warning == ""
     assert sql(path, "SELECT count(*) FROM answers") == [(1,)]
@@ -352,7 +352,7 @@ def test_a_held_lock_is_waited_for_and_then_a_warning(path: Path, monkeypatch: p
         start = time.monotonic()
         with pytest.raises(StoreError, match="another process has held it"):
             Store(path)
-        store.record(TEXT, said("unsat"), 1.0, 100)
+        store._record(TEXT, said("unsat"), 1.0, 100)
         assert time.monotonic() - start >= 0.4
         assert "locked" in store.warning
         holder.close()
@@ -368,7 +368,7 @@ path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with Store(path, lambda text: sys.exit(text)) as store:
     for number in itertools.count() if count < 0 else range(count):
         text = f"{name} {number} " * 200
-        store.record(text, Answer("sat", "z3", version_of("z3"), 1.0, {"x": number}), 1.0, 100)
+        store._record(text, Answer("sat", "z3", version_of("z3"), 1.0, {"x": number}), 1.0, 100)
         print(number, flush=True)
 """
 
@@ -442,7 +442,7 @@ def test_killed_while_it_is_created(tmp_path: Path) -> None:
     for number in range(20):
         path = tmp_path / f"{number}.sqlite"
         with Store(path) as store:
-            store.record(TEXT, said("unsat"), 1.0, 100)
+            store._record(TEXT, said("unsat"), 1.0, 100)
             assert store.find(TEXT, "z3", 1.0, 100) is not None
         assert sql(path, "PRAGMA integrity_check") == [("ok",)]
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "trusted.md"
 BEGIN, END = "<!-- table -->\n", "<!-- end of the table -->\n"
-LIMIT = 1250  # lines of code of the kernel, with its lists and its check of arguments, and the rules of one kind
+LIMIT = 1300  # lines of code of the kernel, with its lists and its check of arguments, and the rules of one kind
 
 
 class Part(NamedTuple):
@@ -120,6 +120,7 @@ PARTS = (
 #: imported by files of these, and not believed: what is shown to people, what errors are, and when work is
 #: cut short
 SHOWN = (
+    "queries.kernel.naming",
     "queries.kernel.wording",
     "smtmodel",
     "smtmodel.errors",

@@ -50,12 +50,9 @@ def certify_theorems(
 
 def _statements(document: dict[str, Any], texts: Mapping[str, str], said: Sequence[Said]) -> list[str]:
     """What the theorems of a log state when they are made again from the files. Raises CertificateError."""
-    heard = Heard()
-    for one in said:
-        heard.keep(one.query.text, one.answer)
     try:
         again = asked(dict(texts) | {LOG: json.dumps(document)})
-        theorems = Replay(document, again.subject, Engines(heard=heard, asks=False)).run()
+        theorems = Replay(document, again.subject, Engines(heard=Heard.of(said), asks=False)).run()
     except RuleError as error:
         raise CertificateError(f"a file does not give back what was proved: {error}") from None
     return [words(theorem.goal) for theorem in theorems]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import Field, StrictInt
 
@@ -17,6 +17,9 @@ MANIFEST, README = "manifest.json", "README.md"
 #: of a file or folder in the folder itself
 Name = Annotated[str, Field(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,99}\z")]
 Digests = dict[Name, Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]]
+
+
+Kind = TypeVar("Kind", bound="Manifest")
 
 
 class Piece(Strict):
@@ -48,8 +51,24 @@ class Manifest(Strict):
         return found | self.sha256.keys() | {MANIFEST, README}
 
 
-def read_manifest(folder: Path, any_schema: bool = False) -> Manifest:
-    """The manifest in a folder, of this version's schema or of any that has the same keys. Raises InputError."""
+class AnyManifest(Manifest):
+    """A manifest of this schema, or of an earlier one, whose folder may hold certificates as `parts`."""
+
+    parts: tuple[Name, ...] = ()
+    skipped_lemmas: tuple[StrictInt, ...] = ()
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest in a folder. Raises InputError, also for one of another schema."""
+    return _read(folder, Manifest)
+
+
+def read_any_manifest(folder: Path) -> AnyManifest:
+    """The manifest in a folder, of this schema or of an earlier one. Raises InputError."""
+    return _read(folder, AnyManifest)
+
+
+def _read(folder: Path, kind: type[Kind]) -> Kind:
     path = folder / MANIFEST
     try:
         data = json_of(path)
@@ -60,6 +79,6 @@ def read_manifest(folder: Path, any_schema: bool = False) -> Manifest:
     except ValueError as error:
         raise InputError(f"not the manifest of a certificate: {error}", str(path)) from None
     schema = data.get("schema") if isinstance(data, dict) else None
-    if isinstance(schema, int) and schema != SCHEMA and not any_schema:
+    if isinstance(schema, int) and schema != SCHEMA and kind is Manifest:
         raise InputError(f"of schema {schema}; this version reads {SCHEMA}", str(path))
-    return validate(YamlFile(str(path), data), Manifest)
+    return validate(YamlFile(str(path), data), kind)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
-from queries.certificates.manifest import MANIFEST, read_manifest
+from queries.certificates.manifest import MANIFEST, read_any_manifest
 from queries.certificates.names import NAMES
 from queries.certificates.reading import is_folder
 from smtmodel.errors import InputError
@@ -55,11 +55,12 @@ def _own(top: Path, directory: Path | None = None) -> list[Path]:
     manifest = None
     if MANIFEST in names:
         with suppress(InputError):
-            manifest = read_manifest(where, any_schema=True)
+            manifest = read_any_manifest(where)
     files = manifest.files if manifest else set[str]()
     left = [path for path in entries if path.name.startswith(UNFINISHED) and is_folder(path)]
     found = [inner for one in left for inner in (*sorted(one.rglob("*"), reverse=True), one)]
-    below = [path for path in entries if path not in left and is_folder(path) and manifest is None]
+    below = [path for path in entries if path not in left and is_folder(path)
+             and (manifest is None or path.name in manifest.parts)]  # fmt: skip
     for path in entries:
         if path not in left and path not in below and (path.name not in files or is_folder(path)):
             raise InputError(f"{path.relative_to(top)} is in it: {REFUSED}", str(top))

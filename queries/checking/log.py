@@ -10,8 +10,7 @@ from queries.certificates.questions import read_document
 from queries.checking.finding import Contents, Finding, of_file
 from queries.kernel.log import Replay
 from queries.kernel.theorem import RuleError
-from queries.solvers.asking import Engines, Heard
-from queries.solvers.contract import Answer
+from queries.solvers.asking import Engines, _certified
 from smtmodel.wording import counted
 
 
@@ -21,10 +20,7 @@ def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
     the certificate, of each of which it is said elsewhere whether it is proved."""
     document, about = read_document(texts, LOG), asked(texts)
     names = {texts[f"{piece}.smt2"]: f"{piece}.smt2" for piece in contents.pieces}
-    heard = Heard()
-    for text in names:
-        heard.keep(text, Answer("unsat", "certificate", "", 0.0))
-    engines = Engines(heard=heard, asks=False)
+    engines = Engines(heard=_certified(names), asks=False)
     replay = Replay(document, about.subject, engines, texts.get(TERMS, ""))
     try:
         stated = replay.run()

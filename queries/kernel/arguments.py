@@ -1,19 +1,24 @@
 """What a rule may be called with: each argument is held against the type of its parameter.
 
 A class means that class and no other: an instance of a subclass may behave otherwise than the rule's argument knows.
-Of a family (nodes, lemmas, ...), any class is meant that the project itself defines. A sequence becomes a tuple, so
-that what a theorem was made of cannot change afterwards.
+Of a family (nodes, lemmas, ...), any class is meant that the project itself defines. The same is true of whatever the
+value consists of (`whole`). A sequence becomes a tuple, so that what a theorem was made of cannot change afterwards.
 """
 
 from __future__ import annotations
 
 import collections.abc
+import functools
 import inspect
 import types
 import typing
 from collections.abc import Callable
-from functools import cached_property
-from typing import Any
+from contextlib import suppress
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+from typing import Any, ParamSpec, TypeVar
+from weakref import WeakValueDictionary
 
 from queries.kernel import closed
 from queries.kernel.errors import RuleError
@@ -23,6 +28,14 @@ FAMILIES = ("smtmodel.nodes.node.Node", "queries.kernel.problem.Problem", "queri
             "smtmodel.algorithms.reductions.Reduction", "smtmodel.plans.stages.Stage", "pysmt.fnode.FNode")  # fmt: skip
 LEMMA = "queries.kernel.lemmas.Lemma"
 SEQUENCES = (collections.abc.Sequence, collections.abc.Iterable)
+#: what is more than a value: theorems, which rules made, and what is what it is by its class
+OPAQUE = ("queries.kernel.theorem.Theorem", "queries.kernel.facts.Basis", "queries.solvers.asking.Engines",
+          "pysmt.fnode.FNode")  # fmt: skip
+PLAIN = frozenset({int, str, bool, Fraction, types.NoneType, range})
+
+_checked: WeakValueDictionary[int, Any] = WeakValueDictionary()  # values that are whole, by their identity
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 
 
 class Signature:
@@ -31,19 +44,26 @@ class Signature:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._signature = inspect.signature(function)
+        self._names = tuple(self._signature.parameters)
+        self._needed = {name for name, one in self._signature.parameters.items() if one.default is one.empty}
 
     @cached_property
     def _hints(self) -> dict[str, Any]:
         """The types, read at the first call: a module's names are known once it is loaded."""
         return typing.get_type_hints(self._function)
 
-    def bind(self, *args: Any, **named: Any) -> inspect.BoundArguments:
+    def bind(self, *args: Any, **named: Any) -> dict[str, Any]:
         """The arguments by parameter, sequences as tuples. Raises RuleError for one of another type, and TypeError for
         a parameter that there is not."""
-        given = self._signature.bind(*args, **named)
-        for name, value in given.arguments.items():
+        given, hints = dict(zip(self._names, args, strict=False)), self._hints
+        if len(args) > len(self._names) or given.keys() & named.keys() or not self._needed <= {*given, *named} <= {
+            *self._names
+        }:  # fmt: skip
+            self._signature.bind(*args, **named)  # which says what is wrong
+        given |= named
+        for name, value in given.items():
             try:
-                given.arguments[name] = checked(value, self._hints[name])
+                given[name] = checked(value, hints[name])
             except RuleError as error:
                 raise RuleError(f"{self._function.__name__}: {name}: {error}") from None
         return given
@@ -51,7 +71,7 @@ class Signature:
 
 def checked(value: Any, hint: Any) -> Any:
     """A value as a rule gets it, if it is of this type. Raises RuleError."""
-    kind, arguments = typing.get_origin(hint), typing.get_args(hint)
+    kind, arguments = _opened(hint)
     if kind in (typing.Union, types.UnionType):
         return _one_of(value, arguments)
     if kind is typing.Literal:
@@ -71,8 +91,14 @@ def checked(value: Any, hint: Any) -> Any:
     if hint is types.NoneType or inspect.isclass(hint):
         if not _is(type(value), hint):
             raise RuleError(f"a {type(value).__name__} is not a {hint.__name__}")
-        return value
+        return value if _name(hint) in OPAQUE else whole(value)
     raise RuleError(f"no rule takes a {hint}")  # a function, above all
+
+
+@cache
+def _opened(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a type is made of: a kind, and its arguments."""
+    return typing.get_origin(hint), typing.get_args(hint)
 
 
 def _one_of(value: Any, hints: tuple[Any, ...]) -> Any:
@@ -80,7 +106,8 @@ def _one_of(value: Any, hints: tuple[Any, ...]) -> Any:
         try:
             return checked(value, hint)
         except RuleError:
-            continue
+            if type(value) is hint:  # with something within it that is none
+                raise
     names = " or ".join(getattr(hint, "__name__", str(hint)) for hint in hints)
     raise RuleError(f"a {type(value).__name__} is not a {names}")
 
@@ -95,8 +122,63 @@ def _tuple(value: Any, hints: tuple[Any, ...]) -> Any:
     return tuple(checked(one, hint) for one, hint in zip(value, hints, strict=True))
 
 
+Value = TypeVar("Value")
+
+
+def whole(value: Value) -> Value:
+    """The value, if all that it consists of is of classes of the project, of no others that are called alike or derived
+    from them, and cannot be changed: numbers, texts, tuples and frozen sets, and objects of such. What does not count
+    where values are compared (`compare` of a field) is left out. Each object is looked at once. Raises RuleError."""
+    waiting, new = [value], list[Any]()
+    while waiting:
+        one: Any = waiting.pop()
+        kind = type(one)
+        if kind in PLAIN:
+            continue
+        if kind is tuple or kind is frozenset:
+            waiting += [part for part in one if type(part) not in PLAIN]
+        elif _checked.get(id(one)) is not one:
+            if not closed.is_own(kind):
+                raise RuleError(f"a {kind.__name__} within a {type(value).__name__} is no value of the project's")
+            new.append(one)
+            waiting += _parts_of(one)
+    for one in new:
+        with suppress(TypeError):  # a tuple with names cannot be remembered
+            _checked[id(one)] = one
+    return value
+
+
+def _parts_of(value: Any) -> list[Any]:
+    """What is in a tuple, and the values of its fields; a form has those of a mapping that cannot be changed."""
+    if isinstance(value, tuple):
+        return list(value)
+    found = [getattr(value, field.name) for field in fields(value) if field.compare] if is_dataclass(value) else []
+    return [part for one in found for part in ([*one, *one.values()] if type(one) is types.MappingProxyType else [one])]
+
+
+def remembered(size: int | None = None) -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
+    """A function that keeps its results (the last `size` of them), for arguments that are whole. Another object, which
+    merely says that it equals one of them, could put its own result in its place."""
+
+    def keeping(function: Callable[Params, Result]) -> Callable[Params, Result]:
+        known: Callable[..., Result] = functools.lru_cache(size, typed=True)(function)
+
+        @functools.wraps(function)
+        def asked(*given: Params.args, **named: Params.kwargs) -> Result:
+            whole(given)
+            return known(*given, **named)
+
+        return asked
+
+    return keeping
+
+
+def _name(kind: type[Any]) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def _is(kind: type[Any], hint: type[Any]) -> bool:
-    name = f"{hint.__module__}.{hint.__qualname__}"
+    name = _name(hint)
     if name == LEMMA:
         return closed.is_lemma(kind)
     return kind is hint or (name in FAMILIES and issubclass(kind, hint) and closed.is_own(kind))

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache, lru_cache, reduce
 from math import lcm
 from operator import mul
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from smtmodel.nodes.index import Index
 
@@ -48,7 +49,7 @@ ONE: Atom = frozenset({()})
 Values = Callable[[Factor], Fraction]
 
 
-@cache
+@lru_cache(None, typed=True)  # 1.0 is not 1
 def power(exponent: int) -> Fraction:
     """2^exponent."""
     return Fraction(2) ** exponent
@@ -70,7 +71,11 @@ class Form:
     def __post_init__(self) -> None:
         if any(value.numerator < 0 for value in self.parts.values()):
             raise ValueError("a form has no negative coefficient")
-        object.__setattr__(self, "parts", {atom: value for atom, value in self.parts.items() if value})
+        parts = {atom: value for atom, value in self.parts.items() if value}
+        object.__setattr__(self, "parts", MappingProxyType(parts))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Form, (dict(self.parts),)
 
     def __add__(self, other: Form) -> Form:
         return total([self, other])

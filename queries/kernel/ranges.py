@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 
+from queries.kernel.arguments import remembered
 from smtmodel.algebra import Bit, Bits, constant, select, truth
 from smtmodel.alignment import magnitude_of, place_all, total_of
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -133,7 +134,7 @@ def formats_of(scope: Scope, node: Node) -> frozenset[Format] | None:
     return None
 
 
-@lru_cache(maxsize=1 << 12)
+@remembered(1 << 12)
 def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
     """The ranges of the nonzero terms that a node contributes to a sum; None if not known."""
     match node:

@@ -34,6 +34,7 @@ from queries.kernel.effects import (
 from queries.kernel.lemmas import AlignmentLoses, Lemma
 from queries.kernel.ranges import Held, Range, Scope, formats_of, ranges_of
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from queries.kernel.wording import unit_digest
 from smtmodel.errors import ParameterError
 from smtmodel.nodes import (
     Constant,
@@ -650,7 +651,7 @@ class SameResults:
     other: Node
 
     def statement(self) -> str:
-        return f"{self.unit.reference or 'the unit'} computes the same with {sum(1 for _ in walk(self.other))} nodes"
+        return f"unit {unit_digest(self.unit)} computes the same with {sum(1 for _ in walk(self.other))} nodes"
 
 
 @rule

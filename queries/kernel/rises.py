@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 
+from queries.kernel.arguments import remembered
 from queries.kernel.enclosures import LOSSES, terms_of
 from queries.kernel.gains import NONE, ZERO, Factor, Gains, gains_of, loss, numbers_of, power, products_of
 from queries.kernel.lemmas import AlignmentLoses, Lemma
@@ -372,7 +373,7 @@ class Rises:
         return f"the result does not fall when {what} rises{', no number of a and b being subnormal' * self.normal}"
 
 
-@lru_cache(maxsize=1 << 8)
+@remembered(1 << 8)
 def needed(unit: Unit, raised: int | None, normal: bool) -> tuple[Lemma, ...]:
     """The lemmas about the datapath that `rises` needs. Raises RuleError if the result may fall."""
     found = _Rise(unit, raised, normal)

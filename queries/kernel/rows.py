@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from typing import TypeAlias
 
+from queries.kernel.arguments import remembered
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from queries.kernel.truncating import truncating_steps
 from smtmodel.algorithms.reductions import Operations, Reduction, in_tree
@@ -99,7 +99,7 @@ class Bounded:
         return f"{self.made.length} numbers of {self.format.name} are at most {max(self.bounds)}"
 
 
-@cache  # most numbers of a row have one bound
+@remembered()  # most numbers of a row have one bound
 def rounded(value: Fraction, fmt: Format, nearest: bool) -> Fraction:
     """A nonnegative number in a format, to nearest even or down. Raises RuleError beyond its range."""
     if not value:
@@ -252,7 +252,7 @@ def left_open(reduction: Reduction, numbers: int, starts: Sequence[int]) -> int 
     return next((count for shape, count in largest.items() if known.get(shape, 0) < count), None)
 
 
-@cache
+@remembered()
 def largest_counts(reduction: Reduction, numbers: int) -> dict[tuple[object, ...], int]:
     """For each shape of operations, the largest count up to `numbers` that has it."""
     return {_shape(recorded(reduction, count)): count for count in range(1, numbers + 1)}

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
+from queries.kernel.arguments import whole
 from queries.kernel.closed import is_own
 from queries.kernel.facts import Basis, Fact
 from queries.kernel.lemmas import answered
+from queries.kernel.naming import model_text
 from queries.kernel.problem import Problem, symbolic_operands
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, is_theorem, rule
 from queries.solvers.asking import Engines
@@ -24,6 +26,7 @@ class Compared(Basis):
     def __init__(self, problem: Problem, maximum: Maximum = "relational", deadline: float | None = None) -> None:
         if not is_own(type(problem)):
             raise RuleError(f"a {type(problem).__name__} is none of the problems that the project states")
+        whole(problem)
         carrier = TermCarrier(maximum=maximum, signs_apart=maximum == "relational" and problem.signs_apart)
         self.problem = problem
         self.inputs = symbolic_operands(problem, carrier)
@@ -57,7 +60,7 @@ class SidesAgree:
 
     def statement(self) -> str:
         left, right = self.problem.sides
-        return f"{left} of {self.problem.left.reference} = {right} of {self.problem.right.reference}"
+        return f"{left} of {model_text(self.problem.left)} = {right} of {model_text(self.problem.right)}"
 
 
 def agrees(theorem: Theorem | None, problem: Problem) -> bool:

@@ -4,6 +4,9 @@ A rule is a function of this package marked with `rule`: it takes theorems and w
 conditions, and returns the goal. A side condition that fails raises `RuleError`, and no theorem is made. The code that
 searches for proofs (a tactic) is not trusted: it can only call rules. The rules are those of `closed` and no others;
 each argument has the type that its parameter states (`arguments`), and none is a function of the tactic's.
+
+What writes into an object behind its back (`object.__setattr__`) is not guarded against: it could write into any record
+of what was proved, too. A certificate answers that, as it is checked from files in another process (docs/trusted.md).
 """
 
 from __future__ import annotations
@@ -110,10 +113,10 @@ def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
             given = signature.bind(*args, **named)
         except TypeError as error:
             raise RuleError(f"{name}: {error}") from None
-        made = function(*given.args, **given.kwargs)
+        made = function(**given)  # type: ignore[call-arg]
         if not all(map(is_theorem, made.premises)):
             raise RuleError(f"{name}: a premise is not a theorem")
-        return Theorem(made, name, _SEAL, MappingProxyType(given.arguments))
+        return Theorem(made, name, _SEAL, MappingProxyType(given))
 
     RULES[name] = infer
     return infer

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from queries.kernel.naming import model_text
 from queries.kernel.opposite import Turns
 from queries.kernel.problem import Problem
 from queries.kernel.rises import Rises
@@ -30,7 +31,7 @@ class HasProperty:
     compare: Compare
 
     def statement(self) -> str:
-        return f"{self.model.reference} is {self.wanted}"
+        return f"{model_text(self.model)} is {self.wanted}"
 
 
 @rule

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from queries.kernel import arguments
 from queries.kernel.facts import Basis, Fact
+from queries.kernel.naming import model_text
 from queries.kernel.scene import conditions, decides, scene_of, symbolic_scene
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from smtmodel.algebra import Bit, Bits, all_of, constant, select
@@ -53,7 +55,7 @@ class ZerosGiveZero:
     count: int
 
     def statement(self) -> str:
-        return f"{self.model.reference} makes a zero of {self.count} products with zeros and of a zero"
+        return f"{model_text(self.model)} makes a zero of {self.count} products with zeros and of a zero"
 
     def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
         sides = enumerate((self.model.a, self.model.b))
@@ -133,6 +135,7 @@ class Question(Basis):
     `whole` are computed from first words alone."""
 
     def __init__(self, assertion: Assertion, whole: frozenset[str] = frozenset()) -> None:
+        arguments.whole((assertion, whole))
         shaped = assertion.reshaped(whole=whole)
         self.assertion, self.whole = assertion, whole
         self.scene, self.symbols = symbolic_scene(shaped)

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
+from queries.kernel.arguments import remembered
 from queries.kernel.conditions import Condition, Flags, conditions_of
 from queries.kernel.lemmas import answered
+from queries.kernel.naming import model_text
 from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from queries.solvers.asking import Engines
@@ -29,7 +30,7 @@ class Unreachable:
     cases: tuple[Case, ...]
 
     def statement(self) -> str:
-        return f"no input of {self.model.reference} reaches: {'; '.join(map(text_of, self.cases))}"
+        return f"no input of {model_text(self.model)} reaches: {'; '.join(map(text_of, self.cases))}"
 
 
 def text_of(case: Case) -> str:
@@ -52,7 +53,7 @@ class Datapath:
         return Query(symbols, (*self.carrier.definitions, wanted.node))
 
 
-@lru_cache(maxsize=8)
+@remembered(8)
 def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
     """The datapath of a unit; made once."""
     carrier = TermCarrier(maximum="relational")

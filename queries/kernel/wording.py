@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
+from smtmodel.nodes.node import structure
 from smtmodel.plans.plan import Plan
+from smtmodel.unit import Unit
 
 SHORT = 1 << 9  # numerators that are printed as they are
 DIGITS = 10**4
@@ -50,6 +53,12 @@ def _times(number: str, place: int) -> str:
     if -6 <= place <= 6 and number.isdigit() and place >= 0:
         return str(int(number) << place)
     return f"2^{place}" if number == "1" else f"{number}*2^{place}" if place else number
+
+
+def unit_digest(unit: Unit) -> str:
+    """Twelve digits that tell units apart, by the formats of their operands and their expressions."""
+    text = f"{unit.operands!r}\n{structure(unit.result)}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def form_text(form: Form) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from queries.kernel.enclosures import premises_of, weakened
 from queries.kernel.forms import Form
-from queries.kernel.induction import Chained, carried, closed, step_text
+from queries.kernel.induction import Chained, Closed, carried, closed, step_text
 from queries.kernel.rounding_losses import LEMMAS
 from queries.kernel.theorem import RuleError, Theorem
 from queries.kernel.wording import form_text, raised, up_float
@@ -140,7 +140,8 @@ def document_of(result: BoundResult) -> dict[str, Any]:
         step = result.chain.goal.step
         out["chain"] = {"step": step_text(step), "growth": str(step.growth), "part": str(step.part)}
         assert result.any is not None
-        out["chain"]["any"] = result.any.goal.statement()
+        assert isinstance(result.any.goal, Closed)
+        out["chain"]["any"] = result.any.goal.text
     out["rules"] = dict(sorted(Counter(one.rule for one in result.shown.walk()).items()))
     lemmas = [one for one in result.shown.walk() if isinstance(one.goal, LEMMAS)]
     out["lemmas"] = [{"lemma": one.goal.statement(), "by": one.word} for one in lemmas]

@@ -1,18 +1,19 @@
 """The engines as rules of inference ask them: a query goes in, answers come out.
 
 Every "unsat" on which a theorem rests is asked for here, by the rule itself: what searches for proofs chooses engines
-and limits, and is given no place between a query and its answer.
+and limits, and is given no place between a query and its answer. An answer is made where an engine's output is read,
+and of what was kept of it (contract.py); one that somebody else made is none.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from queries.solvers.contract import DEFAULT_MEMORY, Answer
+from queries.solvers.contract import DEFAULT_MEMORY, Answer, _tell, is_told
 from queries.solvers.engines import AUTO
 from queries.solvers.pool import Pool
 from queries.solvers.portfolio import solve
@@ -39,7 +40,15 @@ class Heard:
         known = self._answers.get(text, {})
         return next(iter(known.values()), None) if solver == AUTO else known.get(solver)
 
-    def keep(self, text: str, answer: Answer) -> None:
+    @classmethod
+    def of(cls, said: Iterable[Said]) -> Heard:
+        """What engines said, which is held against what they said to each query (`Engines.answers`)."""
+        heard = cls()
+        for one in said:
+            heard._keep(one.query.text, one.answer)
+        return heard
+
+    def _keep(self, text: str, answer: Answer) -> None:
         """Keep an answer that decides."""
         if answer.status != "unknown":
             self._answers.setdefault(text, {})[answer.engine] = answer
@@ -86,12 +95,16 @@ class Engines:
             raise TypeError("engines: of another class than those that ask solvers")
 
     def answers(self, query: Query) -> list[Answer]:
-        """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError after `until`."""
+        """The answers of the engines asked, as `portfolio.solve` gives them. Raises OutOfTimeError after `until`, and
+        SolverFaultError for an answer that decides, and that no engine gave to this query's text."""
         known = self.heard.find(query.text, self.solver)
         if known is None and not self.asks:
             known = Answer("unknown", "nobody", "", 0.0)
         found = self._ask(query) if known is None else [known]
-        self.heard.keep(query.text, found[0])
+        for answer in found:
+            if answer.status != "unknown" and not is_told(answer, query.text):
+                raise SolverFaultError(f"{answer}: no engine gave this answer to this question")
+        self.heard._keep(query.text, found[0])
         self.said.append(Said(query, tuple(found)))
         return found
 
@@ -106,6 +119,15 @@ class Engines:
         repeated = self.store is not None and not self.fresh  # another thread's answer can be used
         with self.pool.alone_with(query.text) if repeated else nullcontext():
             return solve(query, self.solver, seconds, self.memory, self.store, self.fresh, self.name, self.pool)
+
+
+def _certified(texts: Iterable[str]) -> Heard:
+    """That the queries of a certificate have no model: of each of them it is said elsewhere whether it is proved.
+    Nothing calls this but the check of certificates."""
+    heard = Heard()
+    for text in texts:
+        heard._keep(text, _tell(text, Answer("unsat", "certificate", "", 0.0)))
+    return heard
 
 
 def confirmation(query: Query, answer: Answer, others: Sequence[Engines]) -> Answer | None:

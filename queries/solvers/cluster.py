@@ -23,7 +23,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from queries.solvers import engines as racing
-from queries.solvers.contract import ENGINE_NAMES, Answer, Reason
+from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, _tell
 from queries.solvers.pool import AHEAD, Pool
 from queries.solvers.store import program
 from queries.solvers.worker import version_of
@@ -245,7 +245,7 @@ class _Racer(_Task):
         spent: list[float],
     ) -> None:  # fmt: skip
         super().__init__(cluster, racing.race, (group, *limits))
-        self.group, self.late, self.spent = group, late, spent
+        self.group, self.text, self.late, self.spent = group, limits[0], late, spent
 
     def answers(self) -> list[Answer]:
         try:
@@ -256,7 +256,7 @@ class _Racer(_Task):
                 for engine in self.group
             ]
         self.spent.append(self.late + seconds)
-        return list(answers)
+        return [_tell(self.text, answer) for answer in answers]
 
 
 def _connected(address: str) -> Client:

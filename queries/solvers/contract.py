@@ -7,11 +7,13 @@ concurrent.futures are not used: they can neither kill one query nor limit its m
 from __future__ import annotations
 
 import atexit
+import hashlib
 import json
 import os
 import subprocess
 import threading
 import time
+import weakref
 from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -78,6 +80,27 @@ class Answer:
         notes = "; ".join(note for note in (self.reason, "from the store" if self.stored else "") if note)
         tail = f" ({notes})" if notes else ""
         return f"{self.engine} {self.version}: {self.status} in {self.seconds:.2f} s{tail}"
+
+
+_told: dict[int, tuple[weakref.ref[Answer], str]] = {}  # the answers that engines gave, and to which text
+
+
+def _tell(text: str, answer: Answer) -> Answer:
+    """Note that an answer is one to a query's text. Nothing calls this but what reads an engine's output, or what was
+    noted of such an answer: the store, and what comes back from a worker of a cluster."""
+    key = id(answer)
+    _told[key] = weakref.ref(answer, lambda _, told=_told: told.pop(key, None)), _digest(text)  # type: ignore[misc]
+    return answer
+
+
+def is_told(answer: Answer, text: str) -> bool:
+    """Whether an engine gave this answer to a query's text."""
+    found, digest = _told.get(id(answer), (None, ""))
+    return found is not None and found() is answer and digest == _digest(text)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class _Server:
@@ -157,7 +180,7 @@ class SolverProcess:
     def __init__(self, engine: str, text: str, memory: int = DEFAULT_MEMORY) -> None:
         if engine not in ENGINES:
             raise UnknownNameError("solver", engine, (*ENGINES, "auto"))
-        self.engine, self.memory = engine, memory
+        self.engine, self.memory, self._text = engine, memory, text
         self.pid: int | None = None
         self.started = time.monotonic()
         self._said: dict[str, Any] | None = None
@@ -228,7 +251,12 @@ class SolverProcess:
 
     def _unknown(self, why: Reason, detail: str = "") -> Answer:
         seconds = time.monotonic() - self.started
-        return Answer("unknown", self.engine, version_of(self.engine), seconds, why=why, detail=detail)
+        return self._says("unknown", version_of(self.engine), seconds, {}, why, detail)
+
+    def _says(
+        self, status: Status, version: str, seconds: float, values: dict[str, int], why: Reason | None, detail: str
+    ) -> Answer:
+        return _tell(self._text, Answer(status, self.engine, version, seconds, values, why, detail))
 
     def _read(self) -> Answer:
         assert self._said
@@ -239,7 +267,7 @@ class SolverProcess:
         facts = json.loads(lines[-1])
         why, detail = self._scarce(*_given_up(rest)) if status == "unknown" else (None, "")
         values = parse_values(rest) if status == "sat" else {}
-        return Answer(status, self.engine, facts["version"], facts["seconds"], values, why, detail)
+        return self._says(status, facts["version"], facts["seconds"], values, why, detail)
 
 
 def _given_up(text: str) -> tuple[Reason, str]:

@@ -25,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
-from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, Status
+from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, Status, _tell, is_told
 from queries.solvers.worker import version_of
 from smtmodel import VERSION
 from smtmodel.errors import MmaprobeError, OutputError
@@ -230,13 +230,20 @@ class Store:
         except _SenselessError as error:
             self._doubt(error)
             return None
-        return entry.answer if entry is not None and entry.covers(timeout, memory) else None
+        return _tell(text, entry.answer) if entry is not None and entry.covers(timeout, memory) else None
 
     def record(self, text: str, answer: Answer, timeout: float | None, memory: int, name: str = "") -> None:
-        """Keep an answer; on disk when this returns. It replaces an earlier one unless that one says more.
+        """Keep the answer that an engine gave to a query's text; on disk when this returns. It replaces an earlier one
+        unless that one says more.
 
-        `name` says what was asked. Never raises for a failing disk: see `warning`.
+        `name` says what was asked. Never raises for a failing disk: see `warning`. Raises ValueError for an answer that
+        decides, and that no engine gave.
         """
+        if answer.status != "unknown" and not is_told(answer, text):
+            raise ValueError(f"{answer}: no engine gave this answer to this text")
+        self._record(text, answer, timeout, memory, name)
+
+    def _record(self, text: str, answer: Answer, timeout: float | None, memory: int, name: str = "") -> None:
         if answer.stored:
             return
         key, digest = answer_key(text, answer.engine, answer.version), _sha(text)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
@@ -72,6 +73,12 @@ class Shape:
     window: Window
     parts: Mapping[str, Part]
     whole: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", MappingProxyType(dict(self.parts)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Shape, (self.factors, self.addend, self.window, dict(self.parts), self.whole)
 
     @property
     def names(self) -> set[str]:

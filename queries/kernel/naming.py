@@ -1,0 +1,21 @@
+"""What a statement calls a model."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from queries.kernel.wording import unit_digest
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError
+from smtmodel.instructions import INSTRUCTIONS
+from smtmodel.reference import parse_reference
+
+
+def model_text(model: Model) -> str:
+    """The reference of a model; with a digest of what its unit computes where no row of the table tells that. So no
+    reference stands for another unit than its own."""
+    base = model.reference.partition("@")[0]
+    with suppress(MmaprobeError):
+        if base in INSTRUCTIONS and parse_reference(model.reference).unit == model.unit:
+            return model.reference
+    return f"{model.reference} (unit {unit_digest(model.unit)})"
