@@ -26,16 +26,16 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
 import yaml
-from queries.checking.plans import plans_fault
 
 from benchmarks import plan_statements
 from benchmarks.statements import (
@@ -50,34 +50,48 @@ from benchmarks.statements import (
     proofs_about,
     random_unit,
 )
-from queries.certificates.certificate import CertificateError
-from queries.checking.folder import check_folder
+from queries.certificates import logged
+from queries.certificates.asked import asked
+from queries.certificates.certificate import Leaf
+from queries.certificates.names import LOG, TERMS
 from queries.kernel.lemmas import Lemma, exhausted
+from queries.kernel.log import Replay
+from queries.kernel.opposite import Turns
+from queries.kernel.rewriting import SameResults
+from queries.kernel.rises import Rises
 from queries.kernel.theorem import RuleError, Theorem
 from queries.plans import equal as plans_equal
+from queries.plans.certify import certify_plans
 from queries.properties.bound import bound_of, error_of
+from queries.properties.bound_certificate import certify_unit_bounds
 from queries.properties.certify import certify_proofs
 from queries.properties.forms import by_rewriting
 from queries.properties.proving import verdict_of
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
+from queries.solvers.asking import Engines, Heard
+from queries.solvers.contract import Answer
 from queries.tactics.normalising import Normaliser, normal_form
 from queries.tactics.records import Proof
 from queries.tactics.settling import Settled
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, MmaprobeError
+from smtmodel.jsontext import parse_json
+from smtmodel.unit import Unit
 from tests.said import believed
-from tests.second.tree import Tree
-from tests.second.written import Written
+from tests.second.proved import faults
+from tests.second.tree import RULES
 
 ROOT = Path(__file__).parents[1]
+UNCHANGED = Path(__file__).resolve().parents[1]  # in a changed copy this file is a link
 CHANGES = Path(__file__).with_suffix(".yaml")
 KEPT = Path(__file__).with_suffix(".jsonl")
 FALSE, TRUE = 300, 100  # statements
 SMALL = 1 << 14  # inputs of one, at most
 ANSWER = 10.0  # seconds for the answer about one statement
 LEAST, MOST = 4, 40  # false statements for a change, however long they take, and at most
-CHECKED = 3  # of the false statements that are proved, those whose certificate is looked at
+CHECKED = 3  # of the false statements that are proved, those whose log is replayed
+GOALS, ANSWERED = "goals.pickle", "answered.json"  # beside a log: what it states, and the queries that were answered
 #: changes to these files of queries/kernel are also tried on the bounds of the units of tests/test_bounds.py, or on the
 #: normal forms of random units
 BOUNDS, FORMS = ("enclosures", "forms", "induction"), ("rewriting", "ranges", "effects", "normalising")
@@ -85,7 +99,7 @@ UNITS = 80  # random units
 #: and to these, on random statements about plans
 PLANNED = ("addends", "grids", "merged", "plan_units", "plans", "stages", "equal")
 PLANS = 80  # of them
-CHECKERS = ("certificates", "checking")  # packages that no prover calls: their tests are run
+CHECKERS = ("certificates", "checking", "second")  # packages that no prover calls: their tests are run
 Function = tuple[str, str]  # file, and the qualified name of a function
 HEAD = """# Sabotage: changes to the provers
 
@@ -94,17 +108,20 @@ statements about small units (benchmarks/statements.py; all inputs evaluated) ar
 example.
 
 - *false*: false statements that were asked; *proved*: those called true. Of these, who notices: *evaluation*, the
-  inputs that are evaluated before a verdict is printed; *check*: no certificate can be written, or `mmaprobe check`
-  refuses it.
+  inputs that are evaluated before a verdict is printed; *replay*, the kernel without the change, which in a process of
+  its own calls every rule of the log again (of three statements; queries that it does not find among those answered
+  are asked again); *oracle*, the second statement of the rules in tests/second, which looks at bounds, signs, rises and
+  normal forms. *check*, in rows that were measured before certificates were logs: no certificate could be written, or
+  its check refused it.
 - *true*: true statements asked; *lost*: those not proved any more; *errors*: answers that are none.
 - A change of a rule of error bounds is also tried on the units of tests/test_bounds.py: *below* is how many bounds come
-  out below the truth, *refused* how many trees the check refuses.
+  out below the truth, *refused* how many of all the oracle refuses.
 - A change of a rule of rewriting is also tried on normal forms of random units (*forms*); *changed* are those that
-  compute something else, *refused* again the trees.
+  compute something else, *refused* again what the oracle refuses.
 - A change of a rule of equal plans is tried on random statements about two plans as well
-  (benchmarks/plan_statements.py).
+  (benchmarks/plan_statements.py), of which three logs are replayed.
 - Where *false* and *true* are empty, no statement meets the change, or none was asked and the tests alone were run.
-- *missed*: what neither evaluation nor check notices; *tests*: whether the tests of what was changed fail then, or
+- *missed*: what nobody notices; *tests*: whether the tests of what was changed fail then, or
   where no statement meets the change, as in the checker of certificates.
 """
 
@@ -326,42 +343,97 @@ def work(path: Path, numbers: Sequence[int], bounds: bool, forms: bool, plans: b
         _plans()
 
 
-def noticed(statement: Statement, proofs: list[Proof], certificate: bool) -> list[str]:
+def noticed(statement: Statement, proofs: list[Proof], replays: bool) -> list[str]:
     """Who notices that a false statement was proved."""
-    found = []
     if statement.wanted == "error-bound":
-        unit = statement.models[0].unit
-        document = json.loads(json.dumps(Written(unit).stating([bound_theorem(statement, believed)], {})))
-        return ["check"] if list(Tree(document).check()) else []
+        theorem, model = bound_theorem(statement, believed), statement.models[0]
+        found = ["oracle"] * bool(faults(model.unit, [theorem]))
+        return found + ["replay"] * ((replays or not found) and not are_replayed(model, [theorem]))
+    theorems = [proof.theorem for proof in proofs if proof.theorem is not None]
+    found = ["oracle"] * any(faults(unit, own) for unit, own in _of_units(theorems))
     try:
         check_problems(problems_about(statement))
     except FaultError:
         found.append("evaluation")
-    if certificate or not found:
-        with TemporaryDirectory() as folder:
-            try:
-                certify_proofs(statement.wanted, proofs, Path(folder) / "c", Options(timeout=20.0))
-                kinds = {one.kind for one in check_folder(Path(folder) / "c")}
-                found += ["check"] * ("fault" in kinds)
-            except (CertificateError, MmaprobeError, RuleError):
-                found.append("check")
-            except Exception:  # what a certificate is made of is broken
-                found.append("check")
-    return found
+    write = partial(certify_proofs, statement.wanted, proofs)
+    return found + ["replay"] * ((replays or not found) and not is_replayed(write))
+
+
+def _of_units(theorems: Sequence[Theorem]) -> Iterator[tuple[Unit, list[Theorem]]]:
+    """The theorems about whole units that others rest on, of which the oracle has statements."""
+    for one in dict.fromkeys(below for theorem in theorems for below in theorem.walk()):
+        goal: Any = one.goal
+        if one.rule in RULES and (type(goal) in (Rises, SameResults) or (
+                type(goal) is Turns and goal.turns and goal.node == goal.unit.result)):  # fmt: skip
+            yield goal.unit, [one]
+
+
+def are_replayed(model: Model, theorems: Sequence[Theorem]) -> bool:
+    """Whether the log of theorems about a unit is replayed, and states the same."""
+    goals = [{one.name: getattr(theorem.goal, one.name) for one in fields(theorem.goal) if one.name != "unit"}
+             for theorem in theorems]  # type: ignore[arg-type]  # fmt: skip
+    return is_replayed(partial(certify_unit_bounds, theorems, model), goals)
+
+
+def is_replayed(write: Callable[[Path, Options], object], goals: object = None) -> bool:
+    """Whether the kernel without the change takes the log of a certificate, whose proofs are not written."""
+    with TemporaryDirectory() as name, patch.object(logged, "write_certificate", _log_alone):
+        folder = Path(name)
+        try:
+            write(folder, Options(timeout=20.0))
+        except Exception:  # no certificate, or what it is made of is broken
+            return False
+        if goals is not None:
+            (folder / GOALS).write_bytes(pickle.dumps(goals))
+        command = [sys.executable, "-P", "-m", "benchmarks.sabotage", "--replay", name]
+        environment = os.environ | {"PYTHONPATH": str(UNCHANGED)}
+        return subprocess.run(command, cwd=UNCHANGED, env=environment, capture_output=True).returncode == 0
+
+
+def _log_alone(directory: Path, _: Options, files: Mapping[str, str], leaves: Sequence[Leaf]) -> dict[str, Any]:
+    """Write the files of a certificate, and the queries that were answered, in place of their proofs."""
+    for name, text in files.items():
+        (directory / name).write_text(text, encoding="utf-8")
+    texts = [leaf.query.text for leaf in leaves if leaf.whole is None]
+    (directory / ANSWERED).write_text(json.dumps(texts), encoding="utf-8")
+    return {}
+
+
+def replay_log(folder: Path) -> bool:
+    """Whether the log in a folder states what the files beside it ask, and the goals that are there."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.name != GOALS}
+    heard, about = Heard(), asked(texts)
+    for text in json.loads(texts[ANSWERED]):
+        heard.keep(text, Answer("unsat", "the changed copy", "", 0.0))
+    engines = Engines(heard=heard, seconds=20.0)
+    try:
+        goals = [one.goal for one in Replay(parse_json(texts[LOG]), about.subject, engines, texts.get(TERMS, "")).run()]
+    except RuleError:
+        return False
+    if not (folder / GOALS).exists():
+        return about.accepts(goals)
+    wanted = pickle.loads((folder / GOALS).read_bytes())
+    return about.accepts(goals) and [{name: getattr(goal, name) for name in own} for goal, own in zip(
+        goals, wanted, strict=True)] == wanted  # fmt: skip
 
 
 def _bounds() -> None:
-    """The bounds of the units of tests/test_bounds.py, against all their inputs, and their trees."""
+    """The bounds of the units of tests/test_bounds.py, against all their inputs, and what is said of them."""
+    from tests.second.proved import bounds
     from tests.test_bounds import UNITS, small, worst
-    from tests.test_check import faults, tree_of
 
+    checked = 0
     for name, parts in UNITS.items():
         model, counts, missed = Model(name, small(*parts).unit), Counter[str](), []
         try:
             below = worst(model, error_of(bound_of(model.unit, believed)))[0] > 0
-            refused = bool(faults(tree_of(model.unit)))
+            refused = bool(faults(model.unit, list(bounds(model.unit))))
             counts["below"], counts["refused"] = int(below), int(refused)
-            missed = [name] * (below and not refused)
+            checked += below
+            if below and (checked <= CHECKED or not refused):
+                replayed = are_replayed(model, [bound_of(model.unit, believed)])
+                counts["replay"] += not replayed
+                missed = [name] * (replayed and not refused)
         except Exception:
             counts["no bound"] += 1
         print(json.dumps({"counts": counts, "missed": missed}), flush=True)
@@ -390,15 +462,16 @@ def _forms() -> None:
                 statement = Statement(place, "equal", (Model("unit", unit), Model("form", other)))
                 found = judged(statement)
                 counts["forms"] += 1
-                leaves = {one: "lemma" for one in proof.walk() if one.rule == "exhausted"} if proof else {}
-                tree = Written(unit).stating([] if proof is None else [proof], leaves)
-                refused = bool(list(Tree(json.loads(json.dumps(tree))).check()))
+                assert proof is not None
+                refused = bool(faults(unit, [proof]))
                 counts["refused"] += refused
                 if found is not None and found.broken:
                     counts["changed"] += 1
+                    replayed = not refused and are_replayed(Model("unit", unit), [proof])
+                    counts["replay"] += not (refused or replayed)
                     try:
                         check_problems(problems_about(statement))
-                        missed += [f"normal form of unit {place}"] * (not refused)
+                        missed += [f"normal form of unit {place}"] * replayed
                     except FaultError:
                         counts["evaluation"] += 1
         except Exception:
@@ -408,24 +481,25 @@ def _forms() -> None:
 
 def _plans() -> None:
     """Statements about two plans, put to a prover that looks at no product, and held against matrices."""
+    checked = 0
     for number in range(PLANS):
-        asked = plan_statements.statement(number)
+        stated = plan_statements.statement(number)
         counts, missed = Counter[str](), []
         try:
-            sides = plan_statements.plan(asked.left), plan_statements.plan(asked.right)
+            sides = plan_statements.plan(stated.left), plan_statements.plan(stated.right)
             with (patch.object(plans_equal._Prover, "_check", lambda self: None),
                   patch.object(plans_equal._Prover, "_differ_on_samples", lambda self, length: False),
                   patch.object(plans_equal._Prover, "_differ_by_solver", lambda self, length: False)):  # fmt: skip
-                proof = plans_equal.prove_plans(*sides, asked.length, Options(timeout=2.0), confirm=False)
+                proof = plans_equal.prove_plans(*sides, stated.length, Options(timeout=2.0), confirm=False)
             multiples = proof.multiples
-            lengths = plan_statements.lengths_of(asked, sides, multiples)
+            lengths = plan_statements.lengths_of(stated, sides, multiples)
             true = all(plan_statements.agree(*sides, length, number) for length in lengths)
             counts["true" if true else "false"] += 1
             if proof.verdict == "equal" and not true:
                 counts["proved"] += 1
-                who = ["evaluation"] * (plan_statements.check(asked, 2.0, number).verdict == "fault")
-                stated = {"schema": 1, "length": asked.length, "multiples": multiples}
-                who += ["check"] * bool(plans_fault(stated, *sides, []))
+                who = ["evaluation"] * (plan_statements.check(stated, 2.0, number).verdict == "fault")
+                checked += 1
+                who += ["replay"] * ((checked <= CHECKED or not who) and not is_replayed(partial(certify_plans, proof)))
                 counts.update(who)
                 missed = [] if who else [f"plans {number}"]
         except MmaprobeError:
@@ -437,7 +511,8 @@ def _plans() -> None:
 
 # -- the table
 
-COLUMNS = ("false", "proved", "evaluation", "check", "true", "lost", "errors", "below", "refused", "forms", "changed")
+COLUMNS = ("false", "proved", "evaluation", "replay", "oracle", "check", "true", "lost", "errors", "below", "refused",
+           "forms", "changed")  # fmt: skip
 
 
 def row_of(found: Found) -> str:
@@ -495,7 +570,7 @@ def page(every: Sequence[Found]) -> str:
     summary = (
         f"{len(every)} changes of {len(changes())}, of {totals['false']} false and {totals['true']} true statements in "
         f"all; under {totals['proving']} a false statement is proved; of {totals['missing']} one is missed by "
-        f"evaluation and check, of which {totals['by tests']} fail their tests. Of {totals['tested']} others whose "
+        f"all of these, of which {totals['by tests']} fail their tests. Of {totals['tested']} others whose "
         f"tests were run, {totals['failing']} fail them."
     )
     return "\n".join([HEAD, summary, "", *lines]) + "\n"
@@ -508,11 +583,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=15.0, help="of false statements, for each change")
     parser.add_argument("--collect", action="store_true", help="make the statements, and no more")
     parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--replay", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--bounds", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--forms", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--plans", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", type=Path)
     given = parser.parse_args()
+    if given.replay is not None:
+        sys.exit(not replay_log(given.replay))
     if given.work:
         work(Path(given.work[0]), list(map(int, given.work[1:])), given.bounds, given.forms, given.plans)
         return

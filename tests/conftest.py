@@ -44,8 +44,8 @@ GROUPS = {
     "compilers": (
         "algorithms", "compiled", "cpu_devices", "cpu_units", "own_formats", "plans", "simulate", "witnesses",
     ),
-    "oracle": ("algebra", "carriers", "mma_sim", "nodes", "oracle", "oracle_formats", "rdna", "reductions"),
-    "all_inputs": ("lossless", "odd_units", "rows", "table9"),
+    "oracle": ("algebra", "carriers", "mma_sim", "nodes", "oracle", "oracle_formats", "rdna", "reductions", "second"),
+    "all_inputs": ("odd_units", "rows", "table9"),
     "records": ("plan_choices", "recordings"),
     "curves": ("drawings", "renderers", "studies"),
     "pages": ("claims_page", "documentation", "extending", "notebook", "page_commands"),
@@ -73,6 +73,7 @@ LONG = (
     "test_identify_gemm.py::test_no_plan_is_named_for_an_order_of_no_plan",
     "test_page_commands.py::test_commands_without_output_run[docs/README.md]",
     "test_rewriting.py::test_small_units_near_the_limits_compute_as_their_normal_forms",
+    "test_second.py::test_what_is_proved_of_the_table_passes[rest",
     "test_studies.py::test_curves", "test_table9.py::test_bounds_hold_on_all_inputs_and_none_smaller_does[unit4-",
 )  # fmt: skip
 

@@ -53,7 +53,7 @@ from tests.node_units import random_unit, vectors
 from tests.said import assumed, says
 from tests.said import believed as _believed
 from tests.second.tree import Tree
-from tests.second.written import Written
+from tests.second.written import written
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 ARITHMETICS = list({m.unit: ref for ref in INSTRUCTIONS for m in (parse_reference(ref),)}.values())
@@ -542,11 +542,11 @@ def test_parts_are_refused_where_they_are_none_or_are_taken_as_roundings_too(mon
                         lambda name, goals: frozenset().union(*(goal.assuming for goal in goals)))  # fmt: skip
         both = RULES["exact"](*mixed)
     for premise, said in ((both, "taken as one that is not"), (total, "")):
-        found = json.loads(json.dumps(Written(unit).stating([RULES["rejoined"](premise)], {})))
+        found = written(unit, [RULES["rejoined"](premise)])
         faults = [fault for _, fault in Tree(found | {"states": [len(found["theorems"]) - 1]}).check()]
         assert bool(said) == any(said and said in fault for fault in faults), faults
     monkeypatch.setattr(of_parts.Parted, "size", lambda self, polynomial, counts=None: number(0))
-    found = json.loads(json.dumps(Written(unit).stating([RULES["rejoined"](total)], {})))
+    found = written(unit, [RULES["rejoined"](total)])
     faults = [fault for _, fault in Tree(found).check()]
     assert "rejoined: the conclusion does not follow: low, high, size" in faults, faults
 
@@ -554,7 +554,7 @@ def test_parts_are_refused_where_they_are_none_or_are_taken_as_roundings_too(mon
 def test_the_checker_refuses_parts_that_are_none_and_what_else_is_assumed() -> None:
     unit = small(*UNITS["parts in a loop"]).unit
     theorem = bound_of(unit, believed)
-    document = json.loads(json.dumps(Written(unit).stating([theorem], {})))
+    document = written(unit, [theorem])
     at = {one["rule"]: number for number, one in enumerate(document["theorems"])}
     fused_ = next(number for number, node in enumerate(document["nodes"]) if node["kind"] == "fused")
     over = next(number for number, node in enumerate(document["nodes"]) if node.get("term") == fused_)
@@ -593,7 +593,7 @@ def test_a_segment_of_an_addend_that_has_an_error_is_refused() -> None:
     own, so_far = RULES["element"](unit, node.term, ()), RULES["assumed"](unit, node.term, frozenset({unit.c}))
     refused("segment", node, (), [so_far])
     for premise, said in ((own, []), (so_far, ["segment: of a number that is not exact"])):
-        found = json.loads(json.dumps(Written(unit).stating([premise], {})))
+        found = written(unit, [premise])
         goal = found["theorems"][0]["goal"]
         goal = goal | {"node": found["nodes"].index(next(x for x in found["nodes"] if x["kind"] == "segment"))}
         goal["facts"] = goal["facts"] | {"formats": None}

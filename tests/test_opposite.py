@@ -32,7 +32,7 @@ from smtmodel.unitfile import parse_unit
 from tests.node_units import MODES, random_unit
 from tests.said import believed
 from tests.second.tree import Tree
-from tests.second.written import Written
+from tests.second.written import written
 
 RECORDED = [json.loads(line) for line in Path("benchmarks/properties.jsonl").read_text().splitlines()]
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -153,10 +153,7 @@ def test_the_lemma_is_true_of_modes_that_see_magnitudes(mode: Any) -> None:
 
 
 def document_of(unit: Unit) -> dict[str, Any]:
-    theorem = symmetry_of(unit, believed)
-    lemmas = [one for one in theorem.walk() if one.rule == "settled"]
-    found: dict[str, Any] = json.loads(json.dumps(Written(unit).stating([theorem], dict.fromkeys(lemmas, "lemma"))))
-    return found
+    return written(unit, [symmetry_of(unit, believed)])
 
 
 def test_trees_pass_and_changed_ones_do_not() -> None:
@@ -207,7 +204,7 @@ def test_false_units_have_no_tree() -> None:
         total[name] = kept
 
 
-def test_the_command_writes_a_tree_that_is_checked(tmp_path: Path) -> None:
+def test_the_command_writes_a_log_that_is_checked(tmp_path: Path) -> None:
     def run(*arguments: str) -> str:
         found = CliRunner().invoke(main, list(arguments))
         assert found.exit_code == 0, found.output
@@ -217,8 +214,8 @@ def test_the_command_writes_a_tree_that_is_checked(tmp_path: Path) -> None:
     assert BY_NODES in run(
         "prove", "--property", "sign-symmetric", reference, "--certificate", folder, "--timeout", "60"
     )
-    assert "states: negating every a and c negates d" in run("check", folder)
-    assert json.loads(next((tmp_path / "proof").rglob("tree.json")).read_text())["theorems"]
+    assert "is sign-symmetric: negating every a and c negates" in run("check", folder)
+    assert json.loads(next((tmp_path / "proof").rglob("log.json")).read_text())["records"]
 
 
 def test_a_unit_that_is_not_symmetric_has_an_input() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import random
 import re
 from collections.abc import Callable
@@ -37,7 +36,7 @@ from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit
 from tests.said import believed
 from tests.second.tree import Tree
-from tests.second.written import Written
+from tests.second.written import written
 
 SMALL = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
 FUSED = f"{SMALL}@length=3,block=3,fraction_bits=8"
@@ -71,18 +70,16 @@ def holds(problem: Monotonic) -> bool:
 
 def document_of(theorem: Theorem) -> dict[str, Any]:
     assert isinstance(theorem.goal, Rises)
-    leaves = dict.fromkeys(theorem.premises, "lemma")
-    found: dict[str, Any] = json.loads(json.dumps(Written(theorem.goal.unit).stating([theorem], leaves)))
-    return found
+    return written(theorem.goal.unit, [theorem])
 
 
 def checked(problem: Monotonic) -> str:
     """What the checker says of a unit if it is told without a lemma that it rises."""
     unit, raised, normal = asked(problem)
-    document = Written(unit).stating([], {})
+    document = written(unit, [])
     goal = {"is": "Rises", "raised": raised, "normal": normal}
     stated = {"theorems": [{"rule": "rises", "premises": [], "goal": goal}], "states": [0]}
-    ((_, fault),) = Tree(json.loads(json.dumps(document | stated))).check()
+    ((_, fault),) = Tree(document | stated).check()
     return fault
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ import yaml
 
 from hypotheses.claim import build_claims
 from queries.certificates.names import CLAIM
-from queries.certificates.row_rules import row_faults
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.decide import decide
@@ -37,7 +34,6 @@ from queries.kernel.rows import (
 )
 from queries.kernel.theorem import RuleError
 from queries.search.distinguish import Options
-from queries.tactics.written_rows import row_document, same_operations, start_of
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.display import exact_value
 from smtmodel.errors import ParameterError
@@ -126,28 +122,6 @@ def test_side_conditions_of_the_last_rule() -> None:
         never_overflows(reduction, 4, [below_one(4)])
 
 
-@pytest.mark.parametrize("text", REDUCTIONS)
-def test_the_check_finds_the_same_bounds(text: str) -> None:
-    """And one that is changed at its theorem or at those that rest on it."""
-    reduction = parse_reduction(text)
-    theorem = never(reduction, 300)
-    assert theorem is not None
-    document = json.loads(json.dumps(row_document(theorem)))
-    assert row_faults(document) == []
-    for place, start in zip(document["states"], {start_of(document, at) for at in document["states"]}, strict=False):
-        assert same_operations(document, place, recorded(reduction, start_of(document, place)))
-        assert not same_operations(document, place, recorded(reduction, start + 1000))
-    for number, one in enumerate(document["theorems"]):
-        changes: list[dict[str, Any]] = [{"bounds": [[count, str(Fraction(x) * 2)] for count, x in one["bounds"]]},
-                                         {"format": one["format"] | {"fraction": 9}}]  # fmt: skip
-        changes += [{"premises": [number]}, {"premises": [*one["premises"], 0]}] if one["premises"] else []
-        for change in changes:
-            broken = document | {"theorems": [*document["theorems"]]}
-            broken["theorems"][number] = one | change
-            users = {k for k, other in enumerate(document["theorems"]) if number in other["premises"]}
-            assert {k for k, _ in row_faults(broken)} & {number, *users}, (number, change)
-
-
 def test_a_certificate_of_overflow(tmp_path: Path) -> None:
     data = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds", "overflow": "never",
             "reduction": "recurrence@side=2,chain=1", "numbers": 50}  # fmt: skip
@@ -165,13 +139,3 @@ def test_a_sum_that_overflows_has_no_bound() -> None:
     assert never(reduction, 65535) is None
     assert never(reduction, 30000) is not None
     assert Bounded(Given(1), F32, (Fraction(1),)).statement() == "1 numbers of f32 are at most 1"
-
-
-def test_the_check_takes_no_sum_that_overflows() -> None:
-    fmt = {"exponent": 8, "fraction": 23, "bias": 127, "specials": "ieee"}
-    theorem = {"rule": "below_one", "premises": [], "told": {"numbers": 2}, "format": fmt,
-               "bounds": [[2, str(Fraction((1 << 24) - 1, 1 << 24))]]}  # fmt: skip
-    small = {**fmt, "exponent": 1, "bias": 1}
-    sums = {"rule": "converted", "premises": [0], "told": {"to": small}, "format": small, "bounds": [[2, "1"]]}
-    assert row_faults({"theorems": [theorem]}) == []
-    assert row_faults({"theorems": [theorem, sums]}) == [(1, "converted: a sum may overflow")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -48,8 +47,6 @@ from smtmodel.formats import FORMATS
 from smtmodel.nodes import FusedSum, Round
 from smtmodel.reference import parse_reference
 from tests.said import believed
-from tests.second.tree import Tree
-from tests.second.written import Written
 from tests.tampering import fitted
 from tests.test_claim_stages import TF32, VOLTA, claim_of
 
@@ -288,18 +285,6 @@ def test_every_pair_of_words_that_is_left_out_anywhere_counts() -> None:
         near_the_sum(near, words, rests, least - Fraction(1, 1 << 40))
 
 
-def test_the_check_knows_what_an_instruction_loses() -> None:
-    """A tree that says of every step that it loses a little less than the bound gives."""
-    tree = document(TREES[0])
-    for theorem in tree["theorems"]:
-        if theorem["goal"]["is"] == "Near":
-            for name in ("distance", "off"):
-                theorem["goal"][name] = str(Fraction(theorem["goal"][name]) * Fraction(99, 100))
-    assert "after_instruction: it claims less than the bound of the unit gives" in {
-        fault for _, fault in Tree(tree).check()
-    }
-
-
 @pytest.mark.parametrize("large", [6, 20])
 def test_a_result_out_of_range_is_no_number_of_a_claim(large: int) -> None:
     claim = error("2**-18", terms=2)
@@ -349,7 +334,7 @@ def test_a_certificate_of_shares_is_checked(tmp_path: Path) -> None:
     certify_claim(outcome, tmp_path, Options(timeout=60))
     findings = list(check_folder(tmp_path))
     assert {finding.kind for finding in findings} == {"fine"}
-    assert any("no admitted input decides" in finding.says for finding in findings if finding.place == CLAIM)
+    assert any(finding.says.startswith("states: no input decides") for finding in findings)
     text = (tmp_path / CLAIM).read_text()
     for old, new in (("2**-8", "2**-9"), ("terms: 1", "terms: 2")):
         assert text.count(old) == 1
@@ -362,52 +347,3 @@ def test_a_certificate_of_shares_is_checked(tmp_path: Path) -> None:
 def _rewritten(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
     fitted(folder)
-
-
-def document(claim: Claim) -> dict[str, Any]:
-    theorem = by_shares(claim, believed)
-    lemmas = [one for one in theorem.walk() if one.rule == "settled"]
-    written = Written(share_claim(claim.assertion).zeros[0].model.unit).stating(
-        theorem.premises, dict.fromkeys(lemmas, "lemma")
-    )
-    found: dict[str, Any] = json.loads(json.dumps(written))
-    return found
-
-
-OUTSIDE = f"multiword@unit=({VOLTA}),products=3,chain=1,addend=first"
-TREES = [error("2**-9", terms=6), error("2**-9", OUTSIDE, terms=2, inputs=SMALL | {"format": "f32"}),
-         claim_of("abs(value(p) - value(q)) <= 2**-9 * magnitude_sum()", terms=2, inputs=SMALL | {"format": "f32"},
-                  parts={"p": OUTSIDE, "q": OUTSIDE.replace("=3", "=4")})]  # fmt: skip
-
-
-@pytest.mark.parametrize("claim", TREES, ids=["unit", "outside", "difference"])
-def test_a_tree_of_shares_is_checked_number_by_number(claim: Claim) -> None:
-    """No number of a goal about shares can be made smaller, no part be left out, and no premise."""
-    tree = document(claim)
-    assert list(Tree(tree).check()) == []
-    kinds = set()
-    for place, theorem in enumerate(tree["theorems"]):
-        if theorem["goal"]["is"] not in ("Near", "Within"):
-            continue
-        kinds.add(theorem["rule"])
-        changes: list[dict[str, Any]] = []
-        for name in ("distance", "weight", "off", "size", "share"):
-            own = Fraction(theorem["goal"].get(name, 0))
-            if own:
-                changes.append(
-                    {
-                        "goal": theorem["goal"]
-                        | {name: str(own * Fraction(9, 10) if name != "share" else own / (1 << 20))}
-                    }
-                )
-        if theorem["goal"].get("products"):
-            changes.append({"goal": theorem["goal"] | {"products": theorem["goal"]["products"][1:]}})
-        if theorem["goal"].get("base") == {"kind": "addend"} and theorem["rule"] != "begins":
-            changes.append({"goal": theorem["goal"] | {"base": {"kind": "nothing"}}})
-        changes.append({"goal": theorem["goal"] | {"space": theorem["goal"]["space"] | {"terms": 1}}})
-        changes += [{"premises": theorem["premises"][:k] + theorem["premises"][k + 1 :]}
-                    for k in range(len(theorem["premises"]))]  # fmt: skip
-        for change in changes:
-            wrong = tree | {"theorems": [*tree["theorems"][:place], theorem | change, *tree["theorems"][place + 1 :]]}
-            assert list(Tree(wrong).check()), (theorem["rule"], change)
-    assert kinds >= {"begins", "after_instruction"}

@@ -144,7 +144,7 @@ def test_expressions_of_two_units() -> None:
     for make, more in ((one_expression, ()), (one_form, (None, None))):
         refused("are two", make, Problem(VOLTA, wide), *more)
         refused("operands", make, Problem(VOLTA, parse_reference(f"{VOLTA.reference}@length=3")), *more)
-        refused("not a Problem", make, negations(VOLTA)[0], *more)
+        refused("other inputs", make, negations(VOLTA)[0], *more)
 
 
 def test_forms_are_of_the_units_of_the_problem() -> None:

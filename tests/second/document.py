@@ -7,7 +7,7 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from tests.second.goals import Facts, Goal
+from tests.second.goals import CHAIN, Condition, Facts, Goal, read_condition
 from tests.second.magnitudes import Form, add, most, need, plain, two
 
 #: by mode, in units of the last place: how far a rounding lowers a value at most, and how far it raises one
@@ -23,6 +23,8 @@ class Document:
         self.unit, self.nodes, self.formats = document["unit"], document["nodes"], document["formats"]
         self.theorems, self.states = document["theorems"], document["states"]
         self.goals: list[Goal] = []
+        self.conditions = list(map(read_condition, document.get("conditions", ())))
+        self.made_of: dict[int, frozenset[int]] = {}
         need(len({repr(fmt) for fmt in self.formats}) == len(self.formats), "a format stands twice")
         for number, node in enumerate(self.nodes):
             need(all(operand < number for operand in operands_of(node)), f"node {number} stands before its operands")
@@ -44,6 +46,13 @@ class Document:
             return self.free(what["start"]) | (self.free(what["body"]) - {what["level"]})
         inner = set[int]().union(*map(self.free, operands_of(what)))
         return own | (inner - {what["level"]} if what["kind"] == "each" else inner)
+
+    def below(self, node: int) -> frozenset[int]:
+        """A node and all that it is made of."""
+        if node not in self.made_of:
+            found = frozenset({node}).union(*map(self.below, operands_of(self.nodes[node])))
+            self.made_of[node] = found
+        return self.made_of[node]
 
     def bound(self, node: int, places: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         free = self.free(node)
@@ -74,14 +83,30 @@ class Document:
         assert goal.facts is not None
         return goal, goal.facts
 
-    def about(self, goal: Goal, premises: Sequence[int], wanted: Sequence[tuple[int, Any]]) -> list[Facts]:
-        """The facts of the premises, which must be about the nodes `wanted`; the goal must make the same assumptions as
-        they do."""
+    def about(self, goal: Goal, premises: Sequence[int], wanted: Sequence[tuple[int, Any]],
+              overflows: Callable[[Sequence[Facts]], Condition] | None = None) -> list[Facts]:  # fmt: skip
+        """The facts of the premises, which must be about the nodes `wanted`; the goal must have their hypotheses.
+        `overflows`: where else nothing may overflow, given their facts."""
         found = [self.enclosed(premise) for premise in premises]
+        every = [facts for _, facts in found]
         need([(one.node, one.places) for one, _ in found] == list(wanted), "the premises are not about its operands")
-        assumed = frozenset[tuple[Any, frozenset[int]]]().union(*(one.assuming for one, _ in found))
-        need(goal.assuming == assumed, "it assumes something else than its premises")
-        return [facts for _, facts in found]
+        own = frozenset() if overflows is None else frozenset({overflows(every)})
+        need(goal.assuming == self.together([one for one, _ in found]), "it assumes something else than its premises")
+        need(goal.provided == own.union(*(one.provided for one, _ in found)), "something else may not overflow")
+        return every
+
+    def together(self, goals: Sequence[Goal]) -> frozenset[tuple[Any, frozenset[int]]]:
+        """What goals assume, all together: none of them may take a rounding that another keeps, or an addend that
+        another assumes something of, otherwise."""
+        found = frozenset[tuple[Any, frozenset[int]]]().union(*(goal.assuming for goal in goals))
+        for goal in goals:
+            inside = self.below(goal.node) if found - goal.assuming else ()
+            for level, _ in found - goal.assuming:
+                if isinstance(level, tuple):
+                    need(level[1] not in inside, "a rounding that is kept is also taken as one that is not")
+                elif level == CHAIN:
+                    need(not any(self.nodes[node].get("operand") == "c" for node in inside), "c is also an exact input")
+        return found
 
     def numbers(self, formats: frozenset[int], low: Form, high: Form, size: Form, grid: int | None = None,
                 flushed: bool = False) -> Facts:  # fmt: skip
@@ -102,6 +127,15 @@ def operands_of(node: Mapping[str, Any]) -> list[int]:
     """The operands of a node."""
     names = ("left", "right", "term", "start", "body")
     return [node[name] for name in names if name in node] + list(node.get("items", ()))
+
+
+def largest_number(fmt: Mapping[str, Any]) -> tuple[int, int]:
+    """The exponent of the largest number of a format, and its fraction field."""
+    exponent, fraction, specials = fmt["exponent"], fmt["fraction"], fmt["specials"]
+    top = (1 << (exponent + fraction)) - 1
+    top -= {"ieee": 1 << fraction, "unused": 1 << fraction, "all_ones": 1,
+            "extended": 1 if fmt["signed"] else 2}.get(specials, 0)  # fmt: skip
+    return (top >> fraction) - fmt["bias"], top & ((1 << fraction) - 1)
 
 
 def nan_as(how: Mapping[str, Any], fmt: Mapping[str, Any]) -> str:
@@ -147,8 +181,12 @@ def conclude(goal: Goal, facts: Facts) -> None:
 
 
 def need_same(goal: Goal, other: Goal) -> None:
-    mine, its = ((one.kind, one.node, one.places, one.assuming) for one in (goal, other))
+    mine, its = ((one.kind, one.node, one.places, one.assuming, one.provided) for one in (goal, other))
     need(mine == its, "it is about something else than its premise")
+
+
+def need_nothing(goal: Goal, premises: Sequence[int]) -> None:
+    need(not premises and not goal.assuming and not goal.provided, "it rests on something")
 
 
 def need_lemmas(tree: Document, premises: Sequence[int], kind: str, wanted: Sequence[Mapping[str, Any] | None]) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from tests.second.magnitudes import Form, add, most, need, read_form
+from tests.second.magnitudes import Form, Monomial, add, most, need, read_form, single
 
 CHAIN = -1
+Frozen = frozenset[tuple[frozenset[Monomial], Fraction]]  # a form that can be an element of a set
+
+
+def frozen(form: Form) -> Frozen:
+    return frozenset(form.items())
 
 
 @dataclass(frozen=True)
@@ -41,15 +46,30 @@ class Facts:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """Nothing overflows at a node: a magnitude below 2^below does not, and it is at most `most`, in which `where` tells
+    the error and the size of results so far."""
+
+    node: int
+    places: tuple[tuple[int, int], ...]
+    below: int
+    most: Frozen
+    where: tuple[tuple[Frozen, Frozen], ...] = ()
+
+    def told(self, factor: Form, form: Form) -> Condition:
+        return replace(self, where=(*self.where, (frozen(factor), frozen(form))))
+
+
+@dataclass(frozen=True)
 class Goal:
-    """The statement of a theorem: `kind`, and its parts; those that a kind does not use are empty. `node`: that of a
-    unit, or the step of a plan."""
+    """The statement of a theorem: `kind`, and its parts; those that a kind does not use are empty."""
 
     kind: str
     node: int = -1
     places: tuple[tuple[int, int], ...] = ()
     facts: Facts | None = None
     assuming: frozenset[tuple[Any, frozenset[int]]] = frozenset()  # a level and formats; ("kept", a rounding)
+    provided: frozenset[Condition] = frozenset()
     parts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -62,16 +82,22 @@ def read_facts(given: Mapping[str, Any]) -> Facts:
     return Facts(**forms, **numbers, head=head, formats=known)  # type: ignore[arg-type]
 
 
-def read_goal(given: Mapping[str, Any]) -> Goal:
+def read_condition(given: Mapping[str, Any]) -> Condition:
+    places = tuple((level, place) for level, place in given["places"])
+    found = Condition(given["node"], places, given["below"], frozen(read_form(given["most"])))
+    for factor, form in given["where"]:
+        found = found.told(single(factor[0], factor[1]), read_form(form))
+    return found
+
+
+def read_goal(given: Mapping[str, Any], conditions: Sequence[Condition] = ()) -> Goal:
+    """`conditions`: those of the document, which goals have by number."""
     kind = given["is"]
-    if kind == "Summed":
-        growth = None if given["growth"] is None else Fraction(given["growth"])
-        known = frozenset((level, frozenset(formats)) for level, formats in given["assuming"])
-        return Goal(kind, given["step"], (), read_facts(given["facts"]), known, {"growth": growth})
     if kind != "Enclosed":
         parts = {name: value for name, value in given.items() if name != "is"}
         return Goal(kind, parts=parts)
     assuming = frozenset((("kept", one["node"]), frozenset[int]()) if "node" in one else
                          (one["level"], frozenset(one["formats"])) for one in given["assuming"])  # fmt: skip
     places = tuple((level, place) for level, place in given["places"])
-    return Goal(kind, given["node"], places, read_facts(given["facts"]), assuming)
+    provided = frozenset(conditions[number] for number in given["provided"])
+    return Goal(kind, given["node"], places, read_facts(given["facts"]), assuming, provided)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from tests.second.document import Document, conclude
-from tests.second.goals import CHAIN, Goal
+from tests.second.goals import CHAIN, Condition, Goal, frozen
 from tests.second.magnitudes import (
     ONE,
     Form,
@@ -100,20 +100,39 @@ def repeated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     inner = {own: place for own, place in known.items() if own != level}
     need(body.places == tree.bound(what["body"], inner.items()), "the body is not of any place")
     own = [one for one in body.assuming if one[0] == level]
-    need(goal.assuming == (body.assuming - frozenset(own)) | first.assuming, "it assumes something else")
+    need(not any(one[0] == level for one in first.assuming), "the start reads a loop of the same level")
+    together = (tree.together([first, body]) - frozenset(own)) | first.assuming
+    need(goal.assuming == together, "it assumes something else")
     need(len(own) <= 1 and bool(what["places"]), "the body assumes several things, or there is no place")
     if not own:  # the last round alone counts
+        need(goal.provided == body.provided | first.provided, "something else may not overflow")
         last = what["places"][-1]
         low, high, size = (put(form, level, last) for form in (facts.low, facts.high, facts.size))
         weight = None if facts.weight is None else put(facts.weight, level, last)
         return conclude(goal, replace(facts, low=low, high=high, size=size, weight=weight))
     ((_, formats),) = own
     need(begin.formats is not None and begin.formats <= formats, "the start is not a number of the formats assumed")
-    error, size = _step(tree, body, level, formats, facts.formats).run(what["places"], begin.error, begin.size)
+    step = _step(tree, body, level, formats, facts.formats)
+    error, size = step.run(what["places"], begin.error, begin.size)
+    every, _ = replace(step, growth=max(step.growth, Fraction(1))).run(what["places"], begin.error, begin.size)
+    need(goal.provided == _within(goal, body, level, every, size) | first.provided, "something else may not overflow")
     assert goal.facts is not None
     claimed = goal.facts.low
     need_close(claimed, error)
     return conclude(goal, tree.numbers(formats, claimed, claimed, size))
+
+
+def _within(goal: Goal, body: Goal, level: int, error: Form, size: Form) -> frozenset[Condition]:
+    """Where nothing may overflow within a loop of which `error` and `size` are bounds of every result so far, the error
+    rounded up as the goal says."""
+    marks = frozen(single("error", level)), frozen(single("size", level))
+    need(not any(mark in marks for one in body.provided for mark, _ in one.where), "a loop within has the same level")
+    said = {form for one in goal.provided for mark, form in one.where if mark == marks[0]}
+    need(len(said) == bool(body.provided), "bounds of the results so far are not said, or several")
+    for form in said:
+        need_close(dict(form), error)
+    told = [(marks[0], form) for form in said] + [(marks[1], frozen(size))]
+    return frozenset(replace(one, where=(*one.where, *told)) for one in body.provided)
 
 
 def chained(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:

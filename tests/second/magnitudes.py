@@ -117,23 +117,3 @@ def read_form(given: Any) -> Form:
         need(frozenset(items) not in found and bool(items), "a magnitude stands twice, or nowhere")
         found[frozenset(items)] = value
     return found
-
-
-def form_text(form: Form) -> str:
-    """The text of a form, its coefficients rounded up to decimals; equal terms are counted together."""
-    groups: dict[tuple[Fraction, str], int] = {}
-    for atom, value in form.items():
-        items = {" ".join(f"|{name}{'°' * raised}|" for name, _, _, raised in item) for item in atom} - {""}
-        text = " " * bool(items) + ", ".join(sorted(items))
-        text = f" the largest of {len(atom)} of{text}" if len(atom) > 1 else text
-        groups[value, text] = groups.get((value, text), 0) + 1
-    texts = [decimal_text(value) + (f" the sum of {count}" if count > 1 else "") + text for (value, text), count in
-             groups.items()]  # fmt: skip
-    return " + ".join(texts) or "0"
-
-
-def decimal_text(value: Fraction) -> str:
-    place = value.numerator.bit_length() - value.denominator.bit_length()
-    place -= two(place) > value
-    up = -(-value * 10**4 // two(place))
-    return f"2^{place}" if up == 10**4 else f"{float(Fraction(up, 10**4)):g}*2^{place}"

@@ -9,14 +9,14 @@ from fractions import Fraction
 from itertools import count
 from typing import Any
 
-from tests.second.document import LOSSES, Document, conclude, need_lemmas
-from tests.second.goals import CHAIN, Facts, Goal
+from tests.second.document import LOSSES, Document, conclude, largest_number, need_lemmas, need_nothing
+from tests.second.goals import CHAIN, Condition, Facts, Goal, frozen
 from tests.second.magnitudes import ONE, Form, Monomial, add, most, need, plain, single, times, two
 
 
 def element(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "element")
-    need(not premises and not goal.assuming, "an input rests on nothing")
+    need_nothing(goal, premises)
     name = what["operand"]
     fmt = tree.unit["scale" if name.startswith("scale") else name]
     need(fmt is not None, "the unit has no such operand")
@@ -37,13 +37,13 @@ def segment(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
 
 def constant(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     tree.node(goal, "zero")
-    need(not premises and not goal.assuming, "a constant rests on nothing")
+    need_nothing(goal, premises)
     conclude(goal, tree.numbers(frozenset(), {}, {}, {}))
 
 
 def literal(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "number")
-    need(not premises and not goal.assuming, "a number rests on nothing")
+    need_nothing(goal, premises)
     fmt = what["format"]
     conclude(goal, tree.numbers(frozenset({fmt}), {}, {}, plain(finite(what["pattern"], tree.formats[fmt]))))
 
@@ -61,7 +61,8 @@ def finite(pattern: int, fmt: Mapping[str, Any]) -> Fraction:
 
 def assumed(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.nodes[goal.node]
-    need(not premises and len(goal.assuming) == 1 and goal.places == (), "it assumes one thing and rests on nothing")
+    alone = not premises and not goal.provided and not goal.places
+    need(alone and len(goal.assuming) == 1, "it assumes one thing and rests on nothing")
     ((level, formats),) = goal.assuming
     lost, flushed = Form(), False
     if what["kind"] == "acc":
@@ -89,10 +90,17 @@ def _product(every: Sequence[Facts]) -> Facts:
     return so_far
 
 
+def without_overflow(goal: Goal, below: int, y: Facts) -> Condition:
+    """That a number with the facts `y` does not reach 2^below at the node of a goal."""
+    return Condition(goal.node, goal.places, below, frozen(y.value))
+
+
 def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "product")
     sides = [(side, tree.bound(side, goal.places)) for side in (what["left"], what["right"])]
-    every = tree.about(goal, premises, sides)
+    limit = what["limit"]
+    overflows = None if limit is None else lambda every: without_overflow(goal, limit, _product(every))
+    every = tree.about(goal, premises, sides, overflows)
     facts = _product(every)
     if what["normalised"]:
         small = facts.head is not None and facts.head < 4
@@ -272,7 +280,8 @@ def cut(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
 def rounded(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     what = tree.node(goal, "round")
     how, operand = what["rounding"], [(what["term"], tree.bound(what["term"], goal.places))]
-    (y,) = tree.about(goal, premises[:1], operand)
+    top = largest_number(tree.formats[how["format"]])[0]
+    (y,) = tree.about(goal, premises[:1], operand, lambda every: without_overflow(goal, top, every[0]))
     need_lemmas(tree, premises[1:], "RoundingLoses", [{"format": how["format"], "mode": how["mode"]}])
     conclude(goal, after_rounding(tree, y, how))
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from tests.second.document import Document, conclude, need_lemmas, operands_of
-from tests.second.goals import Facts, Goal
+from tests.second.document import Document, conclude, largest_number, need_lemmas, operands_of
+from tests.second.goals import Condition, Facts, Goal, frozen
 from tests.second.magnitudes import Form, add, need, plain, single, times
 from tests.second.node_rules import after_rounding, finite
 
@@ -100,18 +100,20 @@ def multiplied(one: Polynomial, other: Polynomial) -> Polynomial:
     return summed({tuple(sorted((*x, *y), key=repr)): v * w} for x, v in one.items() for y, w in other.items())
 
 
-def _below(tree: Document, node: int) -> set[int]:
-    return {node}.union(*(_below(tree, operand) for operand in operands_of(tree.nodes[node])))
-
-
 def part(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
-    how, below = tree.node(goal, "round")["rounding"], _below(tree, goal.node)
+    how, below = tree.node(goal, "round")["rounding"], tree.below(goal.node)
     need(all(tree.nodes[node]["kind"] in LOSSLESS for node in below), "a rounding of what is not exact")
     kept = {node for node in below if tree.nodes[node]["kind"] == "round"}
     need(goal.assuming == {(("kept", node), frozenset()) for node in kept}, "it keeps other roundings")
     hows = [tree.nodes[node]["rounding"] for node in kept]
     need_lemmas(tree, premises, "RoundingLoses", [{"format": one["format"], "mode": one["mode"]} for one in hows])
     known = Polynomials(tree, kept)
+    found = set()
+    for node, own in zip(kept, hows, strict=True):
+        places, term = tree.bound(node, goal.places), tree.nodes[node]["term"]
+        most = known.bound(known.of(term, tree.bound(term, places), {}))
+        found.add(Condition(node, places, largest_number(tree.formats[own["format"]])[0], frozen(most)))
+    need(goal.provided == found, "other roundings may not overflow")
     size = known.bound(known.of(goal.node, goal.places, {}))
     conclude(goal, tree.numbers(frozenset({how["format"]}), {}, {}, size, flushed=how["subnormals"] != "keep"))
 
@@ -122,15 +124,7 @@ def rejoined(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     kept = {level[1] for level, _ in below.assuming if isinstance(level, tuple)}
     need(bool(kept) and len(kept) == len(below.assuming), "roundings that are kept are all that is assumed")
     need(goal.node == below.node and not (goal.assuming or goal.places or tree.free(goal.node)), "it is about another")
-    seen, waiting = set[int](), [premise]
-    while waiting:
-        one = waiting.pop()
-        if one not in seen:
-            seen.add(one)
-            waiting += tree.theorems[one]["premises"]
-            about, by = tree.goals[one], tree.theorems[one]["rule"]
-            need(about.kind != "Enclosed" or about.node not in kept or by == "part",
-                 "a rounding that is kept is also taken as one that is not")  # fmt: skip
+    need(goal.provided == below.provided, "something else may not overflow")
     known = Polynomials(tree, kept)
     found = known.of(goal.node, (), {})
     lost = known.bound(found, lost=True)

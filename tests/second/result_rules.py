@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tests.second.document import Document, conclude, need_lemmas, need_same
+from tests.second.document import Document, conclude, largest_number, need_lemmas, need_same
 from tests.second.goals import Goal
 from tests.second.magnitudes import covers, merged, need, single
 from tests.second.node_rules import Term
@@ -71,7 +71,8 @@ def summed(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     found = [tree.enclosed(premise) for premise in premises[: len(terms)]]
     need([(one.node, one.places) for one, _ in found] == [term[:2] for term in terms], "premises about other terms")
     every = [facts for _, facts in found]
-    need(not any(one.assuming for one, _ in found) and not any(f.low or f.high for f in every), "a term is not exact")
+    need(not any(one.assuming or one.provided for one, _ in found), "a term is known under a hypothesis")
+    need(not any(f.low or f.high for f in every), "a term is not exact")
     added = []
     for node, places, _ in terms:
         what, known = tree.nodes[node], dict(places)
@@ -106,12 +107,3 @@ def truncated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> No
     need_lemmas(tree, rest, "TruncationKeeps", [{"format": number}])
     expected = {"units": tree.goals[first].parts["lost"] - 1, "apart": False}
     need(dict(goal.parts) == expected, "the conclusion does not follow")
-
-
-def largest_number(fmt: Mapping[str, Any]) -> tuple[int, int]:
-    """The exponent of the largest number of a format, and its fraction field."""
-    exponent, fraction, specials = fmt["exponent"], fmt["fraction"], fmt["specials"]
-    top = (1 << (exponent + fraction)) - 1
-    top -= {"ieee": 1 << fraction, "unused": 1 << fraction, "all_ones": 1,
-            "extended": 1 if fmt["signed"] else 2}.get(specials, 0)  # fmt: skip
-    return (top >> fraction) - fmt["bias"], top & ((1 << fraction) - 1)

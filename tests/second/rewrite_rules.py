@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from tests.second.document import Document, nan_as
+from tests.second.document import Document, largest_number, nan_as
 from tests.second.magnitudes import FaultError, need, two
-from tests.second.result_rules import largest_number
 from tests.second.term_ranges import Held, Known, Plain, Range, Scope, factors_of
 
 Lemmas = list[dict[str, Any]]
@@ -352,7 +351,7 @@ def first_step(place: Place) -> Needs:
     what = place.kind("repeat")
     body, places = what["body"], what["places"]
     need(plus_for_zeros(place.known, body), "the first step may see the sign of a zero")
-    loops = any(place.tree.nodes[one]["kind"] in ("repeat", "each") for one in place.known.inside(body))
+    loops = any(place.tree.nodes[one]["kind"] in ("repeat", "each") for one in place.tree.below(body))
     need(not loops, "there is a loop in the loop")
     first = place.other
     if len(places) > 1:
@@ -421,7 +420,7 @@ def multiples(place: Place) -> tuple[Held, Lemmas]:
     need(nan_as(how, _format(body, body.at)) != "number", "a number is written for a NaN")
     level = what["level"]
     others = [item for item in place.known.items(total) if not _is_running(place, item, level)]
-    reads = any(_is_running(place, one, level) for item in others for one in place.known.inside(item))
+    reads = any(_is_running(place, one, level) for item in others for one in place.tree.below(item))
     need(not reads, "another term depends on the result so far")
     units = [one.unit for item in others for one in place.ranges(item)]
     need(bool(units), "no other term is known")

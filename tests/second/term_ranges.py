@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from tests.second.document import Document, nan_as, operands_of
+from tests.second.document import Document, largest_number, nan_as
 from tests.second.magnitudes import need
-from tests.second.result_rules import largest_number
 
 Plain = Mapping[str, Any]
 #: the nodes in which the sign of a zero operand affects only the sign of a zero result
@@ -145,19 +144,9 @@ class Known:
         node = self.tree.nodes[at]
         return len(node["places"]) * self.count(node["body"]) if node["kind"] == "each" else 1
 
-    def inside(self, at: int) -> set[int]:
-        """A node and all that it is made of."""
-        found, left = set[int](), [at]
-        while left:
-            one = left.pop()
-            if one not in found:
-                found.add(one)
-                left += operands_of(self.tree.nodes[one])
-        return found
-
     def blind(self, at: int) -> bool:
         """Whether operands that are alike but for the signs of zeros give such results."""
-        return all(self.tree.nodes[one]["kind"] in BLIND for one in self.inside(at))
+        return all(self.tree.nodes[one]["kind"] in BLIND for one in self.tree.below(at))
 
     def items(self, at: int) -> Sequence[int]:
         """The terms of a sum; of another node none."""

@@ -3,50 +3,45 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
+from queries.kernel.enclosures import NoOverflow
 from queries.kernel.forms import Form
-from queries.kernel.steps import PlanAt
 from queries.kernel.theorem import Theorem
 from smtmodel.formats import Format
 from smtmodel.nodes.node import Node, walk
 from smtmodel.unit import Unit
 
-SCHEMA = 1
-#: fields with a goal's subject, which a document states once, and one that a document's whole tree tells: not written
-APART = ("unit", "model", "claim", "plan", "provided")
-
 
 class Written:
     """A unit, and theorems about it: nodes and formats are numbered, theorems premises first."""
 
-    def __init__(self, unit: Unit | PlanAt) -> None:
+    def __init__(self, unit: Unit) -> None:
         self.nodes = {node: number for number, node in enumerate(walk(unit.result))}
         self.formats: dict[Format, int] = {}
+        self.conditions: dict[NoOverflow, int] = {}
         self.theorems: dict[Theorem, int] = {}
         self.document: dict[str, Any] = {
-            "schema": SCHEMA,
             "unit": {name: self._plain(getattr(unit, name)) for name in ("a", "b", "c", "d", "scale")}
-            | {"length": unit.length, "result": self.nodes[unit.result]}
-            | ({"scales": unit.scales} if isinstance(unit, Unit) else {}),
+            | {"length": unit.length, "result": self.nodes[unit.result], "scales": unit.scales},
             "nodes": [],
             "formats": [],
+            "conditions": [],
             "theorems": [],
             "states": [],
         }
         self._list(list(self.nodes))
 
-    def stating(self, roots: Sequence[Theorem], leaves: Mapping[Theorem, str]) -> dict[str, Any]:
-        """The document, which states these theorems; `leaves`: the file or part on which a theorem rests, not on its
-        premises, where there is one."""
+    def stating(self, roots: Sequence[Theorem]) -> dict[str, Any]:
+        """The document, which states these theorems."""
         for root in roots:
-            for theorem in root.walk(leaves):
+            for theorem in root.walk():
                 if theorem not in self.theorems:
                     self.theorems[theorem] = len(self.theorems)
-                    self.document["theorems"].append(self._theorem(theorem, leaves.get(theorem)))
+                    self.document["theorems"].append(self._theorem(theorem))
         self.document["states"] = [self.theorems[root] for root in roots]
         self.document["formats"] = [self._fields(fmt) for fmt in self.formats]
         return self.document
@@ -56,13 +51,13 @@ class Written:
         self.formats = {fmt: number for number, fmt in enumerate(formats)}
         return self._fields(value)
 
-    def _theorem(self, theorem: Theorem, leaf: str | None) -> dict[str, Any]:
+    def _theorem(self, theorem: Theorem) -> dict[str, Any]:
         goal = {"is": type(theorem.goal).__name__} | self._fields(theorem.goal)
-        premises = [] if leaf else [self.theorems[premise] for premise in theorem.premises]
+        premises = [self.theorems[premise] for premise in theorem.premises]
         found = {"rule": theorem.rule, "premises": premises, "goal": goal}
         if theorem.rule == "rewritten":
             found["name"] = theorem.word
-        return found | ({"leaf": leaf} if leaf else {})
+        return found
 
     def _number(self, node: Node) -> int:
         """The number of a node; one that is not of the unit comes after the unit's own."""
@@ -77,8 +72,7 @@ class Written:
 
     def _fields(self, value: Any) -> dict[str, Any]:
         found = {one.name: getattr(value, one.name) for one in fields(value)}
-        return {name: self._plain(part) for name, part in found.items() if name not in APART or part is None or
-                isinstance(part, int)}  # fmt: skip
+        return {name: self._plain(part) for name, part in found.items() if not isinstance(part, Unit)}
 
     def _plain(self, value: Any) -> Any:
         """Fractions as text, forms as their parts, nodes and formats as their numbers."""
@@ -89,6 +83,11 @@ class Written:
                 return self.formats.setdefault(value, len(self.formats))
             case Form():
                 return [[str(factor), self._plain(sorted(atom))] for atom, factor in value.parts.items()]
+            case NoOverflow():
+                if value not in self.conditions:
+                    self.conditions[value] = len(self.conditions)
+                    self.document["conditions"].append(self._fields(value))
+                return self.conditions[value]
             case Fraction():
                 return str(value)
             case frozenset():
@@ -98,8 +97,7 @@ class Written:
         return self._fields(value) if is_dataclass(value) else value
 
 
-def plain(unit: Unit) -> dict[str, Any]:
-    """A unit as plain data: formats, nodes, and what it is given; without names."""
-    document = Written(unit).stating((), {})
-    found: dict[str, Any] = json.loads(json.dumps({name: document[name] for name in ("unit", "nodes", "formats")}))
+def written(unit: Unit, theorems: Sequence[Theorem]) -> dict[str, Any]:
+    """The document that states theorems about a unit, as it is read."""
+    found: dict[str, Any] = json.loads(json.dumps(Written(unit).stating(theorems)))
     return found

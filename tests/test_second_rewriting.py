@@ -7,21 +7,16 @@ import copy
 import json
 import random
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from queries.certificates import alike_rules, rewrite_rules, term_ranges
-from queries.certificates.certificate import CertificateError
 from queries.kernel import rewriting
 from queries.kernel.ranges import Scope
 from queries.kernel.rewriting import Alike
 from queries.kernel.theorem import Theorem
-from queries.properties.bound_certificate import certify_theorems
-from queries.search.distinguish import Options
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
     Constant,
@@ -41,27 +36,21 @@ from smtmodel.nodes import (
     Round,
     Running,
 )
-from smtmodel.nodes.rewriting import numbered
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
+from tests.second import alike_rules, rewrite_rules, term_ranges
 from tests.second.goals import read_goal
 from tests.second.magnitudes import FaultError
 from tests.second.rewrite_rules import REWRITES, Needs, Place
 from tests.second.term_ranges import Held, Known
 from tests.second.tree import Tree
-from tests.second.written import Written
+from tests.second.written import Written, written
 from tests.test_rewriting import MULTIPLES_OF_64, PLAIN, USEFUL
 
 Document = dict[str, Any]
-
-
-def tree_of(unit: Unit, proof: Theorem) -> Document:
-    leaves = {one: "lemma" for one in proof.walk() if one.rule in ("settled", "exhausted")}
-    found: Document = json.loads(json.dumps(Written(unit).stating([proof], leaves)))
-    return found
 
 
 def faults(document: Document) -> list[tuple[int, str]]:
@@ -81,13 +70,13 @@ def test_derivations_pass() -> None:
     used: set[str] = set()
     for reference, unit, proof in useful():
         used |= {one.word for one in proof.walk() if one.rule == "rewritten"}
-        assert faults(tree_of(unit, proof)) == [], reference
+        assert faults(written(unit, [proof])) == [], reference
     assert used == REWRITES.keys() == rewriting.REWRITES.keys()
     rng, seen = random.Random(20), 0
     for _ in range(60):
         unit = random_unit(rng)
         if (proof := PLAIN.proof(unit)) is not None:
-            assert faults(tree_of(unit, proof)) == [], unit_text(unit)
+            assert faults(written(unit, [proof])) == [], unit_text(unit)
             seen += 1
     assert seen > 20
 
@@ -102,10 +91,10 @@ def test_ranges_of_terms_are_those_of_the_datapath() -> None:
         for fmt, how in given
     ]
     for unit in (*units, *(random_unit(rng) for _ in range(60))):
-        written, scope = Written(unit), Scope.of(unit)
-        known = Known(Tree(written.stating((), {})))
-        for node, at in written.nodes.items():
-            inside = ((1, Held(frozenset({written.formats[unit.c]}), -2)),)
+        own, scope = Written(unit), Scope.of(unit)
+        known = Known(Tree(own.stating(())))
+        for node, at in own.nodes.items():
+            inside = ((1, Held(frozenset({own.formats[unit.c]}), -2)),)
             for one, held in ((scope, ()), (scope.within(1, rewriting.Held(frozenset((unit.c,)), -2)), inside)):
                 found, wanted = known.ranges(held, at), rewriting.ranges_of(one, node)
                 if isinstance(node, ExactSum) and wanted is None:  # of a term that has several
@@ -161,7 +150,7 @@ def others(document: Document, number: int) -> Iterator[tuple[str, Document]]:
 def test_a_theorem_that_says_something_else_is_found_there() -> None:
     count = 0
     for reference, unit, proof in useful():
-        document = tree_of(unit, proof)
+        document = written(unit, [proof])
         for number, theorem in enumerate(document["theorems"]):
             if theorem["rule"] in ("settled", "exhausted"):
                 continue
@@ -175,7 +164,7 @@ def test_a_theorem_that_says_something_else_is_found_there() -> None:
 def test_a_lemma_about_something_else_is_missed() -> None:
     seen = set()
     for reference, unit, proof in useful():
-        document = tree_of(unit, proof)
+        document = written(unit, [proof])
         for number, theorem in enumerate(document["theorems"]):
             goal = theorem["goal"]
             for name, value in list(goal.items()):
@@ -449,12 +438,9 @@ steps: {d: "r(exact(a[0:1] * b[0:1], c))"}
 
 def needs(name: str, node: Node, other: Node) -> Needs:
     """What a step rests on, and what it keeps. Raises FaultError for one that is refused."""
-    written = Written(UNIT)
-    found = [
-        written.restated(Alike(Scope.of(UNIT), one, one, True, True), [*written.formats])["node"]
-        for one in (node, other)
-    ]
-    tree = Tree(json.loads(json.dumps(written.stating((), {}))))
+    own = Written(UNIT)
+    found = [own.restated(Alike(Scope.of(UNIT), one, one, True, True), [*own.formats])["node"] for one in (node, other)]
+    tree = Tree(json.loads(json.dumps(own.stating(()))))
     return REWRITES[name](Place(tree, Known(tree), (), *found))
 
 
@@ -508,17 +494,6 @@ def conditions(module: Any) -> set[str]:
             if isinstance(first, ast.Constant):
                 found.add(str(first.value).strip())
     return found
-
-
-def test_a_unit_that_its_file_does_not_give_back_has_no_certificate(tmp_path: Path) -> None:
-    """Else `check` would find that the tree is of another unit."""
-    unit = replace(UNIT, result=plus(loop(STEP_SUM, C, range(1))), names={}, signals={}, titles={})
-    shifted = replace(unit, result=numbered(unit.result, 3))
-    for own, fine in ((unit, True), (shifted, False)):
-        proof = PLAIN.proof(own)
-        assert proof is not None
-        with nullcontext() if fine else pytest.raises(CertificateError, match="does not give back"):
-            certify_theorems([proof], own, tmp_path, Options("bitwuzla", 20.0))
 
 
 def test_no_condition_of_rewriting_is_without_a_step() -> None:
@@ -629,10 +604,10 @@ JOINED: list[tuple[str, list[Alike], Any, str | None]] = [
 
 def refused(rule: str, premises: list[Alike], goal: Any, change: Any = lambda goals: None) -> str | None:
     """With what a step is refused, the premises being believed."""
-    written, goals = Written(UNIT), []
+    own, goals = Written(UNIT), []
     for one in (*premises, goal):
-        goals.append({"is": type(one).__name__} | written.restated(one, [*written.formats]))
-    tree = Tree(json.loads(json.dumps(written.stating((), {}))))
+        goals.append({"is": type(one).__name__} | own.restated(one, [*own.formats]))
+    tree = Tree(json.loads(json.dumps(own.stating(()))))
     change(goals)
     tree.goals = [read_goal(json.loads(json.dumps(one))) for one in goals]
     try:
@@ -678,7 +653,7 @@ def test_no_condition_of_joining_rules_is_without_a_step() -> None:
 
 def test_a_loop_without_steps_is_refused() -> None:
     document = Written(parse_unit(unit_text(UNIT).replace("r(exact", "repeat(i in range(2), c, r(exact").replace(
-        "c))", "c)))"), "x.yaml")).stating((), {})  # fmt: skip
+        "c))", "c)))"), "x.yaml")).stating(())  # fmt: skip
     tree = Tree(document)
     tree.nodes[tree.unit["result"]]["places"] = []
     with pytest.raises(FaultError, match="a loop has no step"):
