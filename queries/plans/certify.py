@@ -15,6 +15,7 @@ from queries.certificates.questions import SCHEMA
 from queries.equality.certify import wholes_of
 from queries.kernel.plans import PlansAgree
 from queries.kernel.problem import Problem, free_values
+from queries.kernel.same import SidesAgree
 from queries.kernel.theorem import Theorem
 from queries.plans.equal import PlanProof
 from queries.search.distinguish import Options
@@ -49,6 +50,7 @@ def _models(theorem: Theorem) -> Iterator[Model]:
     """The units that a theorem about plans speaks of, beside those of the plans: such as a plan is at one K, or its
     step."""
     values = [value for one in theorem.walk() for value in one.arguments.values()]
+    values += [one.goal.problem for one in theorem.walk() if isinstance(one.goal, SidesAgree)]
     problems = [side for value in values if isinstance(value, Problem) for side in value.models]
     alone = [Model("unit", value) for value in values if isinstance(value, Unit)]
     yield from dict.fromkeys([*problems, *alone])
