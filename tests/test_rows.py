@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from queries.certificates.row_rules import row_faults
+from queries.tactics.written_rows import row_document, same_operations, start_of
 
 from hypotheses.claim import build_claims
 from queries.certificates.names import CLAIM
-from queries.certificates.row_rules import row_faults
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.decide import decide
@@ -37,7 +38,6 @@ from queries.kernel.rows import (
 )
 from queries.kernel.theorem import RuleError
 from queries.search.distinguish import Options
-from queries.tactics.written_rows import row_document, same_operations, start_of
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.display import exact_value
 from smtmodel.errors import ParameterError
