@@ -18,10 +18,13 @@ from click.testing import CliRunner
 from cli.main import main
 from queries.certificates.bitblast import cnf_of_text
 from queries.certificates.certificate import whole_of_query
+from queries.certificates.manifest import read_manifest
 from queries.certificates.names import STATING
 from queries.certificates.questions import question_texts
-from queries.checking.finding import Finding
-from queries.checking.folder import check_folder
+from queries.certificates.reading import Held
+from queries.checking.finding import Contents, Finding
+from queries.checking.folder import check_folder, stated
+from queries.checking.log import log
 from queries.kernel import closed
 from queries.kernel.lemmas import AlignmentLoses, query_of
 from queries.kernel.problem import Problem
@@ -29,7 +32,7 @@ from smtmodel.errors import InputError
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
 from tests.certified import KINDS, VOLTA, unit
-from tests.tampering import accepted, fitted, lines, tampered
+from tests.tampering import accepted, documents, fitted, lines, tampered
 
 Document = dict[str, Any]
 
@@ -79,6 +82,15 @@ def refused(folder: Path) -> bool:
         return True
 
 
+def refused_by_log(folder: Path) -> bool:
+    """Whether the log alone has a fault: queries and proofs, which take longer, are not looked at."""
+    manifest = read_manifest(folder)
+    pieces = [piece.name for piece in manifest.pieces]
+    texts = Held(folder, {*manifest.sha256, *(f"{name}.smt2" for name in pieces)})
+    every = [*stated(folder, manifest), *log(texts, Contents(pieces))]
+    return any(found.kind == "fault" for found in every)
+
+
 # -- every kind, and every rule
 
 
@@ -99,7 +111,7 @@ WITHIN = """given defined follows themselves replaced one_maximum never settled 
 #: of each other rule, a rule of a kind here whose theorems have the same goal: what is stated is checked alike
 LIKE = {
     "agreed": "undiffering", "one_sum": "one_expression", "raised_elsewhere": "one_expression",
-    "negates": "one_expression", "does_not_fall": "one_expression", "rounded": "weakened", "whole": "weakened",
+    "negates": "one_expression", "does_not_fall": "one_expression", "whole": "weakened",
     "rejoined": "weakened", "of_all_products": "weakened", "carried": "closed", "truncated": "loosened",
     "refuted": "implied",
 }  # fmt: skip
@@ -111,7 +123,7 @@ def test_every_rule_that_a_certificate_may_end_in_is_here(kinds: Callable[[str],
     }
     assert {KINDS[name][1] for name in KINDS} <= ends
     within = set(WITHIN.split())
-    assert not within & (ends - {"rounded"} | LIKE.keys())
+    assert not within & (ends | LIKE.keys())
     assert set(LIKE.values()) <= ends
     assert within | ends | LIKE.keys() == closed.RULES.keys()
 
@@ -170,10 +182,12 @@ LOGS: dict[str, Callable[[Document], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", LOGS)
-def test_another_log_is_refused(folder: Path, name: str) -> None:
-    put(folder, LOGS[name])
-    assert refused(folder)
+def test_another_log_is_refused(folder: Path) -> None:
+    text = (folder / "log.json").read_text()
+    for name, change in LOGS.items():
+        put(folder, change)
+        assert refused_by_log(folder), name
+        (folder / "log.json").write_text(text)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "1", "{", "[" * 100_000, '{"schema": 1}', "\x00"])
@@ -186,8 +200,8 @@ def test_what_is_no_log_is_refused(kinds: Callable[[str], Path], tmp_path: Path,
 
 def test_a_place_of_the_log_changed_is_refused(folder: Path) -> None:
     """Some of all places, of records, of the values that they name, of what is stated, of the words."""
-    count = len(json.dumps(document(folder)))
-    assert list(tampered(folder, "log.json", max(1, count // 900) | 1)) == []
+    count = sum(1 for _ in documents(document(folder)))
+    assert list(tampered(folder, "log.json", max(1, count // 20))) == []
     assert accepted(folder)
 
 
@@ -246,19 +260,21 @@ def test_bounds_that_assume_something_are_not_stated(kinds: Callable[[str], Path
 def test_a_certificate_proves_no_other_statement(folder: Path, kinds: Callable[[str], Path]) -> None:
     """The log of every other kind beside these files."""
     own = (folder / "log.json").read_text()
-    for name in KINDS:
+    names = list(KINDS)
+    for name in names[names.index(folder.name) % 4 :: 4]:  # some of the others, of each a few
         other = (kinds(name) / "log.json").read_text()
         if other == own:
             continue
         (folder / "log.json").write_text(other)
         fitted(folder)
-        assert refused(folder), name
+        assert refused_by_log(folder), name
 
 
 def test_files_that_say_two_things_are_refused(folder: Path, kinds: Callable[[str], Path]) -> None:
     """One of them would be read by people, and another proved."""
     own = set(STATING) & document(folder, "manifest.json")["sha256"].keys()
-    for name in KINDS:
+    of_each = {"bound", "order", "one expression", "plan bound", "plans at every K", "claim", "overflow", "cover"}
+    for name in sorted(of_each):
         files = [path for path in kinds(name).glob("*.*") if path.suffix in (".json", ".yaml")]
         added = [path for path in files if not (folder / path.name).exists()]
         if not {path.name for path in added} & set(STATING):
@@ -287,7 +303,7 @@ def test_a_line_of_a_unit_or_plan_changed_is_refused(folder: Path) -> None:
     """Or it is the same unit, or plan, as far as what is stated."""
     for path in sorted(folder.glob("*.yaml")):
         every = list(lines(path.read_text()))
-        step = max(1, len(every) // 6)
+        step = max(1, len(every) // 3)
         allowed = {"line 3 left out", "length"}
         passed = list(tampered(folder, path.name, step))
         assert not [what for what in passed if not any(one in what for one in allowed)], (
@@ -513,7 +529,7 @@ def test_any_file_that_is_missing_or_another_is_found(folder: Path) -> None:
 
 
 def test_a_place_of_the_manifest_changed_is_refused(folder: Path) -> None:
-    assert list(tampered(folder, "manifest.json", 3)) == []
+    assert list(tampered(folder, "manifest.json", 5)) == []
     assert accepted(folder)
 
 
