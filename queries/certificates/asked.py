@@ -58,7 +58,8 @@ class Asked:
         """Whether these are the goals; where these are bounds, whether they are about the unit or the plan."""
         if self.goals:
             return tuple(goals) == self.goals
-        return bool(goals) and all(map(self._is_bound, goals))
+        lengths = [goal.unit.length for goal in goals if isinstance(goal, Enclosed) and isinstance(goal.unit, PlanAt)]
+        return bool(goals) and all(map(self._is_bound, goals)) and tuple(lengths) == self.subject.lengths
 
     def _is_bound(self, goal: Goal) -> bool:
         """Whether a goal bounds the result of the unit, or of a chain of it, or that of the plan at one of the K,
