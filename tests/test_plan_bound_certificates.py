@@ -201,7 +201,7 @@ def by_rule(name: str, **parts: Any) -> Change:
 
 
 SABOTAGE: list[Change] = [
-    by_rule("added", lemmas=[]), by_rule("tile", chain=0), by_rule("tile", lemmas=[]), by_rule("iterated", body=0),
+    by_rule("added", lemmas=[]), by_rule("tile", chain=0), by_rule("iterated", body=0),
     by_rule("iterated", step=0), by_rule("weakened", premise=0), by_rule("of_all_products", start=0),
     by_rule("begun", formats=[]), by_rule("held", step=0), by_rule("chained", result=0),
     lambda log: log.update(lengths=[None]), lambda log: log.update(lengths=[None, 24]),
