@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from queries.checking.plans import plans_fault
 
 from cli.main import main
 from queries.checking.folder import check_folder
@@ -400,7 +399,6 @@ def test_what_whole_turns_and_three_sums_make_no_use_of(left: str, right: str, m
     proof = prove(plan_of(left), plan_of(right))
     assert proof.verdict == "equal"
     assert proof.multiples == multiples
-    assert plans_fault({"length": None, "multiples": multiples}, proof.left, proof.right, []) == ""
 
 
 def test_an_unrolled_loop_leaves_more_over_than_its_lanes() -> None:
@@ -408,8 +406,7 @@ def test_an_unrolled_loop_leaves_more_over_than_its_lanes() -> None:
     left, right = (plan_of(f"sum(lanes(fma, r, 2, fold(2, 1), tail=fma{more}), c)") for more in ("", ", unroll=8"))
     assert prove(left, right, 6).verdict == "different"
     assert prove(left, right, 8).verdict == "equal"
-    for multiples in (2, 4):
-        assert plans_fault({"length": None, "multiples": multiples}, left, right, []) != ""
+    assert prove(left, right).verdict == "different"
 
 
 def test_one_turn_of_one_lane_is_a_chain() -> None:
@@ -437,14 +434,12 @@ def test_where_products_begin_to_be_halved_is_tried() -> None:
     assert prove(plan_of(halves.format("")), plan_of(halves.format(", first=smaller"))).verdict == "different"
 
 
-@pytest.mark.parametrize(("stage", "order", "multiples"), [
-    ("split(4", "pairwise", 16), ("split(3", "backwards", 12), ("split([4, 8]", "backwards", 4),
-    ("interleave(3", "backwards", 12),
+@pytest.mark.parametrize(("stage", "order"), [
+    ("split(4", "pairwise"), ("split(3", "backwards"), ("split([4, 8]", "backwards"), ("interleave(3", "backwards"),
 ])  # fmt: skip
-def test_several_sums_in_another_order_are_others(stage: str, order: str, multiples: int) -> None:
+def test_several_sums_in_another_order_are_others(stage: str, order: str) -> None:
     left, right = (plan_of(f"sum({stage}, mma, r{order}), c)") for order in ("", f", order={order}"))
     assert prove(left, right).verdict == "different"
-    assert plans_fault({"length": None, "multiples": multiples}, left, right, []) != ""
 
 
 def test_roundings_that_lose_nothing_are_neutral(tmp_path: Path) -> None:
