@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from benchmarks.plan_statements import UNITS, plan
-from hypotheses.claim import build_claims
+from hypotheses.claim import Claim, build_claims
 from queries.certificates.asked import of_assertion
 from queries.certificates.claim_files import claim_texts
 from queries.certificates.logged import certify_theorems
@@ -134,6 +134,7 @@ def _shares(folder: Path) -> None:
     (file := folder.with_name("p.yaml")).write_text(SHARED)
     data = {"terms": 1, "inputs": NUMBERS, "parts": {"p": str(file)}, "claim": "error(p) <= 4 * magnitude_sum()"}
     (claim,) = build_claims(read_yaml(yaml.safe_dump(CLAIM | data), "mine.yaml"))
+    assert isinstance(claim, Claim)
     theorem = by_shares(claim, Settled(FREE, needed=False))
     certify_theorems([theorem], of_assertion(claim.assertion), claim_texts(claim), folder, FREE)
 

@@ -249,7 +249,7 @@ def test_bounds_that_assume_something_are_not_stated(kinds: Callable[[str], Path
     folder = Path(shutil.copytree(kinds("bound of a chain"), tmp_path / "c"))
     for at, record in enumerate(document(folder)["records"]):
         if at not in document(folder)["states"]:
-            put(folder, lambda log, at=at: log.update(records=log["records"][: at + 1], states=[at], says=["x"]))
+            put(folder, lambda log, at=at: log.update(records=log["records"][: at + 1], states=[at], says=["x"]))  # type: ignore[misc]
             assert any(found.says == "does not state what the files ask" for found in found_in(folder)), record
             shutil.rmtree(folder)
             shutil.copytree(kinds("bound of a chain"), folder)
@@ -283,11 +283,11 @@ def test_files_that_say_two_things_are_refused(folder: Path, kinds: Callable[[st
         for path in added:
             shutil.copy(path, folder / path.name)
         names = dict.fromkeys([path.name for path in added], "0" * 64)
-        put(folder, lambda manifest, names=names: manifest["sha256"].update(names), "manifest.json")
+        put(folder, lambda manifest, names=names: manifest["sha256"].update(names), "manifest.json")  # type: ignore[misc]
         assert refused(folder), (own, name)
         for path in added:
             (folder / path.name).unlink()
-        put(folder, lambda manifest, names=names: [manifest["sha256"].pop(one) for one in names], "manifest.json")
+        put(folder, lambda manifest, names=names: [manifest["sha256"].pop(one) for one in names], "manifest.json")  # type: ignore[misc]
     assert accepted(folder)
 
 
@@ -398,7 +398,7 @@ def test_an_order_changed_is_refused(kinds: Callable[[str], Path], tmp_path: Pat
     folder = Path(shutil.copytree(kinds("one expression"), tmp_path / "c"))
     for change in ({"asks": "reordered", "order": [1, 0]}, {"asks": "reordered", "order": [0, 0]}, {"asks": "negated"},
                    {"asks": "raised", "raised": 0}, {"asks": "anything"}):  # fmt: skip
-        put(folder, lambda asked, change=change: asked.update(change), "question.json")
+        put(folder, lambda asked, change=change: asked.update(change), "question.json")  # type: ignore[misc]
         assert refused(folder), change
     for kind in ("order", "sign", "rise", "exact", "padding"):
         folder = Path(shutil.copytree(kinds(kind), tmp_path / kind))
@@ -410,7 +410,7 @@ def test_what_rises_of_normal_numbers_says_nothing_of_others(kinds: Callable[[st
     for kind in ("rise", "order", "sign", "exact"):
         folder = Path(shutil.copytree(kinds(kind), tmp_path / kind))
         normal = document(folder, "property.json")["inputs"] | {"normal": True}
-        put(folder, lambda asked, normal=normal: asked.update(inputs=normal), "property.json")
+        put(folder, lambda asked, normal=normal: asked.update(inputs=normal), "property.json")  # type: ignore[misc]
         assert refused(folder), kind  # as true, and not what the theorem states
         put(folder, lambda log: [one.update(inputs=one["inputs"] | {"normal": True}) for one in log["values"]
                                  if one["is"] == "Inputs"])  # fmt: skip
@@ -422,7 +422,7 @@ def test_what_rises_of_normal_numbers_says_nothing_of_others(kinds: Callable[[st
 
 
 def with_lemma(folder: Path) -> str:
-    return next(piece["name"] for piece in document(folder, "manifest.json")["pieces"])
+    return str(next(piece["name"] for piece in document(folder, "manifest.json")["pieces"]))
 
 
 WITH_LEMMAS = ("padding", "stages", "claim", "claim by shares", "cover", "plans with a tail")
@@ -450,7 +450,7 @@ def test_another_query_in_the_place_of_one_is_refused(kinds: Callable[[str], Pat
             (folder / f"lemma-99.{suffix}").write_text(text)
         more = {"name": "lemma-99", "states": "", "words": [],
                 "sha256": {f"lemma-99.{suffix}": "0" * 64 for suffix in other}}  # fmt: skip
-        put(folder, lambda manifest, more=more: manifest["pieces"].append(more), "manifest.json")
+        put(folder, lambda manifest, more=more: manifest["pieces"].append(more), "manifest.json")  # type: ignore[misc]
         assert [(found.place, found.says) for found in found_in(folder) if found.kind == "fault"] == [
             ("lemma-99.smt2", "is asked by no rule")]  # fmt: skip
         shutil.rmtree(folder)
@@ -484,7 +484,7 @@ def test_queries_and_proofs_that_are_changed_are_refused(
                            ("smt2", lambda text: text.replace("assert", "assume", 1))):  # fmt: skip
         folder = Path(shutil.copytree(kinds(kind), tmp_path / "c"))
         path = folder / f"{with_lemma(folder)}.{suffix}"
-        path.write_text(change(path.read_text()))  # type: ignore[no-untyped-call]
+        path.write_text(change(path.read_text()))
         assert refused(folder), suffix
         fitted(folder)
         assert refused(folder), suffix
@@ -590,7 +590,7 @@ def cases_of(folder: Path) -> Iterator[Document]:
 def test_cases_that_some_input_reaches_are_refused(kinds: Callable[[str], Path], tmp_path: Path) -> None:
     for change in cases_of(kinds("cover")):
         folder = Path(shutil.copytree(kinds("cover"), tmp_path / "c"))
-        put(folder, lambda asked, change=change: asked.update(change), "cover.json")
+        put(folder, lambda asked, change=change: asked.update(change), "cover.json")  # type: ignore[misc]
         assert refused(folder), change
         shutil.rmtree(folder)
     folder = Path(shutil.copytree(kinds("cover"), tmp_path / "c"))
