@@ -36,7 +36,7 @@ def test_what_no_input_reaches_has_a_certificate(folder: Path) -> None:
     assert {one.kind for one in found} == {"fine"}
     stated = [one.says for one in found if one.says.startswith("states: ")]
     assert len(stated) == len(json.loads((folder / "cover.json").read_text())["cases"]) + 1
-    assert stated[-1] == "states: unit.yaml and unit.yaml give the same results" or "unit" in stated[-1]
+    assert " = " in stated[-1]
 
 
 def test_any_field_changed_is_refused(folder: Path) -> None:
