@@ -17,9 +17,7 @@ from queries.checking.folder import check_folder
 from smtmodel.errors import InputError
 
 #: what manifests say for people, and what programs do not rely on
-TOLD = {"solver", "skipped_lemmas", "variables", "checker"}
-#: names of steps and of what is given, in chains of facts
-NAMES = re.compile(r"\('(steps', \d+, 'states'|axioms', .*)\)")
+TOLD = {"solver", "variables", "checker"}
 #: what unit and plan files say for people
 PROSE = ("unit:", "plan:", "about:", "source:", "evidence:")
 
@@ -70,17 +68,16 @@ def lines(text: str) -> Iterator[tuple[str, str]]:
 
 
 def fitted(folder: Path) -> None:
-    """Make every manifest and README fit the files, as somebody would who wants them to pass."""
-    for path in [*folder.glob("*/manifest.json"), folder / "manifest.json"]:
-        manifest = json.loads(path.read_text())
-        for digests in [manifest["sha256"], *(piece["sha256"] for piece in manifest["pieces"])]:
-            digests.update({name: digest(path.parent / name) for name in digests if (path.parent / name).exists()})
-        texts = Held(path.parent, manifest["sha256"].keys())
-        with suppress(Exception):  # files that cannot be read state nothing
-            manifest["question"] = statement(texts)
-            page = readme(texts, manifest["pieces"], manifest["parts"])
-            (path.parent / "README.md").write_text(page)
-        path.write_text(json.dumps(manifest))
+    """Make the manifest and the README fit the files, as somebody would who wants them to pass."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_text())
+    for digests in [manifest["sha256"], *(piece["sha256"] for piece in manifest["pieces"])]:
+        digests.update({name: digest(folder / name) for name in digests if (folder / name).exists()})
+    texts = Held(folder, manifest["sha256"].keys())
+    with suppress(Exception):  # files that cannot be read state nothing
+        manifest["question"] = statement(texts)
+        (folder / "README.md").write_text(readme(texts, manifest["pieces"]))
+    path.write_text(json.dumps(manifest))
 
 
 def accepted(folder: Path) -> bool:
@@ -91,11 +88,6 @@ def accepted(folder: Path) -> bool:
         return False
 
 
-def _told(where: tuple[Any, ...], whole: bool) -> bool:
-    """Whether it is for people. `whole`: of a manifest."""
-    return bool(whole and TOLD & set(where)) or NAMES.fullmatch(str(where)) is not None
-
-
 def tampered(folder: Path, names: str = "*.json", step: int = 1) -> Iterator[str]:
     """The changes after which a certificate still passes, of every `step`-th place of the files of these names."""
     for path in sorted(folder.rglob(names)):
@@ -103,7 +95,7 @@ def tampered(folder: Path, names: str = "*.json", step: int = 1) -> Iterator[str
         if path.suffix == ".json":
             document = json.loads(text)
             every = [(f"{where} is {value}", json.dumps(put(document, where, value)))
-                     for where, value in documents(document) if not _told(where, whole)]  # fmt: skip
+                     for where, value in documents(document) if not (whole and TOLD & set(where))]  # fmt: skip
         else:
             every = list(lines(text))
         kept = {one: one.read_text() for name in ("manifest.json", "README.md") for one in folder.rglob(name)}

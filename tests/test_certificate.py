@@ -326,24 +326,28 @@ def carry_query() -> Query:
     return Query(query.inputs, (query.assertions[0], *query.assertions[2:], query.assertions[1]))
 
 
+def of_carry(whole: Whole) -> Leaf:
+    return Leaf("the question", whole.query, whole=whole)
+
+
 UNSAID = "nothing in the folder says what was proved"
 
 
 def test_carry_bits_in_one_go(tmp_path: Path) -> None:
     whole = whole_of_query(carry_query(), 60.0)
-    manifest = write_certificate(tmp_path, LIMIT, {}, whole=whole)
-    assert [piece["name"] for piece in manifest["pieces"]] == ["whole"]
+    manifest = write_certificate(tmp_path, LIMIT, {}, [Leaf("the question", whole.query, whole=whole)])
+    assert [piece["name"] for piece in manifest["pieces"]] == ["lemma-01"]
     assert [found.says for found in check_folder(tmp_path) if found.kind != "fine"] == [UNSAID]
 
 
 def test_files_of_a_certificate(carry: Whole, tmp_path: Path) -> None:
     (tmp_path / "lemma-07.drat").write_text("left over")
-    write_certificate(tmp_path, LIMIT, {}, [Leaf("sum = sum", sum_query(6))], carry)
-    names = {f"{stem}.{suffix}" for stem in ("whole", "lemma-01") for suffix in ("smt2", "cnf", "drat")}
+    write_certificate(tmp_path, LIMIT, {}, [of_carry(carry), Leaf("sum = sum", sum_query(6))])
+    names = {f"{stem}.{suffix}" for stem in ("lemma-01", "lemma-02") for suffix in ("smt2", "cnf", "drat")}
     assert {path.name for path in tmp_path.iterdir()} == names | {"manifest.json", "README.md"}
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert manifest["pieces"][1]["states"] == "sum = sum"
-    assert "| whole | the whole question |" in (tmp_path / "README.md").read_text()
+    assert "| lemma-01 | the question |" in (tmp_path / "README.md").read_text()
     found = list(check_folder(tmp_path))
     assert {finding.place for finding in found if finding.kind == "fine"} == names
     assert [finding.says for finding in found if finding.kind != "fine"] == [UNSAID]
@@ -352,22 +356,22 @@ def test_files_of_a_certificate(carry: Whole, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        ("whole.drat", "the proof does not end in the empty clause"),
-        ("whole.cnf", "is not the formula of whole.smt2"),
-        ("whole.smt2", "changed since it was written"),
+        ("lemma-01.drat", "the proof does not end in the empty clause"),
+        ("lemma-01.cnf", "is not the formula of lemma-01.smt2"),
+        ("lemma-01.smt2", "changed since it was written"),
     ],
 )
 def test_changed_files_are_noticed(name: str, fault: str, carry: Whole, tmp_path: Path) -> None:
-    write_certificate(tmp_path, LIMIT, {}, whole=carry)
+    write_certificate(tmp_path, LIMIT, {}, [of_carry(carry)])
     path = tmp_path / name
     text = path.read_text()
-    if name == "whole.drat":
+    if name == "lemma-01.drat":
         path.write_text(text.removesuffix("0\n"))
-    elif name == "whole.cnf":
+    elif name == "lemma-01.cnf":
         path.write_text(text + "1 0\n")
     else:
         path.write_text("; changed\n" + text)
-    if name != "whole.smt2":  # with a checksum that fits
+    if name != "lemma-01.smt2":  # with a checksum that fits
         manifest = json.loads((tmp_path / "manifest.json").read_text())
         manifest["pieces"][0]["sha256"][name] = digest(path)
         (tmp_path / "manifest.json").write_text(json.dumps(manifest))
@@ -385,6 +389,6 @@ def test_a_folder_without_a_manifest_is_no_certificate(text: str | None, tmp_pat
 def test_a_proof_that_does_not_stand_is_an_error(carry: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carry, "drat", "0\n", raising=False)
     with pytest.raises(CertificateError, match="rejected by the checker") as caught:
-        write_certificate(tmp_path, LIMIT, {}, whole=carry)
+        write_certificate(tmp_path, LIMIT, {}, [of_carry(carry)])
     assert caught.value.exit_code == 4
     assert not (tmp_path / "manifest.json").exists()

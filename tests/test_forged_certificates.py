@@ -75,18 +75,16 @@ DEEP = "[" * 100_000
 
 
 @pytest.mark.parametrize(("change", "key"), [
-    (lambda m: m.update(sha256=[]), "sha256"), (lambda m: m.update(parts=[""]), "parts"),
-    (lambda m: m.update(parts=["."]), "parts"), (lambda m: m.update(parts=["a\u0000"]), "parts"),
-    (lambda m: m.update(parts=["\ud800"]), "parts"), (lambda m: m.update(parts=["x" * 5000]), "parts"),
-    (lambda m: m.update(parts={"a": 1}), "parts"), (lambda m: m["sha256"].update({"a\u0000": "0" * 64}), "sha256"),
+    (lambda m: m.update(sha256=[]), "sha256"), (lambda m: m.update(parts=[]), "parts"),
+    (lambda m: m["sha256"].update({"a\u0000": "0" * 64}), "sha256"),
     (lambda m: m["sha256"].update({"\ud800": "0" * 64}), "sha256"), (lambda m: m.update(question=1), "question"),
     (lambda m: m["sha256"].update({"left.yaml": []}), "sha256"), (lambda m: m.update(pieces=[[]]), "pieces"),
-    (lambda m: m.update(pieces=[{"name": "whole", "states": "", "words": [1], "sha256": {}}]), "words"),
+    (lambda m: m.update(pieces=[{"name": "lemma-01", "states": "", "words": [1], "sha256": {}}]), "words"),
     (lambda m: m.update(pieces=[{"name": "../x", "states": "", "words": [], "sha256": {}}]), "name"),
     (lambda m: m.update(pieces=[{"name": "x", "states": "", "words": [], "sha256": {"\u0000": "0" * 64}}]), "sha256"),
     (lambda m: m["sha256"].update({"/dev/zero": "0" * 64}), "sha256"),
     (lambda m: m["sha256"].update({"../../etc/passwd": "0" * 64}), "sha256"),
-    (lambda m: m.update(schema="4"), "schema"), (lambda m: m.pop("parts"), "parts"),
+    (lambda m: m.update(schema="5"), "schema"), (lambda m: m.pop("pieces"), "pieces"),
     (lambda m: m.update(more=1), "more"),
 ])  # fmt: skip
 def test_a_broken_manifest_is_bad_input(proof: Path, change: Callable[[dict[str, Any]], Any], key: str) -> None:
@@ -96,7 +94,7 @@ def test_a_broken_manifest_is_bad_input(proof: Path, change: Callable[[dict[str,
     assert key in text
 
 
-@pytest.mark.parametrize("text", [DEEP, "", "[]", "1", '"x"', "{", '{"schema": 4, "schema": 4}', "\x00", "\ufeff{}"])
+@pytest.mark.parametrize("text", [DEEP, "", "[]", "1", '"x"', "{", '{"schema": 5, "schema": 5}', "\x00", "\ufeff{}"])
 def test_a_text_that_is_no_manifest_is_bad_input(proof: Path, text: str) -> None:
     (proof / "manifest.json").write_text(text)
     assert "manifest.json" in run("check", proof, code=2)
@@ -107,23 +105,16 @@ def test_a_text_that_is_no_manifest_is_bad_input(proof: Path, text: str) -> None
 def test_documents_nested_deep_are_a_fault(proof: Path) -> None:
     (proof / "question.json").write_text(DEEP)
     fitted(proof)
-    assert "question.json" in run("check", proof, code=1)
+    assert "nested too deep" in run("check", proof, code=1)
 
 
-def test_parts_within_parts_have_an_end(proof: Path) -> None:
-    inner = proof
-    for _ in range(30):
-        shutil.copytree(proof, inner / "again", ignore=shutil.ignore_patterns("again"))
-        rewritten(inner, lambda m: m.update(parts=["again"]))
-        inner = inner / "again"
-    assert "parts of parts" in run("check", proof, code=1)
-    nested = proof.parent / "nested"
-    nested.mkdir()
-    inner = nested
+def test_folders_within_folders_have_an_end(tmp_path: Path) -> None:
+    inner = tmp_path / "nested"
+    inner.mkdir()
     for _ in range(400):
         inner = inner / "x"
         inner.mkdir()
-    run("check", nested, code=1)
+    run("check", tmp_path / "nested", code=1)
 
 
 # -- nothing but the folder is read
@@ -155,15 +146,6 @@ def test_a_manifest_that_is_no_file_is_bad_input(proof: Path) -> None:
 def test_a_file_larger_than_any_is_not_read(proof: Path) -> None:
     os.truncate(proof / "left.yaml", 1 << 40)
     assert "left.yaml: has more than 64 MiB" in said(proof)
-
-
-def test_parts_are_folders_of_the_folder(tmp_path: Path) -> None:
-    run("prove", "--property", "order-independent", unit(tmp_path / "u.yaml"), "--certificate", tmp_path / "orders")
-    folder = tmp_path / "orders"
-    assert accepted(folder)
-    (folder / "proof-1").rename(tmp_path / "elsewhere")
-    (folder / "proof-1").symlink_to(tmp_path / "elsewhere")
-    assert said(folder) == ["proof-1: is not a folder in it"]
 
 
 def test_what_the_manifest_does_not_name_is_no_part(proof: Path) -> None:
@@ -208,7 +190,7 @@ def stating(folder: Path, names: dict[str, str]) -> Path:
     folder.mkdir()
     for name, text in names.items():
         (folder / name).write_text(text)
-    document = {"schema": 4, "question": "", "solver": "", "skipped_lemmas": [], "parts": [], "pieces": [],
+    document = {"schema": 5, "question": "", "solver": "", "pieces": [],
                 "sha256": {name: digest(folder / name) for name in names}}  # fmt: skip
     (folder / "manifest.json").write_text(json.dumps(document))
     return folder
@@ -216,13 +198,14 @@ def stating(folder: Path, names: dict[str, str]) -> Path:
 
 def test_what_states_nothing_is_rejected(tmp_path: Path) -> None:
     run("prove", "--property", "error-bound", unit(tmp_path / "u.yaml"), "--certificate", tmp_path / "bound")
-    text, tree = ((tmp_path / "bound" / name) for name in ("unit.yaml", "tree.json"))
-    document = json.loads(tree.read_text()) | {"theorems": [], "states": []}
-    nothing = stating(tmp_path / "nothing", {"unit.yaml": text.read_text(), "tree.json": json.dumps(document)})
-    assert any("states nothing" in line for line in said(nothing))
-    cover = {"schema": 1, "lemmas": {}, "cases": [], "changes": []}
-    covered = stating(tmp_path / "cover", {"unit.yaml": text.read_text(), "cover.json": json.dumps(cover)})
-    assert any("states nothing" in line for line in said(covered))
+    text, log = ((tmp_path / "bound" / name).read_text() for name in ("unit.yaml", "log.json"))
+    nothing = json.dumps(json.loads(log) | {"records": [], "states": [], "says": [], "values": []})
+    assert said(stating(tmp_path / "nothing", {"unit.yaml": text, "log.json": nothing}))
+    for files in ({"unit.yaml": text}, {"log.json": log}, {}):
+        assert said(stating(tmp_path / f"only {len(files)} {next(iter(files), '')}", files))
+    cover = {"schema": 1, "cases": [], "changes": []}
+    of_cover = {"unit.yaml": text, "cover.json": json.dumps(cover), "log.json": nothing}
+    assert said(stating(tmp_path / "cover", of_cover))
 
 
 def test_an_unknown_way_to_compare_is_rejected(proof: Path) -> None:
@@ -271,7 +254,7 @@ def test_inputs_are_not_overwritten(proof: Path) -> None:
 def test_an_older_certificate_gives_way(tmp_path: Path) -> None:
     u, place = unit(tmp_path / "u.yaml"), tmp_path / "proof"
     run("prove", "--property", "order-independent", u, "--certificate", place)
-    assert (place / "proof-1").is_dir()
+    assert (place / "property.json").exists()
     v = unit(tmp_path / "v.yaml", SUM.replace("toward_zero", "nearest_even"))
     run("prove", u, v, "--certificate", place, code=1)
     assert {path.name for path in place.iterdir()} == {"README.md", "left.yaml", "manifest.json", "right.yaml",
@@ -283,12 +266,12 @@ def test_an_older_certificate_gives_way(tmp_path: Path) -> None:
 
 
 def test_an_older_certificate_stays_where_none_is_written(proof: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from queries.properties import certify
+    from queries.certificates import logged
 
     def fails(*given: object, **named: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(certify, "write_certificate", fails)
+    monkeypatch.setattr(logged, "write_certificate", fails)
     u, v = unit(proof.parent / "u.yaml"), unit(proof.parent / "v.yaml", TURNED)
     run("prove", u, v, "--certificate", proof, code=None)
     assert accepted(proof)
@@ -416,27 +399,29 @@ def test_no_other_unit_is_taken_for_the_shorter_one(tmp_path: Path) -> None:
     whole = unit(tmp_path / "w.yaml", "round(fused(c, a[0] * b[0], a[1] * b[1], F=3, zeros=6), e3m2, nearest_even)")
     zero = "number(0x0, e2m1) * number(0x0, e2m1)"
     short = unit(tmp_path / "s.yaml", f"round(fused(c, a[0] * b[0], {zero}, F=3, zeros=6), e3m2, nearest_even)", 1)
-    run("prove", short, whole, "--certificate", tmp_path / "forged" / "proof-1")
+    run("prove", short, whole, "--certificate", tmp_path / "forged")
     folder = tmp_path / "forged"
-    question = json.loads((folder / "proof-1" / "question.json").read_text())
+    question = json.loads((folder / "question.json").read_text())
     document = {"schema": 1, "inputs": question["inputs"], "compare": "bits", "property": "zero-padding",
                 "model": "w", "lengths": [1]}  # fmt: skip
-    (folder / "property.json").write_text(json.dumps(document))
-    shutil.copy(folder / "proof-1" / "right.yaml", folder / "unit.yaml")
-    manifest = {"schema": 4, "question": "", "solver": "", "skipped_lemmas": [], "parts": ["proof-1"], "pieces": [],
-                "sha256": dict.fromkeys(("property.json", "unit.yaml"), "0" * 64)}  # fmt: skip
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    fitted(folder)
-    assert len(said(folder)) == 1
-    assert "unknown model 'w'" in said(folder)[0]
-    (folder / "property.json").write_text(json.dumps(document | {"model": VOLTA}))
-    fitted(folder)
-    assert said(folder) == [f"property.json: the unit is not {VOLTA} of the table"]
+    shutil.copy(folder / "right.yaml", folder / "unit.yaml")
+    for name in ("question.json", "left.yaml", "right.yaml"):
+        (folder / name).unlink()
+    names = dict.fromkeys(("property.json", "unit.yaml", "log.json"), "0" * 64)
+    for model, says in (("w", "unknown model 'w'"), (VOLTA, f"the unit is not {VOLTA} of the table")):
+        (folder / "property.json").write_text(json.dumps(document | {"model": model}))
+        rewritten(folder, lambda m: m.update(sha256=dict(names)))
+        fitted(folder)
+        (fault,) = said(folder)
+        assert fault.startswith("log.json: ")
+        assert says in fault
 
     plain = unit(tmp_path / "p.yaml", "round(fused(c, a[0] * b[0], F=3, zeros=6), e3m2, nearest_even)", 1)
     run("prove", plain, whole, "--certificate", tmp_path / "refuted", code=1)
     padded(tmp_path / "refuted", lambda d: d.update(property="zero-padding", model=VOLTA, lengths=[1]), "witness.json")
-    assert said(tmp_path / "refuted") == [f"witness.json: the unit is not {VOLTA} of the table"]
+    assert [line.rpartition(": ")[2] for line in said(tmp_path / "refuted")] == [
+        f"the unit is not {VOLTA} of the table"
+    ]
 
 
 # -- claims

@@ -1,5 +1,4 @@
-"""False statements that no prover has been tried on while it was written: nothing proves them, and `check` takes no
-certificate of them.
+"""False statements that no prover has been tried on while it was written: nothing proves them.
 
 By hand: units that differ in one rare condition, properties of units that flush, have a floor, a sticky bit or few
 bits, restrictions that admit few inputs, plans that differ at a tail alone. By program: conditions of a datapath that
@@ -9,12 +8,10 @@ some input reaches, called unreachable; bounds made a little smaller. That each 
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
-from queries.certificates.together import one_unit, property_fault
-from queries.checking.plans import plans_fault
-from queries.properties.asked import plain
 
 from benchmarks import plan_statements
 from benchmarks.statements import blind
@@ -24,6 +21,7 @@ from queries.kernel.forms import Form
 from queries.kernel.problem import Problem
 from queries.kernel.statements import problems_of
 from queries.kernel.theorem import RuleError
+from queries.kernel.together import ORDER, each_part, every_order
 from queries.kernel.unreachable import Unreachable, refuted
 from queries.plans import equal as plans_equal
 from queries.properties.bound import bound_of, error_of
@@ -169,11 +167,10 @@ def test_there_are_a_hundred() -> None:
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[0].reference} | {pair[1].reference}")
 def test_units_differ_and_are_not_one_expression(pair: tuple[Model, Model]) -> None:
-    """Rules that ask no engine, and the checker."""
+    """By rules that ask no engine."""
     problem = Problem(*pair)
     assert differs(problem)
     assert by_expression(problem) is None
-    assert not one_unit(plain(pair[0].unit), plain(pair[1].unit))
 
 
 def equal_by_any(problem: Problem) -> bool:
@@ -196,8 +193,9 @@ def test_no_units_are_proved_equal(pair: tuple[Model, Model]) -> None:
 def is_proved(model: Model, wanted: str, inputs: Inputs) -> bool:
     problems = problems_of(wanted, model, inputs)
     assert any(map(differs, problems)), "it is true"
-    assert property_fault({"property": wanted, "inputs": inputs.model_dump(mode="json"), "compare": "bits"},
-                          plain(model.unit), [])  # fmt: skip
+    rule = every_order if wanted == ORDER else partial(each_part, wanted)
+    with pytest.raises(RuleError):  # from no theorem
+        rule(model, inputs, problems[0].compare, [])
     with blind():
         return verdict_of(proofs_of(problems, BLIND, confirm=False)) == "equal"
 
@@ -214,7 +212,7 @@ def test_no_property_is_proved(model: Model, wanted: str, inputs: Inputs) -> Non
 
 
 def plans_proved(left: str, right: str, length: int | None, patched: pytest.MonkeyPatch) -> bool:
-    """Whether they are proved equal, by a prover that looks at no product; or the checker takes it."""
+    """Whether they are proved equal, by a prover that looks at no product."""
     sides = plan_statements.plan(left), plan_statements.plan(right)
     asked = plan_statements.Statement(left, right, length)
     lengths = [length] if length else [*plan_statements.lengths_of(asked, sides, 0), 7, 6]
@@ -228,9 +226,6 @@ def plans_proved(left: str, right: str, length: int | None, patched: pytest.Monk
     for name in ("_differ_on_samples", "_differ_by_solver"):
         patched.setattr(plans_equal._Prover, name, lambda self, k: False)
     patched.setattr(plans_equal._Prover, "_check", lambda self: None)
-    for multiples in (0,) if length else (8, 24):
-        if not plans_fault({"schema": 1, "length": length, "multiples": multiples}, *sides, []):
-            return length is not None or any(not plan_statements.agree(*sides, multiples * n, 4) for n in (1, 2))
     proof = plans_equal.prove_plans(*sides, length, BLIND, confirm=False)
     if proof.verdict != "equal" or length is not None:
         return proof.verdict == "equal"

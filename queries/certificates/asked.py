@@ -23,7 +23,9 @@ from queries.certificates.names import (
 )  # fmt: skip
 from queries.certificates.plan_files import read_plan
 from queries.certificates.questions import read_document, read_model, read_property, read_question
+from queries.certificates.sat import CertificateError
 from queries.kernel.enclosures import Enclosed
+from queries.kernel.induction import Carried, Closed
 from queries.kernel.log import Subject
 from queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
 from queries.kernel.plans import PlansAgree
@@ -32,6 +34,7 @@ from queries.kernel.rows import NeverOverflows, largest_counts, models_of, recor
 from queries.kernel.same import SidesAgree
 from queries.kernel.statements import exchangeable, problems_of, symmetries_of
 from queries.kernel.steps import PlanAt
+from queries.kernel.table9 import BoundInUnits
 from queries.kernel.theorem import Goal
 from queries.kernel.together import HasProperty
 from queries.kernel.undecided import NoInputDecides
@@ -41,6 +44,8 @@ from smtmodel.algorithms.assertion import Assertion
 from smtmodel.dot import Model
 from smtmodel.inputs import Compare, Inputs
 from smtmodel.plans import Plan
+
+LONGEST, MOST_LENGTHS = 1 << 24, 64  # products of the sum of a plan, and numbers of products, of one certificate
 
 
 @dataclass(frozen=True)
@@ -55,15 +60,20 @@ class Asked:
         """Whether these are the goals; where these are bounds, whether they are about the unit or the plan."""
         if self.goals:
             return tuple(goals) == self.goals
-        return bool(goals) and all(map(self._is_bound, goals))
+        lengths = [goal.unit.length for goal in goals if isinstance(goal, Enclosed) and isinstance(goal.unit, PlanAt)]
+        return bool(goals) and all(map(self._is_bound, goals)) and tuple(lengths) == self.subject.lengths
 
     def _is_bound(self, goal: Goal) -> bool:
-        """Whether a goal is about the unit, or about the result of the plan at one of the K."""
-        about: object = getattr(goal, "unit", None)
-        if not isinstance(about, PlanAt):
-            return about in self.subject.units
-        whole = isinstance(goal, Enclosed) and goal.node == about.result
-        return whole and about.plan in self.subject.plans and about.length in self.subject.lengths
+        """Whether a goal bounds the result of the unit, or of a chain of it, or that of the plan at one of the K,
+        whatever is assumed of nothing else."""
+        if isinstance(goal, Enclosed):
+            if goal.node != goal.unit.result or goal.assuming:
+                return False
+        elif not isinstance(goal, Carried | Closed | BoundInUnits):
+            return False
+        if isinstance(goal.unit, PlanAt):
+            return goal.unit.plan in self.subject.plans and goal.unit.length in self.subject.lengths
+        return goal.unit in self.subject.units
 
 
 def words(goal: Goal) -> str:
@@ -122,7 +132,11 @@ def of_unit(model: Model) -> Asked:
 
 
 def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
-    """Of bounds of a plan, at these K (None: at any)."""
+    """Of bounds of a plan, at these K (None: at any). Raises CertificateError for more K, or larger ones, than a
+    certificate is about, so that none takes long to check."""
+    if len(lengths) > MOST_LENGTHS or not all(one is None or (type(one) is int and 0 < one <= LONGEST)
+                                              for one in lengths):  # fmt: skip
+        raise CertificateError(f"a certificate is about at most {MOST_LENGTHS} K, each of at most {LONGEST} products")
     return Asked(Subject(plans=(plan,), lengths=tuple(lengths)))
 
 

@@ -20,6 +20,7 @@ from pysmt.fnode import FNode
 from queries.certificates.gates import FALSE, TRUE, Clause, Gates
 
 Literals = list[int]
+WIDEST, WIDEST_PRODUCT, MOST_GATES = 1 << 16, 1 << 12, 1 << 25
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Blaster:
                 stack.extend(reversed(missing))
                 continue
             stack.pop()
+            self._check_size(node)
             self.memo[node] = self._leaf(node) if not node.args() else self._apply(node)
         return self.memo[root]
 
@@ -74,6 +76,13 @@ class Blaster:
         """The formula of every gate so far, with each assertion as a clause of one literal."""
         units = [(self.truth(assertion),) for assertion in assertions]
         return Cnf(self.gates.count, (*self.gates.clauses(), *dict.fromkeys(units)))
+
+    def _check_size(self, node: FNode) -> None:
+        """Raises NotImplementedError for terms larger than any of ours: a formula of them would take all memory."""
+        is_number = node.is_bv_op() or node.is_bv_constant() or (node.is_symbol() and node.symbol_type().is_bv_type())
+        wide = node.bv_width() if is_number else 1
+        if wide > (WIDEST_PRODUCT if node.is_bv_mul() else WIDEST) or self.gates.count > MOST_GATES:
+            raise NotImplementedError(f"bit-blasting of {wide} bits, after {self.gates.count} gates")
 
     def _leaf(self, node: FNode) -> Literals:
         if node.is_bool_constant():

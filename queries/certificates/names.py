@@ -9,6 +9,8 @@ PROPERTY, PLANS = "property.json", "plans.json"  # that a unit has a property; t
 WITNESS = "witness.json"  # an input that refutes what is asked, or decides a claim
 COVER = "cover.json"  # that no input reaches some outcomes
 PLAN = "bounded.plan.yaml"  # the plan that bounds are about
+#: what says what is proved: one of them, or none for bounds of a unit; an input that decides a claim stands beside it
+STATING = (WITNESS, CLAIM, QUESTION, PROPERTY, PLANS, PLAN, COVER)
 #: every file of a certificate beside its manifest: the names, and the patterns of names of which there are several
 OTHERS = (LOG, TERMS, UNIT, CLAIM, QUESTION, LEFT, RIGHT, PROPERTY, PLANS, "*.plan.yaml", "unit-*.yaml", COVER,
           WITNESS)  # fmt: skip

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from queries.certificates.certificate import check_piece, formula_fault, readme
 from queries.certificates.manifest import MANIFEST, README, Manifest, Piece, read_manifest
-from queries.certificates.names import SUFFIXES
+from queries.certificates.names import CLAIM, LOG, STATING, SUFFIXES, WITNESS
 from queries.certificates.place import is_ours
 from queries.certificates.reading import Held, digest, file_text, is_folder
 from queries.certificates.statement import named, statement
@@ -65,6 +65,16 @@ def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | No
             yield from answer(texts, contents)
     if manifest.sha256.keys().isdisjoint(ANSWERS):
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
+    yield from _several(manifest.sha256)
+
+
+def _several(files: Mapping[str, str]) -> Iterator[Finding]:
+    """That files say several things, of which one would be read and another proved."""
+    found = [name for name in STATING if name in files]
+    if len(found) > 1 and found != [WITNESS, CLAIM]:
+        yield Finding(MANIFEST, f"{' and '.join(found)} say what was proved: one thing is needed", "fault")
+    if WITNESS in files and LOG in files:
+        yield Finding(MANIFEST, f"{WITNESS} and {LOG}: an input refutes, and a log proves", "fault")
 
 
 def stated(folder: Path, manifest: Manifest) -> Iterator[Finding]:

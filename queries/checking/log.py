@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from queries.certificates.asked import asked, words
 from queries.certificates.names import LOG, TERMS
 from queries.certificates.questions import read_document
 from queries.checking.finding import Contents, Finding, of_file
-from queries.kernel.log import Replay
-from queries.kernel.theorem import RuleError
+from queries.kernel.log import Replay, Subject, Writer
+from queries.kernel.theorem import RuleError, Theorem
 from queries.solvers.asking import Engines, _certified
 from smtmodel.wording import counted
 
@@ -35,6 +37,7 @@ def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
             )
     unused = names.keys() - {one.query.text for one in engines.said}
     yield from (Finding(names[text], "is asked by no rule", "fault") for text in sorted(unused))
+    yield from _written(document, texts, about.subject, stated)
     goals = [theorem.goal for theorem in stated]
     if not about.accepts(goals):
         yield Finding(LOG, "does not state what the files ask", "fault")
@@ -42,3 +45,16 @@ def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
         yield Finding(LOG, "says other words than its theorems", "fault")
     else:
         yield from (Finding(LOG, f"states: {words(goal)}") for goal in goals)
+
+
+def _written(
+    document: Mapping[str, Any], texts: Mapping[str, str], subject: Subject, stated: Sequence[Theorem]
+) -> Iterator[Finding]:
+    """Where a log differs from that of its theorems: it has something on which nothing rests, or has it twice."""
+    writer = Writer(subject)
+    again = json.loads(json.dumps(writer.stating(stated)))
+    for name in sorted((document.keys() | again.keys()) - {"says"}):
+        if document.get(name) != again.get(name):
+            yield Finding(LOG, f"{name}: what is stated does not rest on all of it, or not as it stands", "fault")
+    if texts.get(TERMS, "") != (writer.terms_text if writer.terms else ""):
+        yield Finding(TERMS, "is not what the log names, as it writes it", "fault")

@@ -14,6 +14,8 @@ from smtmodel.formats import Format
 from smtmodel.nodes import Repeat
 from smtmodel.unit import Unit
 
+MOST_CARRIED = 1 << 16  # instructions of a chain
+
 
 @dataclass(frozen=True)
 class Step:
@@ -207,8 +209,8 @@ def closed(chain: Theorem) -> Made:
 def carried(chain: Theorem, count: int) -> Made:
     """Induction over the instructions of a chain, from an addend that is exact: as `repeated`."""
     goal: Chained = goal_of(chain, Chained, "carried")
-    if count < 1:
-        raise RuleError("carried: a chain has an instruction")
+    if not 1 <= count <= MOST_CARRIED:
+        raise RuleError(f"carried: a chain has an instruction, and at most {MOST_CARRIED}, each of which is a step")
     unit = goal.unit
     stride = {"a": unit.length, "b": unit.length, "scale_a": unit.scales, "scale_b": unit.scales}
 

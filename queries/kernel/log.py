@@ -7,6 +7,7 @@ once. What stands in no table cannot be written, and what a rule refuses when it
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from pysmt.fnode import FNode
 from pysmt.smtlib.parser import SmtLibParser
 
 from queries.kernel import closed
-from queries.kernel.arguments import SEQUENCES
+from queries.kernel.arguments import SEQUENCES, checked
 from queries.kernel.errors import RuleError
 from queries.kernel.forms import Factor, Form
 from queries.kernel.problem import Problem
@@ -46,6 +47,9 @@ from smtmodel.plans.stages import Stage
 from smtmodel.unit import Unit
 
 SCHEMA = 1
+MOST = 1 << 64  # numbers of a log are below it: patterns of operands, numbers of theorems, counts
+MOST_AT_ONCE = 1 << 20  # and those with which a rule is called, as it may take as many steps
+_FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
     "queries.kernel.conditions", "queries.kernel.plan_units", "queries.kernel.problem", "queries.kernel.ranges",
@@ -221,7 +225,7 @@ class Writer(_Tables):
         name = type(value).__name__
         if name not in classes():
             raise RuleError(f"log: a {name} cannot be written")
-        key = repr(value) if isinstance(value, Inputs) else value
+        key = value if _is_hashable(value) else _Unhashed(value)
         if key not in self.values:
             if isinstance(value, Inputs):
                 own: Mapping[str, Any] = {"inputs": value.model_dump(mode="json")}
@@ -251,6 +255,8 @@ class Replay(_Tables):
         try:
             for entry in self.document["values"]:
                 self.values.append(self._built(entry))
+        except RuleError as error:
+            raise RuleError(f"value {len(self.values)}: {error}") from None
         except (KeyError, TypeError, ValueError, IndexError, ParameterError) as error:
             raise RuleError(f"value {len(self.values)}: cannot be read: {type(error).__name__} {error}") from None
         for number, record in enumerate(self.document["records"]):
@@ -272,6 +278,9 @@ class Replay(_Tables):
         given = {key: value for key, value in record.items() if key != "rule"}
         hints = hints_of(RULES[name])
         arguments = {key: self.value(value, hints[key]) for key, value in given.items()}
+        for value in arguments.values():
+            if type(value) is int:
+                _whole(value, MOST_AT_ONCE)
         if "engines" in hints:
             arguments["engines"] = self.engines
         return RULES[name](**arguments)
@@ -283,6 +292,8 @@ class Replay(_Tables):
         kind, inner = typing.get_origin(hint), typing.get_args(hint)
         if kind in (typing.Union, types.UnionType):
             others = [one for one in inner if one is not types.NoneType]
+            if all(typing.get_origin(one) is typing.Literal for one in others):
+                return checked(plain, hint)
             return None if plain is None and len(others) < len(inner) else self.value(plain, others[0])
         if kind in (*SEQUENCES, list):
             return tuple(self.value(one, inner[0]) for one in _list(plain))
@@ -291,17 +302,19 @@ class Replay(_Tables):
             return tuple(self.value(one, own) for one, own in zip(_list(plain), whole, strict=True))
         if kind is frozenset:
             return frozenset(self.value(one, inner[0]) for one in _list(plain))
-        if kind is typing.Literal or hint in (bool, int, str):
-            return plain
+        if hint is int:
+            return _whole(plain, MOST)
+        if kind is typing.Literal or hint in (bool, str):
+            return checked(plain, hint)
         if hint is Fraction:
-            return Fraction(plain)
+            return _fraction(plain)
         if hint is Theorem:
             return self.theorems[_checked(plain, len(self.theorems))]
         if hint is Form:
-            return Form({frozenset(tuple(map(_factor, monomial)) for monomial in atom): Fraction(factor)
+            return Form({frozenset(tuple(map(_factor, monomial)) for monomial in atom): _fraction(factor)
                          for factor, atom in _list(plain)})  # fmt: skip
         if hint is range:
-            return range(*plain)
+            return range(*(_whole(one, MOST_AT_ONCE) for one in _list(plain)))
         if hint is FNode:
             return self._terms[plain]
         if isinstance(hint, type):
@@ -363,6 +376,28 @@ def named_terms(text: str, environment: Environment) -> dict[str, FNode]:
     return {str(command.args[0]): command.args[-1] for command in script.commands if command.name == "define-fun"}
 
 
+def _is_hashable(value: object) -> bool:
+    """Whether a value, with all that it holds, can be a key."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False)
+class _Unhashed:
+    """A key for a value that is none, as it holds a claim: its kind stands for its hash."""
+
+    value: object
+
+    def __hash__(self) -> int:
+        return hash(type(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Unhashed) and type(self.value) is type(other.value) and self.value == other.value
+
+
 def _asks(value: object) -> bool:
     """Whether an argument is engines, which a replay has of its own."""
     return isinstance(value, Engines) or (isinstance(value, tuple) and any(isinstance(one, Engines) for one in value))
@@ -377,8 +412,25 @@ def _place(value: object, among: Sequence[object]) -> int:
 
 
 def _factor(plain: Any) -> Factor:
-    name, offset, factors, raised = plain
-    return Factor(name, offset, tuple(map(tuple, factors)), raised)
+    name, offset, factors, raised = _list(plain)
+    if not isinstance(name, str) or type(raised) is not bool:
+        raise TypeError(f"{plain!r} is no factor")
+    pairs = ((_whole(level, MOST_AT_ONCE), _whole(stride, MOST_AT_ONCE)) for level, stride in _list(factors))
+    return Factor(name, _whole(offset, MOST_AT_ONCE), tuple(pairs), raised)
+
+
+def _whole(value: Any, most: int) -> int:
+    """A whole number of a size that no rule takes long for."""
+    if type(value) is not int or not -most < value < most:
+        raise ValueError(f"{str(value)[:40]} is no whole number below {most}")
+    return value
+
+
+def _fraction(plain: Any) -> Fraction:
+    """A fraction as a log has it: no power of ten, of which a short text may say more digits than fit."""
+    if not isinstance(plain, str) or not _FRACTION.fullmatch(plain):
+        raise ValueError(f"{str(plain)[:40]} is no fraction")
+    return Fraction(plain)
 
 
 def _checked(value: Any, count: int) -> int:

@@ -88,16 +88,12 @@ class Certificate(Part):
 
     folder: str = ABSENT
     """where it is"""
-    schema_: Literal[4] = Field(alias="schema")
+    schema_: Literal[5] = Field(alias="schema")
     """the version of the manifest"""
     question: str
     """what is stated, in lines: what, then of which inputs, units and windows"""
     solver: str
     """the solver that wrote the proofs"""
-    skipped_lemmas: list[int]
-    """lemmas that the proof of the whole did not need"""
-    parts: list[str]
-    """folders in it with certificates of parts of the proof"""
     pieces: list[CertificatePiece]
     """its queries"""
     sha256: dict[str, Hex]
