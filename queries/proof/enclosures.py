@@ -41,6 +41,7 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
+from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import Mode
 from smtmodel.unit import Unit
@@ -145,8 +146,20 @@ def _joined(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, 
 
 
 def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem]) -> Made:
-    assuming = frozenset[Assumption | Kept]().union(*(goal.assuming for goal in goals))
-    return Made(Enclosed(goals[0].unit, node, places, facts, assuming), tuple(premises))
+    return Made(Enclosed(goals[0].unit, node, places, facts, assumed_together(goals)), tuple(premises))
+
+
+def assumed_together(goals: Sequence[Enclosed]) -> frozenset[Assumption | Kept]:
+    """What all goals assume. Raises RuleError if the addend is the previous result of a chain in one of them, and an
+    exact input in another."""
+    inputs = [goal for goal in goals if all(one.level != CHAIN for one in goal.assuming)]
+    if len(inputs) < len(goals) and any(_reads_addend(goal.node) for goal in inputs):
+        raise RuleError("the addend is an exact input in one premise, and a previous result in another")
+    return frozenset[Assumption | Kept]().union(*(goal.assuming for goal in goals))
+
+
+def _reads_addend(node: Node) -> bool:
+    return any(isinstance(one, Element) and one.operand == "c" for one in walk(node))
 
 
 def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid: int | None = None,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from queries.proof.enclosures import CHAIN, Assumption, Enclosed, Places, bound_places, numbers
+from queries.proof.enclosures import CHAIN, Assumption, Enclosed, Places, assumed_together, bound_places, numbers
 from queries.proof.forms import ERROR, NOUGHT, ONE, SIZE, Factor, Form, larger, magnitude, round_up, total
 from queries.proof.kernel import Made, RuleError, Theorem, goal_of, rule
 from queries.proof.wording import form_text, up_text
@@ -109,7 +109,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Mad
     else:
         error, size = step.run(node.places, first.facts.error, first.facts.size)
         facts = numbers(formats, error, error, size)
-    assuming = (goal.assuming - frozenset(own)) | first.assuming
+    assuming = assumed_together([first, replace(goal, assuming=goal.assuming - frozenset(own))])
     return Made(Enclosed(goal.unit, node, places, facts, assuming), (start, body))
 
 

@@ -1,0 +1,307 @@
+"""Instances of the rules about the error of a node: of random units, node by node, right and wrong arguments."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from benchmarks.rules.campaign import Campaign
+from benchmarks.rules.lemmas import Truths
+from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, Small, small_unit
+from queries.proof.enclosures import (
+    CHAIN,
+    Enclosed,
+    Facts,
+    Kept,
+    alignments,
+    bound_places,
+    cut_loses,
+    terms_of,
+)
+from queries.proof.errors import RuleError
+from queries.proof.forms import NOUGHT, Form, number
+from queries.proof.kernel import Theorem
+from queries.proof.lemmas import Lemma
+from queries.proof.parts import part_lemmas
+from queries.proof.rounding_losses import RoundingLoses
+from smtmodel.errors import ParameterError
+from smtmodel.formats import FORMATS, format_named
+from smtmodel.nodes import (
+    Cancelling,
+    Constant,
+    Cut,
+    Element,
+    ExactSum,
+    FusedSum,
+    Gate,
+    GridSum,
+    Index,
+    Literal,
+    Node,
+    Product,
+    Relu,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+    Segment,
+    Sum,
+)
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.rewriting import with_operands
+from smtmodel.unit import Unit
+
+RULE_OF: dict[type, str] = {
+    Segment: "segment", Product: "product", Gate: "unchanged", Cancelling: "unchanged", Relu: "unchanged",
+    Scale: "scale", ExactSum: "exact", FusedSum: "fused", GridSum: "grid", Cut: "cut", Round: "rounded",
+}  # fmt: skip
+WITH_LEMMAS = ("fused", "cut", "rounded")
+Key = tuple[Node, tuple[tuple[int, int], ...], bool]
+
+
+class Deriving:
+    """Theorems about the nodes of one unit. `mixing`: c is at times an input, at times the previous result."""
+
+    def __init__(self, campaign: Campaign, truths: Truths, unit: Unit, rng: random.Random, chain: bool) -> None:
+        self.campaign, self.truths, self.unit, self.rng, self.chain = campaign, truths, unit, rng, chain
+        self.known: dict[Any, Theorem | None] = {}
+        self.mixing = rng.random() < 0.15
+
+    def call(self, name: str, *arguments: Any) -> Theorem | None:
+        return self.campaign.call(name, *arguments)
+
+    def proved(self, lemmas: Sequence[Lemma]) -> list[Theorem]:
+        """The lemmas that are true; at times one is missing, or one too many."""
+        found = [theorem for lemma in lemmas if (theorem := self.truths.theorem(lemma)) is not None]
+        if found and self.rng.random() < 0.03:
+            found.pop(self.rng.randrange(len(found)))
+        return found
+
+    def node(self, node: Node, places: tuple[tuple[int, int], ...]) -> Theorem | None:
+        """The theorem about a node, where there is one."""
+        key = node, places
+        if key not in self.known:
+            self.known[key] = self._node(node, places)
+        return self.known[key]
+
+    def _node(self, node: Node, places: tuple[tuple[int, int], ...]) -> Theorem | None:
+        unit, rng = self.unit, self.rng
+        match node:
+            case Element(operand="c") if self.chain and not (self.mixing and rng.random() < 0.5):
+                return self.call("assumed", unit, node, frozenset({unit.c}))
+            case Element():
+                return self.call("element", unit, node, places)
+            case Constant():
+                return self.call("constant", unit, node)
+            case Literal():
+                return self.call("literal", unit, node)
+            case Running():
+                return self.call("assumed", unit, node, self.formats_of(node))
+            case Repeat():
+                start = self.node(node.start, bound_places(node.start, dict(places)))
+                body = self.node(node.body, bound_places(node.body, {k: v for k, v in places if k != node.level}))
+                return None if start is None or body is None else self.call("repeated", node, places, start, body)
+        premises = self.premises(node, places)
+        return None if premises is None else self.applied(node, places, premises)
+
+    def premises(self, node: Node, places: tuple[tuple[int, int], ...]) -> list[Theorem] | None:
+        wanted = [term for item in node.operands for term in terms_of(item, dict(places))]
+        if not isinstance(node, Sum):
+            wanted = [(operand, bound_places(operand, dict(places))) for operand in node.operands]
+        found = [self.node(*one) for one in wanted]
+        return None if None in found else [one for one in found if one is not None]
+
+    def applied(self, node: Node, places: tuple[tuple[int, int], ...], premises: Sequence[Theorem]) -> Theorem | None:
+        name = RULE_OF.get(type(node))
+        if name is None:
+            return None
+        if name not in WITH_LEMMAS:
+            return self.call(name, node, places, premises)
+        return self.call(name, node, places, premises, self.proved(self.lemmas(node, places, premises)))
+
+    def lemmas(self, node: Node, places: tuple[tuple[int, int], ...], premises: Sequence[Theorem]) -> list[Lemma]:
+        if isinstance(node, FusedSum):
+            try:
+                return list(alignments(node, places, premises))
+            except RuleError:
+                return []
+        if isinstance(node, Cut):
+            return [cut_loses(node.bits, node.mode)]
+        return [RoundingLoses(node.rounding.format, node.rounding.mode)] if isinstance(node, Round) else []
+
+    def formats_of(self, running: Running) -> frozenset[Any]:
+        """The formats of the results so far of a loop: right ones mostly."""
+        formats = set()
+        for node in walk(self.unit.result):
+            if isinstance(node, Repeat) and node.level == running.level:
+                formats |= {part.rounding.format for part in (node.start, node.body) if isinstance(part, Round)}
+                if isinstance(node.start, Element):
+                    formats.add(self.unit.c)
+                if isinstance(node.start, Literal):
+                    formats.add(node.start.format)
+        if self.rng.random() < 0.05:
+            formats = {format_named(self.rng.choice(RESULTS))}
+        return frozenset(formats)
+
+
+def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """All rules on the nodes of one random unit, then on wrong arguments."""
+    unit = small_unit(rng)
+    own = Deriving(campaign, truths, unit, rng, chain=rng.random() < 0.4)
+    for node in walk(unit.result):
+        for places in some_places(unit, node, rng):
+            own.node(node, places)
+    top = own.node(unit.result, ())
+    known = [(key, theorem) for key, theorem in own.known.items() if theorem is not None]
+    _after(own, top, [theorem for _, theorem in known])
+    _misused(own, known)
+    _strange(own)
+
+
+def some_places(unit: Unit, node: Node, rng: random.Random) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Values of loop variables for a node: none, as in a loop's body, or some, as for a term of a sum."""
+    yield ()
+    if node.free and rng.random() < 0.5:
+        yield tuple(sorted((level, rng.randrange(max(1, unit.length))) for level in node.free))
+
+
+def _after(own: Deriving, top: Theorem | None, every: Sequence[Theorem]) -> None:
+    """The rules that take one theorem: whole, weakened, chained, closed, carried."""
+    rng = own.rng
+    for theorem in [top, *rng.sample(every, min(4, len(every)))]:
+        if theorem is None:
+            continue
+        own.call("whole", theorem)
+        goal = theorem.goal
+        if isinstance(goal, Enclosed):
+            own.call("weakened", theorem, _claim(goal.facts.error, rng))
+        chain = own.call("chained", theorem)
+        if chain is not None:
+            own.call("closed", chain)
+            own.call("carried", chain, rng.choice((0, 1, 1, 2, 2, 3)))
+            own.call("carried", theorem, 2)
+            own.call("closed", theorem)
+
+
+def _claim(error: Form, rng: random.Random) -> Form:
+    """A bound near one that is known: larger, merged, or smaller in one coefficient."""
+    kind = rng.random()
+    if kind < 0.3:
+        return error.merged()
+    if kind < 0.6:
+        return error + number(Fraction(rng.randrange(3), 8))
+    parts = dict(error.parts)
+    if parts:
+        atom = rng.choice(sorted(parts, key=str))
+        parts[atom] = parts[atom] * Fraction(rng.choice((1, 2, 3, 5)), 4)
+    return Form(parts)
+
+
+def _misused(own: Deriving, known: Sequence[tuple[Any, Theorem]]) -> None:
+    """Rules on other nodes, at other places, on premises of others, and with other lemmas."""
+    rng, unit = own.rng, own.unit
+    every = [theorem for _, theorem in known]
+    for (node, places), _ in rng.sample(list(known), min(5, len(known))):
+        name = RULE_OF.get(type(node))
+        premises = own.premises(node, places) if name is not None else None
+        if name is None or premises is None:
+            _misused_leaf(own, node, every)
+            continue
+        kind = rng.randrange(7)
+        if kind == 0 and premises:  # a premise of something else
+            premises[rng.randrange(len(premises))] = rng.choice(every)
+        elif kind == 1:
+            rng.shuffle(premises)
+        elif kind == 2 and premises:
+            premises.pop()
+        elif kind == 3:
+            places = tuple(sorted({**dict(places), rng.randrange(3): rng.randrange(2)}.items()))
+        elif kind == 4:  # the same of another unit
+            other = Deriving(own.campaign, own.truths, replace(unit, reference="other"), rng, own.chain)
+            strange = other.premises(node, places)
+            if strange:
+                premises[0] = strange[0]
+        elif kind == 5:  # another node over the same operands
+            node = _changed(node, rng)
+        else:  # another kind of node
+            name = rng.choice(sorted(set(RULE_OF.values())))
+        lemmas = own.proved(own.lemmas(node, places, premises))
+        if rng.random() < 0.1:
+            lemmas += own.proved([cut_loses(rng.randint(2, 5), "down")])
+        arguments = [node, places, premises]
+        own.call(name, *arguments, *([lemmas] if name in WITH_LEMMAS else []))
+
+
+def _changed(node: Node, rng: random.Random) -> Node:
+    """A node that differs in one parameter."""
+    every = [variant for variant in node.variants()]
+    try:
+        return node.varied(rng.choice(every)) if every else node
+    except ParameterError:
+        return node
+
+
+def _misused_leaf(own: Deriving, node: Node, every: Sequence[Theorem]) -> None:
+    rng, unit = own.rng, own.unit
+    match node:
+        case Element():
+            own.call("assumed", unit, node, frozenset({rng.choice((unit.c, unit.a, unit.d))}))
+            own.call("element", unit, node, tuple(sorted((level, 0) for level in rng.sample(range(4), 2))))
+            own.call("element", unit, Element("scale_a", Index(0)), ())
+        case Running():
+            own.call("assumed", unit, node, frozenset({unit.d}))
+        case Repeat():
+            one, two = rng.choice(every), rng.choice(every)
+            own.call("repeated", node, (), one, two)
+            start, body = own.node(node.start, bound_places(node.start, {})), own.node(node.body, ())
+            if start is not None and body is not None:
+                places = ((node.level, 0),) if rng.random() < 0.5 else ((7, 1),)
+                own.call("repeated", node, places, start, body)
+                own.call("repeated", node, (), start, two)
+                own.call("repeated", node, (), body, body)
+                placed = own.node(node.body, bound_places(node.body, {node.level: node.places[0]}))
+                if placed is not None:
+                    own.call("repeated", node, (), start, placed)
+
+
+def _strange(own: Deriving) -> None:
+    """What random units have seldom: literals, factors without a scale, roundings without subnormal numbers."""
+    rng, unit = own.rng, own.unit
+    fmt = format_named(rng.choice(RESULTS))
+    own.call("literal", unit, Literal(rng.randrange(1 << fmt.width), fmt))
+
+
+def chained_units(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """Units whose result may be the next addend: as in a chain of instructions."""
+    unit = chained_unit(rng)
+    own = Deriving(campaign, truths, unit, rng, chain=True)
+    top = own.node(unit.result, ())
+    if top is not None:
+        _after(own, top, [])
+
+
+def chained_unit(rng: random.Random) -> Unit:
+    """A unit whose result is a sum with the addend, mostly in the addend's format."""
+    while True:
+        a, b, c = (format_named(rng.choice(names)) for names in (FACTORS, FACTORS, ADDENDS))
+        length = rng.choice((1, 1, 2))
+        maker = Small(rng, length, {"a": a, "b": b, "c": c}, None)
+        items: list[Node] = [maker.element("c"), *(maker.product(0) for _ in range(rng.choice((1, 1, 2))))]
+        if rng.random() < 0.2:
+            items.append(maker.element("c"))
+        rng.shuffle(items)
+        try:
+            total = maker.sum_of(tuple(items))
+            if rng.random() < 0.2:
+                total = maker.sum_of((Round(total, maker.rounding()), maker.product(0)))
+            result = Round(total, maker.rounding(c if rng.random() < 0.9 else None))
+            return Unit(a, b, c, length, result)
+        except ParameterError:
+            continue
+
+
+def parts_of(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """Roundings that are kept, and what follows where none is."""
