@@ -9,13 +9,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hypotheses.schema import Inputs
-from queries.proof.settling import Settled
-from queries.proof.wording import form_text
+from queries.kernel.wording import form_text
 from queries.properties.bound import error_of
 from queries.properties.bound_report import BoundResult, find_bound
 from queries.search.distinguish import Options
+from queries.tactics.settling import Settled
 from smtmodel.files import write_whole
+from smtmodel.inputs import Inputs
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit

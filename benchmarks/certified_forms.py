@@ -22,11 +22,11 @@ from hypotheses.family import families
 from queries.candidates.kinds import candidate_of
 from queries.certificates.certificate import CertificateError
 from queries.checking.folder import check_folder
-from queries.proof.normalising import Normaliser, rules_of
+from queries.kernel.problem import Problem
 from queries.properties.certify import certify_sides
 from queries.properties.forms import by_rewriting
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
+from queries.tactics.normalising import Normaliser, rules_of
 from smtmodel.catalogue import catalogue
 from smtmodel.dot import Model
 from smtmodel.reference import parse_reference

@@ -20,19 +20,19 @@ import numpy as np
 import yaml
 
 from hypotheses.claim import Claim, _shipped
-from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim
 from queries.claims.contradiction import within_bound
 from queries.claims.samples import claim_rows
-from queries.properties.statements import problems_of
+from queries.kernel.problem import Problem
+from queries.kernel.statements import problems_of
 from queries.search.admitted import admitted_rows, numbers
-from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.scene import evaluate_claim
 from queries.search.witness import replay
 from smtmodel.batch import evaluate_batch
 from smtmodel.errors import MmaprobeError
 from smtmodel.files import write_whole
+from smtmodel.inputs import Inputs
 from smtmodel.operands import layout_of
 from smtmodel.reference import member_of, parse_reference
 from tests.false_statements import Statement, breaks_bound, claim_of, is_false, kind_of

@@ -15,15 +15,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from hypotheses.schema import Compare, Inputs
 from queries.candidates.kinds import candidate_of
-from queries.proof.normalising import Normaliser
+from queries.kernel.problem import Problem
 from queries.search.distinguish import Options, distinguish
-from queries.search.problem import Problem
+from queries.tactics.normalising import Normaliser
 from reports.arithmetic import LINES, arithmetic
 from smtmodel.batch import evaluate_row
 from smtmodel.display import number_text
 from smtmodel.dot import Model
+from smtmodel.inputs import Compare, Inputs
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.operands import Operands
 from smtmodel.parameters import format_parameter

@@ -21,8 +21,8 @@ from typing import Any
 
 from benchmarks.properties import alike
 from queries.candidates.kinds import candidate_of
-from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser
 from smtmodel.dot import Model
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_reference

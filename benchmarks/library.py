@@ -21,9 +21,9 @@ from pathlib import Path
 
 from hypotheses.library import library
 from hypotheses.schema import Question
+from queries.kernel.problem import Problem
 from queries.search.answer import problems
 from queries.search.distinguish import Options, Outcome, SolverFaultError, distinguish
-from queries.search.problem import Problem
 from queries.solvers.contract import ENGINE_NAMES
 from queries.solvers.worker import version_of
 

@@ -27,13 +27,13 @@ import smtmodel
 from cli.line import Line
 from cli.options import opened_pool
 from queries.equality.staged import prove
-from queries.proof import closed
-from queries.proof.records import Proof
+from queries.kernel import closed
+from queries.kernel.problem import Problem, evaluate_on
 from queries.search.distinguish import Options, SolverFaultError
-from queries.search.problem import Problem, evaluate_on
 from queries.search.witness import Witness
 from queries.solvers.pool import Pool
 from queries.solvers.store import Store, result_key
+from queries.tactics.records import Proof
 from smtmodel.algebra import Bits, WidthError
 from smtmodel.dot import Evaluation, Model
 from smtmodel.errors import MmaprobeError

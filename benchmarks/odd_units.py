@@ -24,10 +24,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.statements import Table, different, formats_of, grid_of, numbers, text_of
+from queries.kernel.expressions import terms_written_out
 from queries.plans.merged import merged, merged_after_zero
-from queries.proof.normalising import Normaliser, normal_form
-from queries.properties.expressions import terms_written_out
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser, normal_form
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hypotheses.schema import Inputs
 from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound, lengths_text
-from queries.proof.settling import Settled
 from queries.search.distinguish import Options
+from queries.tactics.settling import Settled
+from smtmodel.inputs import Inputs
 from smtmodel.plan_table import plans
 from smtmodel.reference import parse_plan_path
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from queries.candidates.kinds import candidate_of
 from queries.compare.neighbours import neighbours
-from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser
 from smtmodel.batch import evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.numbers import nans

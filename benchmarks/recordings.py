@@ -22,8 +22,8 @@ from hypotheses.family import family_named
 from queries.candidates.identify import Identification, Identifier
 from queries.candidates.kinds import candidate_of, unique_models
 from queries.candidates.outcomes import simulate, without_payload
-from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser
 from runner.recorded import RecordedDevice
 from smtmodel.batch import evaluate_models, evaluate_rows
 from smtmodel.dot import Model

@@ -53,19 +53,19 @@ from queries.certificates.certificate import CertificateError
 from queries.certificates.tree import Tree
 from queries.checking.folder import check_folder
 from queries.checking.plans import plans_fault
+from queries.kernel.lemmas import Lemma, exhausted
+from queries.kernel.theorem import RuleError, Theorem
 from queries.plans import equal as plans_equal
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma, exhausted
-from queries.proof.normalising import Normaliser, normal_form
-from queries.proof.records import Proof
-from queries.proof.settling import Settled
-from queries.proof.written import Written
 from queries.properties.bound import bound_of, error_of
 from queries.properties.certify import certify_proofs
 from queries.properties.forms import by_rewriting
 from queries.properties.proving import verdict_of
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser, normal_form
+from queries.tactics.records import Proof
+from queries.tactics.settling import Settled
+from queries.tactics.written import Written
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, MmaprobeError
 from tests.said import believed
@@ -78,7 +78,7 @@ SMALL = 1 << 14  # inputs of one, at most
 ANSWER = 10.0  # seconds for the answer about one statement
 LEAST, MOST = 4, 40  # false statements for a change, however long they take, and at most
 CHECKED = 3  # of the false statements that are proved, those whose certificate is looked at
-#: changes to these files of queries/proof are also tried on the bounds of the units of tests/test_bounds.py, or on the
+#: changes to these files of queries/kernel are also tried on the bounds of the units of tests/test_bounds.py, or on the
 #: normal forms of random units
 BOUNDS, FORMS = ("enclosures", "forms", "induction"), ("rewriting", "ranges", "effects", "normalising")
 UNITS = 80  # random units

@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypotheses.schema import Compare, ExponentRange, Inputs
 from queries.equality.staged import prove
-from queries.proof.records import Proof
+from queries.kernel.problem import Problem
 from queries.search.distinguish import Options, distinguish
-from queries.search.problem import Problem
 from queries.search.witness import Witness
+from queries.tactics.records import Proof
 from smtmodel.batch import evaluate_batch
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.families.member import FUNCTIONS, Member, nvidia_nan
 from smtmodel.formats import FORMATS
+from smtmodel.inputs import Compare, ExponentRange, Inputs
 from smtmodel.parameters import FAMILY
 from smtmodel.reference import member_of
 from tests import oracle

@@ -32,27 +32,27 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from hypotheses.schema import Compare, ExponentRange, Inputs
 from queries.equality.staged import _Prover
-from queries.proof.enclosures import weakened
-from queries.proof.forms import EXACT, Factor, Form
-from queries.proof.induction import Carried, carried
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.records import Proof
-from queries.proof.settling import Settled
+from queries.kernel.enclosures import weakened
+from queries.kernel.forms import EXACT, Factor, Form
+from queries.kernel.induction import Carried, carried
+from queries.kernel.problem import Problem
+from queries.kernel.statements import problems_of
+from queries.kernel.theorem import RuleError, Theorem
 from queries.properties import forms, monotonic, proving
 from queries.properties.bound import Settle, bound_of, chain_of, error_of
 from queries.properties.bound_samples import Near, covered
-from queries.properties.statements import problems_of
 from queries.properties.wraps import wrapped
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from queries.search.witness import Witness
+from queries.tactics.records import Proof
+from queries.tactics.settling import Settled
 from smtmodel.batch import evaluate_batch, sides_of
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, MmaprobeError, ParameterError
 from smtmodel.families.member import FUNCTIONS, nvidia_nan
 from smtmodel.formats import FORMATS, Format, format_named
+from smtmodel.inputs import Compare, ExponentRange, Inputs
 from smtmodel.nodes import (
     Cancelling,
     Constant,

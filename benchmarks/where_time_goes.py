@@ -45,8 +45,8 @@ PARTS = {
         "queries/candidates/outcomes",  # waits for the processes that evaluate
     ),
     "normal forms": (
-        "queries/proof/rewriting",
-        "queries/proof/normalising",
+        "queries/kernel/rewriting",
+        "queries/tactics/normalising",
         "smtmodel/nodes/rewriting",
         "smtmodel/nodes/normal",
     ),

@@ -35,9 +35,10 @@ from smtmodel.interrupts import allow
 from smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
-    from hypotheses.schema import Inputs, Question
+    from hypotheses.schema import Question
     from queries.search.answer import Answered, PairAnswer
     from queries.search.distinguish import Options
+    from smtmodel.inputs import Inputs
 
 
 @click.command(cls=Command)

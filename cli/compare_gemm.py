@@ -206,7 +206,7 @@ def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matric
 def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
     """The number of elements in which each device reproduces its matrix's result."""
     from queries.compare.devices import differing
-    from queries.search.problem import Problem
+    from queries.kernel.problem import Problem
 
     found = {}
     for index, (word, side) in enumerate(zip(("first", "second"), pair.sides, strict=True)):

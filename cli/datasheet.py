@@ -151,9 +151,9 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
 
 
 def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
-    from hypotheses.schema import Inputs
     from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
     from reports.plan_sheet import sheet_of_plan
+    from smtmodel.inputs import Inputs
     from smtmodel.reference import parse_plan_reference
 
     plan = parse_plan_reference(name)
@@ -170,7 +170,7 @@ class _Asker:
     of questions left to a later pass."""
 
     def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any]], asks: bool) -> None:
-        from queries.proof.settling import Settled
+        from queries.tactics.settling import Settled
 
         self.options, self.limit, self.found, self.asks = options, limit, found, asks
         self.known = self.asked = self.open = self.waiting = 0
@@ -178,10 +178,10 @@ class _Asker:
         self.settle = Settled(within, seconds=limit)
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
-        from hypotheses.schema import Inputs
+        from queries.kernel.statements import problems_of
         from queries.properties.report import proof_key
-        from queries.properties.statements import problems_of
         from smtmodel.errors import ParameterError
+        from smtmodel.inputs import Inputs
 
         try:
             problems = problems_of(wanted, model, Inputs())

@@ -14,10 +14,10 @@ from smtmodel.wording import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hypotheses.schema import Inputs
     from queries.plans.bound_report import PlanBound
     from queries.properties.bound_report import BoundResult
     from queries.search.distinguish import Options
+    from smtmodel.inputs import Inputs
 
 ERROR_BOUND = "error-bound"
 SHOWN = 8  # products of an input that is printed
@@ -30,9 +30,9 @@ def prove_bound(
 ) -> int:  # fmt: skip
     """Print the bound; returns the exit code. Raises ParameterError and FaultError as `find_bound` does, and
     CertificateError after the proved bound was printed."""
-    from queries.proof.settling import Settled
     from queries.properties.bound_certificate import certify_bound, certify_wrap
     from queries.properties.bound_report import document_of, find_bound
+    from queries.tactics.settling import Settled
     from smtmodel.reference import names_plan, parse_reference
 
     if len(models) != 1:
@@ -61,7 +61,7 @@ def _prove_of_plan(
 ) -> int:  # fmt: skip
     from queries.plans.bound_certificate import certify_plan_bound
     from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
-    from queries.proof.settling import Settled
+    from queries.tactics.settling import Settled
     from smtmodel.reference import parse_plan_reference
 
     plan, lengths = parse_plan_reference(name), SIZES if length is None else (length,)
@@ -111,7 +111,7 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
 
 def _numeric(window: dict[str, Any]) -> str:
     """The bound as a number, and the inputs that it is for."""
-    from queries.proof.wording import up_decimal
+    from queries.kernel.wording import up_decimal
 
     top = window["max"]
     below = str(2 << top) if 0 <= top < SMALL else f"2^{top + 1}"

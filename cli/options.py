@@ -21,9 +21,9 @@ from smtmodel import VERSION
 from smtmodel.files import append_whole, size_of, write_whole
 
 if TYPE_CHECKING:
-    from hypotheses.schema import Inputs
     from queries.solvers.pool import Pool
     from queries.solvers.store import Store
+    from smtmodel.inputs import Inputs
     from smtmodel.vectors import Vector
 
 #: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
@@ -167,8 +167,8 @@ def parse_inputs(restrictions: str) -> Inputs:
     """The restrictions of inputs that a comma-separated list names. Raises UnknownNameError."""
     from pydantic import ValidationError
 
-    from hypotheses.schema import Inputs
     from smtmodel.errors import ParameterError, UnknownNameError
+    from smtmodel.inputs import Inputs
 
     chosen: dict[str, Any] = {}
     for word in (part.strip() for part in restrictions.split(",")):

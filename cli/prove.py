@@ -31,8 +31,8 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.wording import counted
 
 if TYPE_CHECKING:
+    from queries.kernel.problem import Problem
     from queries.search.distinguish import Options
-    from queries.search.problem import Problem
 
 
 @click.command(cls=Command)
@@ -151,8 +151,8 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
 
 
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:
-    from queries.properties.statements import problems_of
-    from queries.search.problem import Problem
+    from queries.kernel.problem import Problem
+    from queries.kernel.statements import problems_of
     from smtmodel.reference import parse_reference
 
     parsed = [parse_reference(model) for model in models]

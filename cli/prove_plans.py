@@ -53,8 +53,8 @@ def run_plans(
 
 
 def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:
-    from queries.proof.records import confirmations_of
     from queries.properties.report import proof_json
+    from queries.tactics.records import confirmations_of
     from smtmodel.vectors import Vector, to_hex
 
     proofs, ground, witness, vector = proof.proofs, proof.ground, proof.witness, None

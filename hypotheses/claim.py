@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import StrictInt
 
-from hypotheses.claim_file import Case, Head, Quantifier, Statement, cases_of, located, stated
+from hypotheses.claim_file import Case, Head, Statement, cases_of, located, stated
 from hypotheses.library import yaml_files
 from hypotheses.unit_claims import (
     BoundClaim,
@@ -22,6 +22,7 @@ from hypotheses.unit_claims import (
     overflow_claims,
     property_claims,
 )
+from smtmodel.algorithms.assertion import Assertion, Quantifier
 from smtmodel.algorithms.exact import Window
 from smtmodel.algorithms.parts import Part
 from smtmodel.algorithms.predicate import parse_predicate
@@ -76,30 +77,39 @@ class Largest:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim(Statement):
-    """One case of a claim: `predicate` for all (or some) admitted inputs of `terms` products that meet `where`."""
+    """One case of a claim about algorithms: what its file asserts, and a quantity to be made large."""
 
-    terms: int
-    shape: Shape
-    zero_addend: bool
-    where: tuple[ast.expr, ...]
-    predicate: ast.expr
-    predicate_text: str
+    assertion: Assertion
     maximise: Largest | None = None
 
     @property
     def text(self) -> str:
-        return self.predicate_text
+        return self.assertion.text
 
     @property
     def part_texts(self) -> dict[str, str]:
         return {name: part.text for name, part in self.shape.parts.items()}
 
-    @cached_property
+    @property
+    def terms(self) -> int:
+        return self.assertion.terms
+
+    @property
+    def shape(self) -> Shape:
+        return self.assertion.shape
+
+    @property
+    def zero_addend(self) -> bool:
+        return self.assertion.zero_addend
+
+    @property
     def layout(self) -> Layout:
         """The order of an input's patterns."""
-        factors, count = self.shape.factors, self.terms
-        names = (*(f"{side}{k}" for side in "ab" for k in range(count)), "c")
-        return Layout(count, 0, (factors,) * (2 * count) + (self.shape.addend,), names)
+        return self.assertion.layout
+
+    def reshaped(self, **changes: Any) -> Claim:
+        """The claim with other fields of its shape."""
+        return replace(self, assertion=self.assertion.reshaped(**changes))
 
 
 AnyClaim = Claim | BoundClaim | OverflowClaim | PropertyClaim
@@ -134,18 +144,18 @@ def _case(parsed: _ClaimFile, plain: YamlFile, case: Case) -> Claim:
         with located(plain, key):
             return parse_predicate(text, names)
 
-    where = tuple(tree(("inputs", "where", k), text) for k, text in enumerate(parsed.inputs.where))
-    predicate = tree(("claim",), parsed.claim)
+    for k, text in enumerate(parsed.inputs.where):
+        tree(("inputs", "where", k), text)
+    tree(("claim",), parsed.claim)
     largest = None
     if parsed.maximise is not None:
         inner = tuple(tree(("maximise", "where", k), text) for k, text in enumerate(parsed.maximise.where))
         quantity, unit = (tree(("maximise", key), getattr(parsed.maximise, key)) for key in ("quantity", "unit"))
         largest = Largest(quantity, unit, inner)
-    return Claim(
-        **stated(parsed, plain, case) | {"quantifier": parsed.quantifier}, terms=terms, shape=shape,
-        zero_addend=parsed.inputs.c == "zero", where=where, predicate=predicate, predicate_text=parsed.claim,
-        maximise=largest,
-    )  # fmt: skip
+    zero, where = parsed.inputs.c == "zero", parsed.inputs.where
+    assertion = Assertion(parsed.quantifier, terms, shape, zero, where, parsed.claim)
+    head = stated(parsed, plain, case) | {"quantifier": parsed.quantifier}
+    return Claim(**head, assertion=assertion, maximise=largest)
 
 
 def _terms(file: YamlFile, parsed: _ClaimFile) -> int:

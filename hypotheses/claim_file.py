@@ -10,10 +10,10 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, StrictInt
 
+from smtmodel.algorithms.assertion import Quantifier
 from smtmodel.errors import ParameterError, UnknownNameError
 from smtmodel.yamlfile import Strict, YamlFile, validate
 
-Quantifier = Literal["all", "exists"]
 Expected = Literal["holds", "refuted"]
 Case = dict[str, Any]
 Parsed = TypeVar("Parsed", bound="Head")

@@ -10,10 +10,11 @@ from pydantic import Field, StrictInt
 
 from hypotheses.claim_file import Head, Statement, cases_of, located, stated
 from hypotheses.properties import Property, check_compared
-from hypotheses.schema import Compare, Inputs, check_file_inputs, unread_by_some, zeros_only
+from hypotheses.schema import check_file_inputs
 from smtmodel.algorithms import parse_reduction, reference_of
 from smtmodel.algorithms.reductions import Reduction
 from smtmodel.dot import Model
+from smtmodel.inputs import Compare, Inputs, unread_by_some, zeros_only
 from smtmodel.reference import parse_reference
 from smtmodel.yamlfile import YamlFile
 

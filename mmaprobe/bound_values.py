@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.products import number_of
+from queries.kernel.wording import up_float
 from queries.plans.bound_report import PlanBound
 from queries.plans.bound_samples import bound_of_element
-from queries.proof.wording import up_float
 from queries.properties.bound import error_of
 from queries.properties.bound_report import BoundResult
 from queries.properties.bound_samples import bound_of_rows

@@ -10,11 +10,11 @@ from mmaprobe.questions import Case, Verdicts, case_of, flag_of, is_plan, number
 from mmaprobe.units import model_of, plan_of, restrictions_of, whole_of
 
 if TYPE_CHECKING:
-    from hypotheses.schema import Inputs
     from queries.plans.bound_report import PlanBound
     from queries.properties.bound_report import BoundResult
     from queries.search.distinguish import Options
     from smtmodel.dot import Model
+    from smtmodel.inputs import Inputs
     from smtmodel.plans.plan import Plan
 
 
@@ -116,8 +116,8 @@ def bound(
 
 
 def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
-    from queries.proof.settling import Settled
     from queries.properties.bound_report import conditions_of, document_of, find_bound
+    from queries.tactics.settling import Settled
 
     found = find_bound(model, inputs, length, Settled(options, confirm))
     document = document_of(found)
@@ -142,7 +142,7 @@ def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options
 
 def _nearest_of_model(found: BoundResult) -> Nearest | None:
     """The rows of a chain as one input: the first row's addend, the last row's result."""
-    from queries.proof.wording import up_float
+    from queries.kernel.wording import up_float
     from smtmodel.operands import Operands, layout_of
 
     if found.near is None:
@@ -160,7 +160,7 @@ def _nearest_of_model(found: BoundResult) -> Nearest | None:
 
 def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
     from queries.plans.bound_report import document_of_plan, find_plan_bound
-    from queries.proof.settling import Settled
+    from queries.tactics.settling import Settled
 
     settled = Settled(options, confirm)
     found = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
@@ -194,7 +194,7 @@ def _every(formula: dict[str, Any]) -> str:
 
 
 def _nearest_of_plan(found: PlanBound) -> Nearest | None:
-    from queries.proof.wording import up_float
+    from queries.kernel.wording import up_float
 
     near = found.sizes[0].near if found.sizes else None
     if near is None:

@@ -19,8 +19,8 @@ from smtmodel.operands import Operands
 from smtmodel.tiles import kind_of
 
 if TYPE_CHECKING:
+    from queries.kernel.problem import Problem
     from queries.search.distinguish import Options
-    from queries.search.problem import Problem
     from queries.search.witness import Witness
 
 Verdict = Literal["different", "equal", "unknown"]
@@ -134,9 +134,9 @@ def distinguish(
     Source: every difference is evaluated again under both units; "equal" is the answer of one solver, checked against
     samples (docs/distinguish.md).
     """
+    from queries.kernel.problem import Problem
     from queries.search.contradiction import check_problems
     from queries.search.distinguish import distinguish as search
-    from queries.search.problem import Problem
 
     _choice("compare", compare, ("bits", "value"))
     problem = Problem(
@@ -181,11 +181,11 @@ def prove(
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """
     from hypotheses.properties import Property, check_compared
-    from queries.proof.records import confirmations_of
+    from queries.kernel.problem import Problem
+    from queries.kernel.statements import problems_of
     from queries.properties.proving import proofs_of, verdict_on
     from queries.properties.report import said
-    from queries.properties.statements import problems_of
-    from queries.search.problem import Problem
+    from queries.tactics.records import confirmations_of
 
     if property == "error-bound":
         raise ParameterError("property", "a bound is more than a verdict: mmaprobe.bound(unit)")
@@ -281,7 +281,7 @@ def _difference(problem: Problem, witness: Witness) -> Difference:
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
     from queries.plans.equal import prove_plans
-    from queries.proof.records import confirmations_of
+    from queries.tactics.records import confirmations_of
 
     proof = prove_plans(left, right, length, options, confirm)
     difference = None

@@ -12,7 +12,7 @@ from smtmodel.plans import Plan
 from smtmodel.reference import parse_plan_path, parse_reference
 
 if TYPE_CHECKING:
-    from hypotheses.schema import Inputs
+    from smtmodel.inputs import Inputs
     from smtmodel.signature import Signature
 
 __all__ = ["Model", "Plan", "model_of", "plan", "plan_of", "unit"]

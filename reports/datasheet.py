@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, Protocol
 
 from hypotheses.family import families
-from queries.proof.kernel import OpenLemmaError, RuleError
-from queries.proof.settling import Settled
+from queries.kernel.theorem import OpenLemmaError, RuleError
 from queries.properties.bound import bound_of
 from queries.properties.bound_report import conditions_of, formula_of, premises_of, shown
 from queries.search.distinguish import Options
+from queries.tactics.settling import Settled
 from reports import basis
 from reports.arithmetic import LINES, arithmetic, either, with_value
 from reports.words import parameters_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from queries.compare.observed import ObservedVector
-from queries.search.problem import Problem, evaluate_on, symbolic_operands
+from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model

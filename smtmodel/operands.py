@@ -12,6 +12,8 @@ from smtmodel.formats import Format
 
 Value = TypeVar("Value")
 
+RAISED = "_raised"  # ends the name of an operand that takes another's place in a second evaluation
+
 
 class Reader(Protocol):
     """A model or a plan, which may not read c."""

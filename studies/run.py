@@ -11,12 +11,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.kernel.forms import Form
 from queries.plans.bound import bound_of_plan
-from queries.proof.forms import Form
-from queries.proof.settling import Settled
 from queries.properties.bound import error_of
 from queries.search.distinguish import Options
 from queries.solvers.pool import Pool
+from queries.tactics.settling import Settled
 from smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS

@@ -16,19 +16,19 @@ import numpy as np
 import yaml
 
 from hypotheses.claim import AnyClaim, Claim, build_claims
-from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim, OverflowClaim
 from queries.claims.decide import decide
+from queries.kernel.problem import Problem
+from queries.kernel.statements import problems_of
 from queries.properties.proving import proofs_of, verdict_of
-from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from queries.search.scene import evaluate_claim
 from queries.search.witness import replay
 from smtmodel.algorithms import sum_of_array
 from smtmodel.batch import evaluate_rows
 from smtmodel.display import exact_value
 from smtmodel.errors import MmaprobeError
+from smtmodel.inputs import Inputs
 from smtmodel.operands import layout_of
 from smtmodel.reference import member_of, parse_reference
 from smtmodel.yamlfile import read_yaml

@@ -16,12 +16,12 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
-from queries.proof import closed
-from queries.proof.arguments import SEQUENCES
-from queries.proof.errors import RuleError
-from queries.proof.forms import Factor, Form
-from queries.proof.kernel import RULES, Theorem
-from queries.proof.steps import Step, recorded
+from queries.kernel import closed
+from queries.kernel.arguments import SEQUENCES
+from queries.kernel.errors import RuleError
+from queries.kernel.forms import Factor, Form
+from queries.kernel.steps import Step, recorded
+from queries.kernel.theorem import RULES, Theorem
 from queries.solvers.asking import Engines
 from smtmodel.nodes.node import Node, walk
 from smtmodel.plans.plan import Plan
@@ -30,7 +30,7 @@ from smtmodel.unit import Unit
 SCHEMA = 2
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
-    "queries.proof.ranges", "queries.proof.steps",
+    "queries.kernel.ranges", "queries.kernel.steps",
     "smtmodel.formats", "smtmodel.nodes.round", "smtmodel.rounding",
 )  # fmt: skip
 

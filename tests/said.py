@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from queries.proof import kernel
-from queries.proof.kernel import Goal, Theorem
-from queries.proof.lemmas import Lemma, settled
+from queries.kernel import theorem as kernel
+from queries.kernel.lemmas import Lemma, settled
+from queries.kernel.theorem import Goal, Theorem
 from queries.solvers import asking
 from queries.solvers.asking import Engines
 from queries.solvers.contract import Answer, Status

@@ -12,15 +12,15 @@ import yaml
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from hypotheses.schema import ExponentRange, Inputs, admitted
+from queries.kernel.problem import Problem, admits
 from queries.search.admitted import admitted_rows
-from queries.search.problem import Problem, admits
 from queries.search.samples import sample_rows
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import FORMATS, Format, format_named
+from smtmodel.inputs import ExponentRange, Inputs, admitted
 from smtmodel.operands import Layout, Operands
 from smtmodel.reference import member_of, parse_reference
 

@@ -11,14 +11,14 @@ from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
-from hypotheses.schema import Inputs
 from queries.certificates.bitblast import Blaster, Cnf, cnf_of_text
 from queries.certificates.gates import TRUE
 from queries.certificates.slow import Propagator
+from queries.kernel.problem import Problem
 from queries.search.distinguish import build_query
-from queries.search.problem import Problem
 from queries.solvers.portfolio import solve
 from queries.solvers.smtlib import Query
+from smtmodel.inputs import Inputs
 from smtmodel.reference import parse_reference
 from tests.termeval import evaluate_terms
 

@@ -16,19 +16,16 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from cli.main import main
-from hypotheses.schema import ExponentRange, Inputs
 from queries.certificates.tree import Tree
-from queries.proof import enclosures, forms, induction, lemmas, rounding_losses
-from queries.proof import parts as of_parts
-from queries.proof.enclosures import cut_loses, weakened
-from queries.proof.forms import EXACT, Factor, Form, number
-from queries.proof.induction import Step, carried
-from queries.proof.kernel import RULES, Made, RuleError, Theorem
-from queries.proof.lemmas import AlignmentLoses
-from queries.proof.parts import part_lemmas
-from queries.proof.rounding_losses import RoundingLoses
-from queries.proof.settling import Settled
-from queries.proof.written import Written
+from queries.kernel import enclosures, forms, induction, lemmas, rounding_losses
+from queries.kernel import parts as of_parts
+from queries.kernel.enclosures import cut_loses, weakened
+from queries.kernel.forms import EXACT, Factor, Form, number
+from queries.kernel.induction import Step, carried
+from queries.kernel.lemmas import AlignmentLoses
+from queries.kernel.parts import part_lemmas
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.theorem import RULES, Made, RuleError, Theorem
 from queries.properties.bound import _Composer, bound_of, chain_of, error_of, parts_of
 from queries.properties.bound_report import find_bound
 from queries.properties.bound_samples import Search, covered, measured, nearest, nearest_of_chain, value_of
@@ -36,11 +33,14 @@ from queries.properties.wraps import wrapped
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
 from queries.solvers.asking import Engines
+from queries.tactics.settling import Settled
+from queries.tactics.written import Written
 from smtmodel.algebra import constant
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.formats import FORMATS, Format
+from smtmodel.inputs import ExponentRange, Inputs
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, GridSum, Index, Product, Repeat, Round, Scale, Segment
 from smtmodel.nodes.node import Node, walk

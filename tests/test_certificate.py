@@ -15,7 +15,6 @@ from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
-from hypotheses.schema import Inputs
 from queries.certificates import checker
 from queries.certificates.bitblast import Cnf
 from queries.certificates.certificate import (
@@ -32,12 +31,13 @@ from queries.certificates.checker import Check, Engine, check_files
 from queries.certificates.sat import SOLVER, SatSolver
 from queries.checking.finding import Finding
 from queries.checking.folder import check_folder
+from queries.kernel.problem import Problem, symbolic_operands
 from queries.search.distinguish import Options, build_query
-from queries.search.problem import Problem, symbolic_operands
 from queries.solvers.contract import DEFAULT_MEMORY
 from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import InputError
+from smtmodel.inputs import Inputs
 from smtmodel.reference import parse_reference
 from smtmodel.trace import Name, Part, Stage
 

@@ -18,7 +18,6 @@ from pysmt.fnode import FNode
 
 from benchmarks.sabotage import ROOT, changes
 from cli.main import main
-from hypotheses.schema import Inputs
 from queries.certificates.certificate import whole_of_query
 from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.names import CHAIN, FACTS
@@ -26,22 +25,21 @@ from queries.certificates.sum_rules import SumTree
 from queries.certificates.tree import RULES, Tree, statement_text
 from queries.checking.folder import check_all, check_folder
 from queries.claims.verify import verify
-from queries.covering import unreachable
 from queries.equality.certify import chain_texts
-from queries.proof import enclosures, facts, rows, same, shares, sums, undecided
-from queries.proof.enclosures import weakened
-from queries.proof.induction import carried, closed
-from queries.proof.kernel import RULES as MADE
-from queries.proof.kernel import Made, RuleError
-from queries.proof.kernel import rule as made_rule
-from queries.proof.lemmas import AlignmentLoses, query_of
-from queries.proof.written import Written
-from queries.properties import expressions, together
+from queries.kernel import enclosures, expressions, facts, rows, same, shares, sums, together, undecided, unreachable
+from queries.kernel.enclosures import weakened
+from queries.kernel.induction import carried, closed
+from queries.kernel.lemmas import AlignmentLoses, query_of
+from queries.kernel.theorem import RULES as MADE
+from queries.kernel.theorem import Made, RuleError
+from queries.kernel.theorem import rule as made_rule
 from queries.properties.bound import bound_in_units, bound_of, chain_of, error_of
 from queries.properties.bound_certificate import certify_bound
 from queries.properties.bound_report import find_bound
 from queries.search.distinguish import Options
 from queries.solvers.contract import Answer
+from queries.tactics.written import Written
+from smtmodel.inputs import Inputs
 from smtmodel.reference import parse_reference
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text

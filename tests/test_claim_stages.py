@@ -21,13 +21,14 @@ from queries.claims.report import document_of
 from queries.claims.samples import claim_rows
 from queries.claims.stages import Stages
 from queries.claims.verify import verify
-from queries.proof.facts import Fact
-from queries.proof.kernel import Theorem
-from queries.proof.ledger import Ledger, UnprovedError
-from queries.proof.undecided import Question
+from queries.kernel.facts import Fact
+from queries.kernel.scene import lanes_of
+from queries.kernel.theorem import Theorem
+from queries.kernel.undecided import Question
 from queries.search.distinguish import Options
-from queries.search.scene import evaluate_claim, lanes_of
+from queries.search.scene import evaluate_claim
 from queries.solvers.asking import Heard
+from queries.tactics.ledger import Ledger, UnprovedError
 from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms.exact import Fixed
 from smtmodel.algorithms.steps import RESULT
@@ -57,7 +58,7 @@ HEARD = Heard()  # two claims of one test ask many questions in common
 
 def stages_of(claim: Claim, proved: list[str]) -> Stages:
     """The ways of a claim; with the questions answered "unsat"."""
-    question = Question(claim, claim.shape.whole)
+    question = Question(claim.assertion, claim.shape.whole)
     ledger = Ledger(question)
     ledger.heard, asked = HEARD, set[str]()
 
@@ -155,7 +156,7 @@ def test_a_sum_that_may_overflow_has_no_bound() -> None:
     with pytest.raises(UnprovedError, match=r"bound of unit\[0:4\] of half"):
         stages_of(claim, proved).sizes.numbers()
     assert not proved
-    narrow = replace(claim, shape=replace(claim.shape, window=replace(claim.shape.window, a=(3, 4), b=(3, 4))))
+    narrow = claim.reshaped(window=replace(claim.shape.window, a=(3, 4), b=(3, 4)))
     assert isinstance(stages_of(narrow, proved).sizes.numbers().goal, Fact)
 
 
@@ -163,7 +164,7 @@ def of_f16(claim: str, terms: int, windows: list[list[int]]) -> Claim:
     inputs = {"format": "f16"} | dict(zip("abc", windows, strict=True))
     parts = {name.partition("-")[0]: f"{name}@unit={VOLTA},split=toward_zero" for name in ("markidis", "ootomo-yokota")}
     found = claim_of(claim, terms=terms, inputs=inputs, parts=parts)
-    return replace(found, shape=replace(found.shape, whole=frozenset(parts)))  # numbers of f16 are first words
+    return found.reshaped(whole=frozenset(parts))  # numbers of f16 are first words
 
 
 @pytest.mark.slow
@@ -199,7 +200,7 @@ def test_nearest_sum_of_one_part() -> None:
     ):
         claim = of_f16(bound, 1, [[0, 0], [0, 0], [-1, 1]])
         parts = {"ootomo": claim.shape.parts["ootomo"]}
-        assert ways(replace(claim, shape=replace(claim.shape, parts=parts)), "nearest_sum")[0] == proved
+        assert ways(claim.reshaped(parts=parts), "nearest_sum")[0] == proved
 
 
 @pytest.mark.parametrize("unit", [-9, -6, -4, 3])
@@ -223,7 +224,7 @@ def test_first_words(name: str, split: str) -> None:
     """Of numbers of f16 the factors are the first words: results are the same, step by step."""
     inputs = {"format": "f16", "a": [-6, 6], "b": [-6, 6], "c": [-12, 12]}
     claim = claim_of("finite(p)", terms=4, inputs=inputs, parts={"p": f"{name}@unit={VOLTA},split={split}"})
-    short = replace(claim, shape=replace(claim.shape, whole=frozenset("p")))
+    short = claim.reshaped(whole=frozenset("p"))
     table = claim_rows(claim, 2000, 1)
     plain, whole = ({step: to_integers(bits, len(table)) for step, bits in lanes_of(each, table).steps("p").items()}
                     for each in (claim, short))  # fmt: skip

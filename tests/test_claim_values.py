@@ -15,7 +15,8 @@ from cli.main import main
 from hypotheses.claim import Claim, claims_named
 from queries.certificates.names import CHAIN
 from queries.claims.samples import claim_rows
-from queries.search.scene import Conditions, evaluate_claim
+from queries.kernel.scene import Conditions
+from queries.search.scene import evaluate_claim
 from smtmodel.algebra import all_of
 from smtmodel.algorithms.scene import Shape, Truth
 from tests.tampering import fitted

@@ -24,7 +24,7 @@ from benchmarks.mutants import campaign, read_mutants
 from cli.main import main
 from queries.candidates import separate as separating
 from queries.candidates.separate import Separation, separate
-from queries.proof.rewriting import REWRITES
+from queries.kernel.rewriting import REWRITES
 from queries.search.distinguish import Options
 from queries.solvers import asking, engines
 from queries.solvers import cluster as module

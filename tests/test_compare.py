@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
 from queries.compare.gemm import Matrices, differing_elements, traced
 from queries.compare.rows import all_rows, row_of
+from queries.kernel.problem import Problem
 from queries.plans import results as plan_results
 from queries.plans.candidates import Candidates, Sample
 from queries.plans.scalars import scalars_of
-from queries.search.problem import Problem
 from smtmodel.batch import evaluate_row
 from smtmodel.errors import IncompleteError
 from smtmodel.gemm import simulate

@@ -16,10 +16,10 @@ from click.testing import CliRunner, Result
 
 from benchmarks.covered import caught, differing
 from cli.main import main
-from queries.covering.conditions import Condition
 from queries.covering.cover import Covering
-from queries.covering.unreachable import Unreachable, implied, refuted
-from queries.proof.kernel import RuleError
+from queries.kernel.conditions import Condition
+from queries.kernel.theorem import RuleError
+from queries.kernel.unreachable import Unreachable, implied, refuted
 from queries.search.distinguish import Options
 from queries.solvers.asking import Engines
 from smtmodel.display import exact_value

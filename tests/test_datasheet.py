@@ -13,16 +13,16 @@ from click.testing import CliRunner
 
 from cli.datasheet import _Asker
 from cli.main import main
-from hypotheses.schema import Inputs
-from queries.proof.settling import Settled
 from queries.properties.bound_report import document_of, find_bound
 from queries.search.distinguish import Options
+from queries.tactics.settling import Settled
 from reports import basis
 from reports.arithmetic import LINES, arithmetic
 from reports.datasheet import ASKED, Sheet, groups, page, sheet_of_identified, sheet_of_model, sheets_of
 from reports.gpu_page import file_name, pages
 from smtmodel.dot import Model
 from smtmodel.gpus import GPUS
+from smtmodel.inputs import Inputs
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.progress import Pieces
 from smtmodel.recordings import RECORDED

@@ -11,12 +11,12 @@ import pytest
 from pysmt.exceptions import PysmtTypeError
 
 from hypotheses.library import library
-from hypotheses.schema import Compare, ExponentRange, Inputs, Question
+from hypotheses.schema import Question
+from queries.kernel.problem import Problem
 from queries.search import distinguish as search
 from queries.search.answer import answer, problems
 from queries.search.distinguish import Options, Outcome, SolverFaultError, build_query, distinguish
 from queries.search.exercises import EXERCISES
-from queries.search.problem import Problem
 from queries.search.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
 from queries.solvers import asking, engines
 from queries.solvers.contract import Answer, SolverProcess, Status
@@ -24,6 +24,7 @@ from queries.solvers.smtlib import Query
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError
+from smtmodel.inputs import Compare, ExponentRange, Inputs
 from smtmodel.operands import Operands, layout_of
 from smtmodel.reference import parse_reference
 from tests import oracle

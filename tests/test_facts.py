@@ -13,7 +13,7 @@ from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.verify import verify
 from queries.equality.staged import prove
-from queries.proof.facts import (
+from queries.kernel.facts import (
     Alike,
     Basis,
     Fact,
@@ -27,12 +27,12 @@ from queries.proof.facts import (
     replaced,
     themselves,
 )
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import exhausted, settled
-from queries.proof.records import Proof
-from queries.proof.same import Compared, SidesAgree, agreed
-from queries.proof.shares import share_claim
-from queries.proof.undecided import (
+from queries.kernel.lemmas import exhausted, settled
+from queries.kernel.problem import Problem
+from queries.kernel.same import Compared, SidesAgree, agreed
+from queries.kernel.shares import share_claim
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.undecided import (
     ByFirstWords,
     ConditionsReadNumbers,
     FirstWordIsWhole,
@@ -45,8 +45,8 @@ from queries.proof.undecided import (
 )
 from queries.properties import proving
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from queries.solvers.asking import Engines
+from queries.tactics.records import Proof
 from smtmodel.algebra import Bit, constant
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
@@ -252,11 +252,11 @@ def believe(asked: Question, bit: Bit) -> Theorem:
 
 def test_side_conditions_of_undecided() -> None:
     claim = claim_of("error(p) < ulp(exact())", terms=1, inputs=SMALL, parts={"p": VOLTA})
-    asked, other = Question(claim), Question(claim)
+    asked, other = Question(claim.assertion), Question(claim.assertion)
     none, numbers = believe(asked, asked.none), believe(asked, asked.fits)
     found = undecided(asked, none, numbers)
     assert isinstance(found.goal, NoInputDecides)
-    assert found.goal.claim is claim
+    assert found.goal.assertion is claim.assertion
     with pytest.raises(RuleError, match="says something else"):
         undecided(asked, numbers, none)
     with pytest.raises(RuleError, match="says something else"):
@@ -272,18 +272,18 @@ def test_side_conditions_of_undecided() -> None:
 def test_side_conditions_of_what_conditions_read() -> None:
     where = ["finite(p)", "value(p) > 1"]
     claim = claim_of("error(p) < 2", terms=1, inputs=SMALL | {"where": where}, parts={"p": VOLTA})
-    asked, known = Question(claim), believed(ConditionsReadNumbers(claim))
+    asked, known = Question(claim.assertion), believed(ConditionsReadNumbers(claim.assertion))
     none, numbers = believe(asked, asked.none), believe(asked, asked.fits)
     assert undecided(asked, none, numbers, (), known).premises == (none, numbers, known)
     with pytest.raises(RuleError, match="every value that a condition reads is a number is not known"):
         undecided(asked, none, numbers)
     with pytest.raises(RuleError, match="of another claim"):
-        undecided(asked, none, numbers, (), believed(ConditionsReadNumbers(replace(claim))))
+        undecided(asked, none, numbers, (), believed(ConditionsReadNumbers(replace(claim.assertion))))
     with pytest.raises(RuleError, match="another kind"):
         undecided(asked, none, numbers, (), none)
     share = claim_of("error(p) <= 1 * magnitude_sum()", terms=1, inputs=SMALL | {"where": where}, parts={"p": VOLTA})
     with pytest.raises(RuleError, match="a condition reads a result"):
-        share_claim(share)
+        share_claim(share.assertion)
 
 
 WORDS = {"p": f"markidis@unit={VOLTA},split=toward_zero", "q": f"ootomo-yokota@unit={VOLTA},split=toward_zero"}
@@ -292,23 +292,24 @@ WORDS = {"p": f"markidis@unit={VOLTA},split=toward_zero", "q": f"ootomo-yokota@u
 def test_side_conditions_of_first_words() -> None:
     inputs = {"format": "f16", "a": [-1, 1], "b": [0, 1], "c": [0, 1]}
     claim = claim_of("finite(p) or finite(q)", inputs=inputs, parts=WORDS)
-    whole, zeros = map(believed, lemmas_of(claim, "p"))
-    found = by_first_words(claim, "p", whole, zeros)
-    assert found.goal == ByFirstWords(claim, "p")
-    for part in lemmas_of(claim, "q"), lemmas_of(replace(claim, terms=1), "p"):
+    whole, zeros = map(believed, lemmas_of(claim.assertion, "p"))
+    found = by_first_words(claim.assertion, "p", whole, zeros)
+    assert found.goal == ByFirstWords(claim.assertion, "p")
+    for part in lemmas_of(claim.assertion, "q"), lemmas_of(replace(claim.assertion, terms=1), "p"):
         lemmas = [believed(lemma) for lemma in part]
         with pytest.raises(RuleError, match="another part, or other numbers"):
-            by_first_words(claim, "p", *lemmas)
-    wider = replace(claim, shape=replace(claim.shape, window=replace(claim.shape.window, a=(-14, 15))))
+            by_first_words(claim.assertion, "p", *lemmas)
+    wider = claim.assertion.reshaped(window=replace(claim.shape.window, a=(-14, 15)))
     with pytest.raises(RuleError, match="another part, or other numbers"):
         by_first_words(wider, "p", whole, zeros)
     with pytest.raises(RuleError, match="another kind"):
-        by_first_words(claim, "p", zeros, whole)
-    asked = Question(claim, frozenset("p"))
+        by_first_words(claim.assertion, "p", zeros, whole)
+    asked = Question(claim.assertion, frozenset("p"))
     none = believe(asked, asked.none)
     assert undecided(asked, none, None, [found]).premises == (none, found)
-    for first in ([], [by_first_words(claim, "q", *map(believed, lemmas_of(claim, "q")))],
-                  [by_first_words(other := replace(claim), "p", *map(believed, lemmas_of(other, "p")))]):  # fmt: skip
+    other = replace(claim.assertion)
+    for first in ([], [by_first_words(claim.assertion, "q", *map(believed, lemmas_of(claim.assertion, "q")))],
+                  [by_first_words(other, "p", *map(believed, lemmas_of(other, "p")))]):  # fmt: skip
         with pytest.raises(RuleError, match="of every part made of them"):
             undecided(asked, none, None, first)
     alone = claim_of("finite(p)", terms=1, inputs=SMALL, parts={"p": VOLTA})
@@ -330,7 +331,7 @@ def test_first_words_of_every_number() -> None:
 @pytest.mark.parametrize(("change", "true"), [("", True), ("@zero_sign=ieee,align_rounding=up", True)])
 def test_zeros_give_zero(change: str, true: bool) -> None:
     claim = claim_of("finite(p)", inputs=SMALL, parts={"p": f"markidis@unit=({VOLTA}{change}),split=toward_zero"})
-    lemma = lemmas_of(claim, "p")[1]
+    lemma = lemmas_of(claim.assertion, "p")[1]
     assert isinstance(lemma, ZerosGiveZero)
     assert (settled(lemma, engine).goal == lemma) is true
 

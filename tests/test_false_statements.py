@@ -12,9 +12,9 @@ import pytest
 
 from queries.claims.verify import _Verifier
 from queries.equality.staged import _Prover
-from queries.proof.records import Proof
 from queries.properties import monotonic as monotone
 from queries.properties import proving
+from queries.tactics.records import Proof
 from tests.false_statements import Statement, is_false, kind_of, statements, verdict
 
 EVERY = statements()

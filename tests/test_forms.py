@@ -8,14 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from hypotheses.schema import Inputs
-from queries.proof.same import SidesAgree
+from queries.kernel.problem import Problem
+from queries.kernel.same import SidesAgree
+from queries.kernel.statements import negations, reorderings
 from queries.properties.forms import ANY_ORDER, SAME, by_expression, by_rewriting
 from queries.properties.proving import proofs_of
-from queries.properties.statements import negations, reorderings
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from smtmodel.dot import Model
+from smtmodel.inputs import Inputs
 from smtmodel.nodes import Round
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit

@@ -15,27 +15,27 @@ import pytest
 
 from benchmarks import plan_statements
 from benchmarks.statements import blind
-from hypotheses.schema import ExponentRange, Inputs
 from queries.certificates.together import one_unit, property_fault
 from queries.checking.plans import plans_fault
 from queries.covering.cover import Covering
-from queries.covering.unreachable import Unreachable, refuted
+from queries.kernel.enclosures import weakened
+from queries.kernel.forms import Form
+from queries.kernel.problem import Problem
+from queries.kernel.statements import problems_of
+from queries.kernel.theorem import RuleError
+from queries.kernel.unreachable import Unreachable, refuted
 from queries.plans import equal as plans_equal
-from queries.proof.enclosures import weakened
-from queries.proof.forms import Form
-from queries.proof.kernel import RuleError
 from queries.properties.asked import plain
 from queries.properties.bound import bound_of, error_of
 from queries.properties.forms import by_expression, by_rewriting
 from queries.properties.proving import proofs_of, verdict_of
-from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
 from queries.solvers.asking import Engines
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError
+from smtmodel.inputs import ExponentRange, Inputs
 from smtmodel.unitfile import parse_unit
 from tests.said import believed
 from tests.test_check import UNITS, small

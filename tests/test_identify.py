@@ -24,12 +24,12 @@ from queries.candidates.identify import SPECIAL, VALIDATION, Identifier
 from queries.candidates.kinds import candidate_of, unique_models
 from queries.candidates.outcomes import Outcomes, pool_rows, simulate
 from queries.candidates.separate import POOL, separate, smallest_set
-from queries.proof.normalising import Normaliser, normal_form, rules_of
-from queries.proof.rewriting import REWRITES
+from queries.kernel.problem import Candidates
+from queries.kernel.rewriting import REWRITES
 from queries.search.distinguish import Options
-from queries.search.problem import Candidates
 from queries.search.samples import Table, sample_rows
 from queries.search.specials import special_rows
+from queries.tactics.normalising import Normaliser, normal_form, rules_of
 from smtmodel.batch import evaluate_models, evaluate_row, evaluate_rows
 from smtmodel.dot import Model
 from smtmodel.errors import IncompleteError, InputError, ParameterError, UnknownNameError

@@ -12,19 +12,20 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from queries.covering.conditions import Condition
-from queries.covering.unreachable import Unreachable, refuted
-from queries.proof import arguments, closed, enclosures, kernel, lemmas, rewriting
-from queries.proof.enclosures import Enclosed, element, exact, fused, rounded, scale, terms_of, weakened
-from queries.proof.facts import Basis, follows, given
-from queries.proof.kernel import RULES, Made, OpenLemmaError, RuleError, Theorem, goal_of, rule
-from queries.proof.lemmas import AlignmentLoses, exhausted, settled
-from queries.proof.rewriting import REWRITES, congruent, rewrite, rewritten
-from queries.proof.rounding_losses import RoundingLoses
-from queries.proof.same import Compared
-from queries.properties.expressions import one_expression, one_form
-from queries.properties.statements import Monotonic
-from queries.search.problem import Problem
+from queries.kernel import arguments, closed, enclosures, lemmas, rewriting
+from queries.kernel import theorem as kernel
+from queries.kernel.conditions import Condition
+from queries.kernel.enclosures import Enclosed, element, exact, fused, rounded, scale, terms_of, weakened
+from queries.kernel.expressions import one_expression, one_form
+from queries.kernel.facts import Basis, follows, given
+from queries.kernel.lemmas import AlignmentLoses, exhausted, settled
+from queries.kernel.problem import Problem
+from queries.kernel.rewriting import REWRITES, congruent, rewrite, rewritten
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.same import Compared
+from queries.kernel.statements import Monotonic
+from queries.kernel.theorem import RULES, Made, OpenLemmaError, RuleError, Theorem, goal_of, rule
+from queries.kernel.unreachable import Unreachable, refuted
 from queries.solvers import asking
 from queries.solvers.asking import Engines, Heard, SolverFaultError, confirmation
 from queries.solvers.contract import Answer
@@ -244,7 +245,7 @@ def test_the_rules_are_a_closed_list() -> None:
         """0 = 1."""
         return Made(Nonsense())
 
-    for name, module in (("anything", __name__), ("below_one", __name__), ("below_one", "queries.proof.rows")):
+    for name, module in (("anything", __name__), ("below_one", __name__), ("below_one", "queries.kernel.rows")):
         anything.__name__ = anything.__qualname__ = name
         anything.__module__ = module
         with pytest.raises(RuleError, match=r"none of the kernel's rules|two rules"):
@@ -262,7 +263,7 @@ def test_every_lemma_is_in_the_list_and_no_other_class_is() -> None:
         assert closed.is_lemma(getattr(__import__(module, fromlist=[name]), name)), name
 
     class AlignmentLoses:  # of the same name
-        __module__ = "queries.proof.lemmas"
+        __module__ = "queries.kernel.lemmas"
 
     AlignmentLoses.__qualname__ = "AlignmentLoses"
     assert not closed.is_lemma(AlignmentLoses)

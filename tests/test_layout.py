@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 LEVELS = ("mmaprobe", "cli", "reports", "studies", "runner", "queries", "hypotheses", "smtmodel")
 #: the packages of queries, each of which may import those after it
 FLOORS = ("checking", "plans", "building", "candidates", "order", "covering", "compare", "claims", "properties",
-          "equality", "proof", "certificates", "search", "solvers")  # fmt: skip
+          "equality", "tactics", "certificates", "search", "kernel", "solvers")  # fmt: skip
 
 
 @cache
@@ -45,9 +45,16 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 
 
 def test_the_steps_of_a_plan_are_found_again_by_other_code_than_the_provers() -> None:
-    """As rules are, which the order of packages tells: those of certificates import nothing of queries.proof."""
+    """As rules are, which the order of packages tells: those of certificates import nothing of queries.kernel."""
     (own,) = (others for name, others in imports().items() if name == "queries.checking.plan_steps")
     assert all(other.startswith(("queries.certificates.", "smtmodel.")) for other in own)
+
+
+def test_the_kernel_imports_what_units_and_answers_are_and_nothing_else() -> None:
+    allowed = ("queries.kernel", "queries.solvers", "smtmodel")
+    own = {name: others for name, others in imports().items() if name.startswith(("queries.kernel", "queries.solvers"))}
+    strange = {name: [one for one in others if not one.startswith(allowed)] for name, others in own.items()}
+    assert not {name: others for name, others in strange.items() if others}
 
 
 def test_packages_import_those_below_them_alone() -> None:

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
+from queries.kernel.induction import carried, closed
+from queries.kernel.lemmas import exhausted
+from queries.kernel.rises import needed, rises
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.theorem import RuleError, Theorem
 from queries.plans.bound import bound_of_plan
-from queries.proof.induction import carried, closed
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import exhausted
-from queries.proof.normalising import Normaliser
-from queries.proof.rises import needed, rises
-from queries.proof.rounding_losses import RoundingLoses
 from queries.properties.bound import bound_in_units, bound_of, chain_of
 from queries.properties.signs import symmetry_of
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser
 from smtmodel.formats import FORMATS
 from smtmodel.instructions import INSTRUCTIONS
 from smtmodel.reference import parse_plan_reference, parse_reference

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hypotheses.schema import Inputs
 from queries.equality.matching import Matcher, Twin
 from queries.equality.staged import prove
+from queries.kernel.problem import Problem
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.decode import Exponent
+from smtmodel.inputs import Inputs
 from smtmodel.reference import parse_reference
 from smtmodel.trace import Kind, Name, Signal, Stage, Trace
 from tests.termeval import evaluate_terms

@@ -6,19 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from hypotheses.schema import Inputs
 from queries.equality.staged import prove
-from queries.proof.kernel import RuleError
-from queries.proof.rises import needed
+from queries.kernel.rises import needed
+from queries.kernel.statements import Monotonic, exchangeable, symmetries_of
+from queries.kernel.theorem import RuleError
 from queries.properties import monotonic
 from queries.properties.falls import find_fall
 from queries.properties.monotonic import BY_RISES, prove_monotonic
 from queries.properties.proving import proofs_of, stands
-from queries.properties.statements import Monotonic, exchangeable, symmetries_of
 from queries.search.distinguish import Options
 from queries.search.witness import confirmed, moved_input, replay
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, format_named
+from smtmodel.inputs import Inputs
 from smtmodel.reference import parse_reference
 
 FAST = Options("bitwuzla", 60.0)

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from cli.main import main
-from queries.proof.normalising import Normaliser, normal_form, rules_of
+from queries.kernel.problem import Problem
+from queries.kernel.statements import Reordered, reorderings
 from queries.properties.forms import by_form
-from queries.properties.statements import Reordered, reorderings
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
+from queries.tactics.normalising import Normaliser, normal_form, rules_of
 from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Index, Node, Product, Relu, Repeat, Round

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from queries.candidates.classes import partition
-from queries.proof import closed
-from queries.proof.lemmas import Lemma, exhausted
-from queries.proof.normalising import Normaliser
+from queries.kernel import closed
+from queries.kernel.lemmas import Lemma, exhausted
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser
 from smtmodel.algebra import Bit, Bits, truth
 from smtmodel.decode import unpack
 from smtmodel.dot import Model

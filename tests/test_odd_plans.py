@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from queries.checking.plans import plans_fault
+from queries.kernel.problem import Problem
 from queries.plans import equal as plans_equal
 from queries.plans.merged import merged
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from smtmodel.batch import Patterns, evaluate_batch
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError

@@ -25,25 +25,24 @@ from benchmarks.statements import (
     values_of,
 )
 from cli.main import main
-from hypotheses.schema import Compare, ExponentRange, Inputs
 from queries.certificates.document import Document, nan_as
 from queries.certificates.magnitudes import FaultError
 from queries.certificates.sign_rules import _magnitudes_alone
 from queries.certificates.together import one_unit
-from queries.proof.kernel import RuleError
-from queries.proof.normalising import Normaliser, normal_form
-from queries.proof.settling import Settled
-from queries.proof.wording import up_decimal, up_float, up_text
+from queries.kernel.problem import Problem, _holding
+from queries.kernel.statements import problems_of
+from queries.kernel.theorem import RuleError
+from queries.kernel.wording import up_decimal, up_float, up_text
 from queries.properties.asked import plain
 from queries.properties.bound import bound_of, error_of
 from queries.properties.forms import by_expression
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.signs import symmetry_of
-from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
-from queries.search.problem import Problem, _holding
 from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay
+from queries.tactics.normalising import Normaliser, normal_form
+from queries.tactics.settling import Settled
 from smtmodel import ieee
 from smtmodel.algebra import constant
 from smtmodel.batch import evaluate_batch
@@ -52,6 +51,7 @@ from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import InputError, ParameterError
 from smtmodel.formats import format_named
+from smtmodel.inputs import Compare, ExponentRange, Inputs
 from smtmodel.nodes.normal import normal
 from smtmodel.nodes.round import Rounding
 from smtmodel.reference import parse_reference

@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks import odd_units
 from benchmarks.odd_units import check, unit_of
-from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser
 from smtmodel.nodes import Node, Round
 from smtmodel.nodes.rewriting import rebuilt
 from smtmodel.nodes.round import Rounding

@@ -14,15 +14,15 @@ from click.testing import CliRunner
 
 from cli.main import main
 from queries.certificates.tree import Tree
-from queries.proof.kernel import RuleError
-from queries.proof.lemmas import exhausted
-from queries.proof.opposite import EVEN, RoundsOpposite, Turns, lemmas_of, turned
-from queries.proof.written import Written
+from queries.kernel.lemmas import exhausted
+from queries.kernel.opposite import EVEN, RoundsOpposite, Turns, lemmas_of, turned
+from queries.kernel.statements import negations
+from queries.kernel.theorem import RuleError
 from queries.properties.proving import proofs_of
 from queries.properties.signs import BY_NODES, symmetry_of
-from queries.properties.statements import negations
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
+from queries.tactics.written import Written
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError
 from smtmodel.formats import FORMATS

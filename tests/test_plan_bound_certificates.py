@@ -25,19 +25,19 @@ from queries.certificates.sum_rules import SumTree, _conversions, geometric, hol
 from queries.checking.folder import check_folder
 from queries.checking.plan_bounds import tree_fault
 from queries.checking.plan_steps import Steps, _Runner, covered, steps_of
+from queries.kernel.enclosures import Enclosed, weakened
+from queries.kernel.induction import Chained
+from queries.kernel.steps import PlanAt, recorded
+from queries.kernel.sums import growth_of
+from queries.kernel.theorem import RuleError
 from queries.plans.bound import bound_of_plan
 from queries.plans.certify import plan_texts, read_plan
-from queries.proof.enclosures import Enclosed, weakened
-from queries.proof.induction import Chained
-from queries.proof.kernel import RuleError
-from queries.proof.settling import Settled
-from queries.proof.steps import PlanAt, recorded
-from queries.proof.sums import growth_of
-from queries.proof.written_plan import WrittenPlan, units_of
 from queries.properties.asked import plain
 from queries.properties.bound import bound_of, chain_of, error_of
 from queries.properties.bound_certificate import certify_theorems
 from queries.search.distinguish import Options
+from queries.tactics.settling import Settled
+from queries.tactics.written_plan import WrittenPlan, units_of
 from smtmodel.display import exact_value
 from smtmodel.formats import Format, format_named
 from smtmodel.nodes import Index

@@ -15,25 +15,25 @@ from click.testing import CliRunner
 
 from benchmarks.plan_bounds import PAGE, page, read_records
 from cli.main import main
-from hypotheses.schema import Inputs
 from queries.checking.folder import check_folder
+from queries.kernel import steps, sums
+from queries.kernel.enclosures import Facts
+from queries.kernel.forms import NOUGHT, Form, number
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.shares import adds_products
+from queries.kernel.steps import Places, PlanAt, Recorder, recorded
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.wording import COUNT, GROWTH, sum_text
 from queries.plans import bound, bound_samples
 from queries.plans.bound import bound_of_plan
 from queries.plans.bound_report import document_of_plan, find_plan_bound
 from queries.plans.bound_samples import nearest_to
-from queries.proof import steps, sums
-from queries.proof.enclosures import Facts
-from queries.proof.forms import NOUGHT, Form, number
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.rounding_losses import RoundingLoses
-from queries.proof.shares import adds_products
-from queries.proof.steps import Places, PlanAt, Recorder, recorded
-from queries.proof.wording import COUNT, GROWTH, sum_text
 from queries.properties.bound import bound_of, error_of
 from reports.plan_sheet import sheet_of_plan
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
 from smtmodel.gemm import simulate
+from smtmodel.inputs import Inputs
 from smtmodel.plan_table import plans
 from smtmodel.plans import Plan
 from smtmodel.plans.lowering import unit_of_plan

@@ -17,13 +17,13 @@ from cli.main import main
 from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
 from queries.checking.plans import OneZero, _Written, plans_fault
+from queries.kernel.problem import Problem
+from queries.kernel.statements import reorderings
 from queries.plans.certify import certify_difference, certify_plans, read_plan
 from queries.plans.equal import prove_plans
 from queries.properties.asked import plain
 from queries.properties.forms import by_expression
-from queries.properties.statements import reorderings
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
 from smtmodel.formats import FORMATS

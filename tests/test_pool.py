@@ -11,7 +11,7 @@ import pytest
 
 from queries.candidates import separate as separating
 from queries.candidates.separate import Separation, separate
-from queries.proof.rewriting import REWRITES
+from queries.kernel.rewriting import REWRITES
 from queries.search.distinguish import Options
 from queries.solvers import engines
 from queries.solvers.pool import Pool

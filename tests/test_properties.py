@@ -11,20 +11,20 @@ from benchmarks.properties import COLUMNS, PAGE, RECORDS, alike, arithmetic, cur
 from benchmarks.sides import results_of
 from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.family import parameters_of
-from hypotheses.schema import Inputs
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.decide import decide, problems_of_claim
-from queries.proof.records import Proof
-from queries.proof.same import Compared
+from queries.kernel.problem import Problem
+from queries.kernel.same import Compared
+from queries.kernel.statements import negations, problems_of, raised_products
 from queries.properties import proving
 from queries.properties.proving import proofs_of, verdict_of
 from queries.properties.report import proof_json
 from queries.properties.signs import BY_NODES
-from queries.properties.statements import negations, problems_of, raised_products
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
+from queries.tactics.records import Proof
 from smtmodel.dot import Model
 from smtmodel.errors import InputError
+from smtmodel.inputs import Inputs
 from smtmodel.operands import Operands
 from smtmodel.reference import parse_reference
 from smtmodel.vectors import parse_row

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from hypotheses.claim import claims_named
-from hypotheses.schema import ExponentRange, Inputs
 from queries.certificates.exact_values import Unrounded, chained
 from queries.certificates.magnitudes import FaultError
 from queries.certificates.together import groups_of, one_unit, property_fault, refuting_fault, rewritten_unit
@@ -24,8 +23,8 @@ from queries.certificates.writing_out import Numbers, alike
 from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.decide import decide
-from queries.proof.settling import Settled
-from queries.proof.written import Written
+from queries.kernel.problem import Problem
+from queries.kernel.statements import problems_of, reordered_groups
 from queries.properties.asked import plain, read_document, read_question
 from queries.properties.bound import bound_of
 from queries.properties.bound_certificate import certify_theorems, certify_wrap
@@ -33,12 +32,13 @@ from queries.properties.bound_report import find_bound
 from queries.properties.bound_samples import ExactRow, numbers_of
 from queries.properties.certify import certify_proofs, certify_refuted
 from queries.properties.proving import proofs_of, verdict_of
-from queries.properties.statements import problems_of, reordered_groups
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from queries.search.samples import sample_rows
+from queries.tactics.settling import Settled
+from queries.tactics.written import Written
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
+from smtmodel.inputs import ExponentRange, Inputs
 from smtmodel.operands import layout_of
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit, unit_text

@@ -17,19 +17,19 @@ from pysmt.typing import BVType
 
 from cli.main import main
 from hypotheses.properties import STATEMENTS, Property
-from hypotheses.schema import Inputs
 from queries.candidates.classes import partition
 from queries.equality.staged import prove
-from queries.proof.cutting import Abstraction, conjuncts
-from queries.proof.records import Proof
-from queries.properties.statements import Reordered, reorderings
+from queries.kernel.cutting import Abstraction, conjuncts
+from queries.kernel.problem import Problem
+from queries.kernel.statements import Reordered, reorderings
 from queries.search.distinguish import Options, distinguish
-from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
 from queries.solvers.portfolio import solve
+from queries.tactics.records import Proof
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import OutOfTimeError
+from smtmodel.inputs import Inputs
 from smtmodel.reference import parse_reference
 
 FAST = Options("bitwuzla", 60.0)

@@ -17,9 +17,9 @@ from queries.checking.plans import plans_fault
 from queries.plans import equal as asked
 from queries.plans.certify import certify_plans
 from queries.plans.equal import Ground, PlanProof, places_asked, prove_plans
-from queries.proof.records import Proof
 from queries.search.distinguish import Options
 from queries.search.samples import sample_rows
+from queries.tactics.records import Proof
 from smtmodel.batch import evaluate_models, evaluate_row
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError

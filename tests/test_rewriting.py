@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.proof import effects
-from queries.proof.effects import (
+from queries.kernel import effects
+from queries.kernel.effects import (
     AlignmentKeepsUnit,
     BoundKeeps,
     FormatHolds,
@@ -26,12 +26,12 @@ from queries.proof.effects import (
     RoundingKeepsUnit,
     RoundsAlike,
 )
-from queries.proof.kernel import RULES, RuleError, Theorem
-from queries.proof.lemmas import Lemma, exhausted, query_of
-from queries.proof.normalising import Normaliser, Wanted, normal_form, rules_of
-from queries.proof.ranges import Held, Range, Scope, ranges_of
-from queries.proof.rewriting import REWRITES, Alike, kind_of, multiples
+from queries.kernel.lemmas import Lemma, exhausted, query_of
+from queries.kernel.ranges import Held, Range, Scope, ranges_of
+from queries.kernel.rewriting import REWRITES, Alike, kind_of, multiples
+from queries.kernel.theorem import RULES, RuleError, Theorem
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser, Wanted, normal_form, rules_of
 from smtmodel.algebra import constant
 from smtmodel.batch import evaluate_models
 from smtmodel.display import exact_value

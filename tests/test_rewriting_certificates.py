@@ -21,13 +21,13 @@ from queries.certificates.magnitudes import FaultError
 from queries.certificates.rewrite_rules import REWRITES, Needs, Place
 from queries.certificates.term_ranges import Held, Known
 from queries.certificates.tree import Tree
-from queries.proof import rewriting
-from queries.proof.kernel import Theorem
-from queries.proof.ranges import Scope
-from queries.proof.rewriting import Alike
-from queries.proof.written import Written
+from queries.kernel import rewriting
+from queries.kernel.ranges import Scope
+from queries.kernel.rewriting import Alike
+from queries.kernel.theorem import Theorem
 from queries.properties.bound_certificate import certify_theorems
 from queries.search.distinguish import Options
+from queries.tactics.written import Written
 from smtmodel.formats import FORMATS, Format
 from smtmodel.nodes import (
     Constant,

@@ -14,22 +14,22 @@ import numpy as np
 import pytest
 
 from benchmarks.statements import Statement, broken_addend, broken_product, columns_of, grid_of
-from hypotheses.schema import Inputs
 from queries.certificates.tree import Tree
-from queries.proof.gains import Factor, gains_of, numbers_of, products_of
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import exhausted
-from queries.proof.rises import Rises, needed, rises
-from queries.proof.rounding_rises import RoundingRises, RoundingScales
-from queries.proof.same import SidesAgree
-from queries.proof.written import Written
+from queries.kernel.gains import Factor, gains_of, numbers_of, products_of
+from queries.kernel.lemmas import exhausted
+from queries.kernel.rises import Rises, needed, rises
+from queries.kernel.rounding_rises import RoundingRises, RoundingScales
+from queries.kernel.same import SidesAgree
+from queries.kernel.statements import Monotonic
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.together import does_not_fall
 from queries.properties.falls import find_fall
-from queries.properties.statements import Monotonic
-from queries.properties.together import does_not_fall
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
+from queries.tactics.written import Written
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS, Format, format_named
+from smtmodel.inputs import Inputs
 from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Gate, Index, Node, Product, Repeat, Round, Running, Scale
 from smtmodel.nodes.relu import RELU_ZEROS, Relu
 from smtmodel.nodes.round import Rounding

@@ -18,8 +18,7 @@ from queries.checking.folder import check_folder
 from queries.claims.certify import certify_claim
 from queries.claims.decide import decide
 from queries.claims.overflow import bound, never
-from queries.proof.kernel import RuleError
-from queries.proof.rows import (
+from queries.kernel.rows import (
     BELOW_ONE,
     F32,
     Bounded,
@@ -36,8 +35,9 @@ from queries.proof.rows import (
     rounded,
     trees,
 )
-from queries.proof.written_rows import row_document, same_operations, start_of
+from queries.kernel.theorem import RuleError
 from queries.search.distinguish import Options
+from queries.tactics.written_rows import row_document, same_operations, start_of
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.display import exact_value
 from smtmodel.errors import ParameterError

@@ -19,10 +19,9 @@ from queries.claims.certify import certify_claim
 from queries.claims.samples import claim_rows
 from queries.claims.shares import by_shares
 from queries.claims.verify import verify
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import exhausted
-from queries.proof.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
-from queries.proof.shares import (
+from queries.kernel.lemmas import exhausted
+from queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
+from queries.kernel.shares import (
     Near,
     Space,
     Within,
@@ -39,11 +38,12 @@ from queries.proof.shares import (
     share_claim,
     space_of,
 )
-from queries.proof.undecided import NoInputDecides, ZerosGiveZero
-from queries.proof.written import Written
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.undecided import NoInputDecides, ZerosGiveZero
 from queries.properties.bound import bound_of, error_of
 from queries.search.distinguish import Options
 from queries.search.scene import evaluate_claim
+from queries.tactics.written import Written
 from smtmodel.algorithms.exact import Window
 from smtmodel.dot import Model
 from smtmodel.formats import FORMATS
@@ -137,11 +137,10 @@ def test_only_sums_of_products_are_recorded() -> None:
 ])  # fmt: skip
 def test_other_claims_are_not_taken(text: str) -> None:
     with pytest.raises(RuleError, match="share_claim"):
-        share_claim(claim_of(text, inputs=SMALL, parts={"p": VOLTA}))
+        share_claim(claim_of(text, inputs=SMALL, parts={"p": VOLTA}).assertion)
     with pytest.raises(RuleError, match="share_claim"):
-        share_claim(
-            claim_of("error(p) <= 2**-9 * magnitude_sum()", inputs=SMALL, parts={"p": VOLTA}, quantifier="exists")
-        )
+        some = claim_of("error(p) <= 2**-9 * magnitude_sum()", inputs=SMALL, parts={"p": VOLTA}, quantifier="exists")
+        share_claim(some.assertion)
 
 
 # -- side conditions
@@ -312,7 +311,7 @@ def test_a_result_out_of_range_is_no_number_of_a_claim(large: int) -> None:
     wide = near_the_sum(near, huge, LEAVES, Fraction(1 << 41))
     assert isinstance(within.goal, Within)
     with pytest.raises(RuleError, match="leave the range"):
-        compares(error("2**41", terms=2), wide, [zero])
+        compares(error("2**41", terms=2).assertion, wide, [zero])
 
 
 @pytest.mark.parametrize(("says", "broken"), BREACHES.values(), ids=BREACHES)
@@ -325,19 +324,19 @@ def test_side_conditions_of_what_a_claim_needs() -> None:
     claim = error("2**-18", terms=2)
     good = by_shares(claim, believed)
     within, zero = good.premises
-    assert compares(claim, within, [zero]).goal == NoInputDecides(claim)
+    assert compares(claim.assertion, within, [zero]).goal == NoInputDecides(claim.assertion)
     for other in (error("2**-19", terms=2), error("2**-18", terms=3), error("2**-18", OTHER.reference, terms=2),
                   error("2**-18", terms=2, inputs=SMALL | {"a": [-2, 3]})):  # fmt: skip
         with pytest.raises(RuleError, match="says less"):
-            compares(other, within, [zero])
+            compares(other.assertion, within, [zero])
     for zeros in ([], [believed(ZerosGiveZero(MODEL, 1))], [believed(ZerosGiveZero(OTHER, 2))]):
         with pytest.raises(RuleError, match="makes a zero of zeros"):
-            compares(claim, within, zeros)
+            compares(claim.assertion, within, zeros)
     with pytest.raises(RuleError, match="another kind"):
-        compares(claim, zero, [zero])
+        compares(claim.assertion, zero, [zero])
     with pytest.raises(RuleError, match="not every product"):
         adds_products(replace(MODEL.unit, length=5))
-    assert space_of(claim) == replace(SPACE, terms=2)
+    assert space_of(claim.assertion) == replace(SPACE, terms=2)
 
 
 # -- certificates
@@ -368,7 +367,9 @@ def _rewritten(folder: Path, name: str, text: str) -> None:
 def document(claim: Claim) -> dict[str, Any]:
     theorem = by_shares(claim, believed)
     lemmas = [one for one in theorem.walk() if one.rule == "settled"]
-    written = Written(share_claim(claim).zeros[0].model.unit).stating(theorem.premises, dict.fromkeys(lemmas, "lemma"))
+    written = Written(share_claim(claim.assertion).zeros[0].model.unit).stating(
+        theorem.premises, dict.fromkeys(lemmas, "lemma")
+    )
     found: dict[str, Any] = json.loads(json.dumps(written))
     return found
 

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from hypotheses.schema import ExponentRange, Inputs
+from queries.kernel.problem import Problem
 from queries.search.distinguish import build_query
-from queries.search.problem import Problem
 from queries.search.witness import confirmed
 from queries.solvers import contract
 from queries.solvers.contract import ENGINE_NAMES, Reason, SolverProcess
 from queries.solvers.smtlib import Query, parse_values
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.errors import UnknownNameError
+from smtmodel.inputs import ExponentRange, Inputs
 from smtmodel.reference import parse_reference
 from tests import shared_answers
 

@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.statements import blind, check, make
-from hypotheses.schema import Inputs
+from queries.kernel.problem import Problem
+from queries.kernel.statements import problems_of
 from queries.properties.proving import proofs_of, verdict_of
-from queries.properties.statements import problems_of
 from queries.search.distinguish import Options, distinguish
-from queries.search.problem import Problem
 from smtmodel.dot import Model
+from smtmodel.inputs import Inputs
 from smtmodel.unitfile import parse_unit
 
 SMALL = """unit: small

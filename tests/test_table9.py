@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import AlignmentLoses, exhausted, query_of
-from queries.proof.rounding_losses import RoundingLoses, TruncationKeeps
-from queries.proof.table9 import BoundInUnits, SumInUnits, loosened, summed, truncated
+from queries.kernel.lemmas import AlignmentLoses, exhausted, query_of
+from queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
+from queries.kernel.table9 import BoundInUnits, SumInUnits, loosened, summed, truncated
+from queries.kernel.theorem import RuleError, Theorem
 from queries.properties.bound import _Composer, bound_in_units
 from queries.search.distinguish import Options
 from smtmodel.batch import evaluate_lanes, to_integers

@@ -7,22 +7,22 @@ from dataclasses import replace
 
 import pytest
 
-from hypotheses.schema import Inputs
-from queries.proof.facts import follows
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.opposite import Turns, turned
-from queries.proof.records import Proof
-from queries.proof.same import Compared, SidesAgree, agreed
-from queries.proof.settling import Settled
-from queries.properties.expressions import _moved, one_expression, one_form, one_sum
+from queries.kernel.expressions import _moved, one_expression, one_form, one_sum
+from queries.kernel.facts import follows
+from queries.kernel.opposite import Turns, turned
+from queries.kernel.problem import Problem
+from queries.kernel.same import Compared, SidesAgree, agreed
+from queries.kernel.statements import Monotonic, Negated, Reordered, negations, problems_of, reorderings
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.together import HasProperty, each_part, every_order, negates, raised_elsewhere
 from queries.properties.proving import established, proofs_of, stands, verdict_on
 from queries.properties.signs import symmetry_of
-from queries.properties.statements import Monotonic, Negated, Reordered, negations, problems_of, reorderings
-from queries.properties.together import HasProperty, each_part, every_order, negates, raised_elsewhere
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
+from queries.tactics.records import Proof
+from queries.tactics.settling import Settled
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError
+from smtmodel.inputs import Inputs
 from smtmodel.nodes import Each, Element, ExactSum, Index, Node, Product, Round
 from smtmodel.reference import parse_reference
 from tests.said import says

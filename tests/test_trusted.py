@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from queries.proof import enclosures, induction, lemmas, rewriting
-from queries.proof.kernel import RULES
+from queries.kernel import enclosures, induction, lemmas, rewriting
+from queries.kernel.theorem import RULES
 from tests import trusted
 from tests.test_layout import imports
 from tests.trusted import (

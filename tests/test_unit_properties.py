@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from queries.proof.kernel import RuleError
-from queries.proof.rises import needed
+from queries.kernel.rises import needed
+from queries.kernel.theorem import RuleError
 from smtmodel.nodes.node import structure
 from smtmodel.reference import parse_reference
 from tests.test_cli import run

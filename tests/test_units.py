@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from queries.equality.staged import prove
-from queries.search.problem import Problem
+from queries.kernel.problem import Problem
 from smtmodel.batch import evaluate_batch, evaluate_row
 from smtmodel.compiled import compile_model
 from smtmodel.dot import Model

@@ -15,14 +15,14 @@ from click.testing import CliRunner, Result
 
 import mmaprobe
 from cli.main import main
-from hypotheses.schema import Inputs
 from mmaprobe import MmaprobeError
-from queries.properties.statements import problems_of
-from queries.search.problem import Problem
+from queries.kernel.problem import Problem
+from queries.kernel.statements import problems_of
 from queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from smtmodel.algorithms import parse_algorithm
 from smtmodel.errors import ParameterError
 from smtmodel.gemm import simulate
+from smtmodel.inputs import Inputs
 from smtmodel.operands import layout_of
 from smtmodel.plans import Plan
 from smtmodel.reference import parse_plan_path, parse_reference

@@ -16,22 +16,22 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from hypotheses.claim import AnyClaim, build_claims
-from hypotheses.schema import ExponentRange, Inputs
 from queries.claims import decide as deciding
 from queries.claims import overflow
 from queries.claims.decide import decide as decided
 from queries.claims.outcome import Outcome, SearchStep
-from queries.proof.records import Proof
-from queries.proof.truncating import truncating_steps
+from queries.kernel.problem import Problem
+from queries.kernel.statements import problems_of
+from queries.kernel.truncating import truncating_steps
 from queries.properties import proving
-from queries.properties.statements import problems_of
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from queries.search.witness import replay
+from queries.tactics.records import Proof
 from smtmodel.display import exact_value
 from smtmodel.errors import FaultError, InputError, ParameterError
 from smtmodel.formats import FORMATS
+from smtmodel.inputs import ExponentRange, Inputs
 from smtmodel.nodes import Element, FusedSum, Node, Product, Round
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.rewriting import rebuilt

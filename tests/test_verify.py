@@ -23,8 +23,9 @@ from queries.claims.outcome import Outcome
 from queries.claims.overflow import bound
 from queries.claims.report import document_of
 from queries.claims.samples import claim_rows
+from queries.kernel.scene import deciding, scene_of
 from queries.search.distinguish import Options
-from queries.search.scene import build_query, deciding, evaluate_claim, scene_of
+from queries.search.scene import build_query, evaluate_claim
 from queries.solvers.store import Store
 from smtmodel.algorithms import parse_reduction, sum_of_array
 from smtmodel.algorithms.predicate import FUNCTIONS
@@ -145,9 +146,9 @@ def test_language(text: str) -> None:
     assert [bool(x) for x in batch.deciding] == expected
     symbolic = TermCarrier()
     names = dict(zip(claim.layout.names, claim.layout.formats, strict=True))
-    scene = scene_of(claim, [symbolic.symbol(name, fmt.width) for name, fmt in names.items()])
+    scene = scene_of(claim.assertion, [symbolic.symbol(name, fmt.width) for name, fmt in names.items()])
     values = {name: table[:20, k] for k, name in enumerate(names)}
-    (found,) = evaluate_terms([deciding(claim, scene).node], values)
+    (found,) = evaluate_terms([deciding(claim.assertion, scene).node], values)
     assert [bool(x) for x in np.broadcast_to(found, 20)] == expected[:20]
 
 

@@ -27,31 +27,32 @@ def _in(folder: str, names: str) -> list[str]:
     return [f"{folder}/{name}.py" for name in names.split()]
 
 
-KERNEL = Part("the kernel", "error bounds, normal forms", _in("queries/proof", "kernel closed arguments errors lemmas"))
+KERNEL = Part(
+    "the kernel", "error bounds, normal forms", _in("queries/kernel", "theorem closed arguments errors lemmas")
+)
 BOUNDS = Part(
-    "rules of error bounds", "error bounds", _in("queries/proof", "forms enclosures induction table9 rounding_losses")
+    "rules of error bounds", "error bounds", _in("queries/kernel", "forms enclosures induction table9 rounding_losses")
 )
-PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/proof", "parts"))
+PARTED = Part("rules of the parts of an input", "error bounds", _in("queries/kernel", "parts"))
 REWRITING = Part(
-    "rules of rewriting, with their lemmas", "normal forms", _in("queries/proof", "rewriting ranges effects")
+    "rules of rewriting, with their lemmas", "normal forms", _in("queries/kernel", "rewriting ranges effects")
 )
-SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/proof", "opposite"))
-PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/proof", "sums steps"))
-COVERING = Part("what no input reaches", "cover", _in("queries/covering", "unreachable conditions"))
-FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/proof", "facts"))
-ROWS = Part("rules of sums of numbers", "claims of overflow", _in("queries/proof", "rows truncating"))
+SIGNS = Part("the rule of sign symmetry", "signs", _in("queries/kernel", "opposite"))
+PLANS = Part("rules of plans, and what their stages do", "error bounds of plans", _in("queries/kernel", "sums steps"))
+COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions"))
+FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
+ROWS = Part("rules of sums of numbers", "claims of overflow", _in("queries/kernel", "rows truncating"))
 ASKED = Part("rules that tie facts to a question", "claims, equality, properties",
-             [*_in("queries/proof", "same undecided"), "queries/properties/expressions.py"])  # fmt: skip
+             _in("queries/kernel", "same undecided expressions"))  # fmt: skip
 SHARES = Part("rules of shares of the sum of magnitudes", "claims that compare with it",
-              _in("queries/proof", "shares recorded"))  # fmt: skip
-TOGETHER = Part("rules of what parts give together", "properties", _in("queries/properties", "together"))
-RISING = Part("the rule of what rises", "monotonicity", _in("queries/proof", "rises gains rounding_rises"))
+              _in("queries/kernel", "shares recorded"))  # fmt: skip
+TOGETHER = Part("rules of what parts give together", "properties", _in("queries/kernel", "together"))
+RISING = Part("the rule of what rises", "monotonicity", _in("queries/kernel", "rises gains rounding_rises"))
 RULED = (KERNEL, BOUNDS, PARTED, REWRITING, SIGNS, PLANS, FACTS, ASKED, SHARES, TOGETHER, RISING, ROWS, COVERING)
-CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/proof", "cutting"))
-SAID = Part("what a claim says", "claims", ["hypotheses/claim.py", "queries/search/scene.py", *_in(
+CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "cutting"))
+SAID = Part("what a claim says", "claims", ["queries/kernel/scene.py", "smtmodel/algorithms/assertion.py", *_in(
     "smtmodel/algorithms", "exact fixed forms parts predicate products reach scene steps words")])  # fmt: skip
-GOALS = Part("what is asked", "all", ["queries/search/problem.py", "queries/properties/statements.py",
-                                     "hypotheses/schema.py"])  # fmt: skip
+GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements"), "smtmodel/inputs.py"])  # fmt: skip
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit values"),
     *_in("smtmodel/nodes",
@@ -69,7 +70,7 @@ ANSWERS = Part("the engines: how they are asked, their processes, their answers,
                 *_in("smtmodel", "folders frames jsontext")])  # fmt: skip
 CHECKER = Part("the checker", "with `mmaprobe check`, in place of what finds a proof", [
     *_in("queries/checking", "folder finding answers trees plans plan_bounds plan_steps padding witnesses"),
-    "queries/proof/written_rows.py",
+    "queries/tactics/written_rows.py",
     *_in("queries/certificates", "tree goals document node_rules loop_rules result_rules sign_rules magnitudes"),
     *_in("queries/certificates", "rise_rules share_rules sum_rules together writing_out lossless read_addends"),
     *_in("queries/certificates", "chain row_rules alike_rules rewrite_rules term_ranges exact_values checker slow"),
@@ -102,7 +103,7 @@ PARTS = (
 #: imported by files of these, and not believed: what is shown to people, what errors are, and when work is
 #: cut short
 SHOWN = (
-    "queries.proof.wording",
+    "queries.kernel.wording",
     "smtmodel",
     "smtmodel.errors",
     "smtmodel.interrupts",

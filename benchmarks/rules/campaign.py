@@ -17,15 +17,15 @@ from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from benchmarks.rules.numbers import TooWide
-from queries.proof import closed
-from queries.proof.errors import OpenLemmaError, RuleError
-from queries.proof.kernel import RULES, Theorem
-from queries.proof.rewriting import REWRITES
+from queries.kernel import closed
+from queries.kernel.errors import OpenLemmaError, RuleError
+from queries.kernel.rewriting import REWRITES
+from queries.kernel.theorem import RULES, Theorem
 from smtmodel.errors import ParameterError
 
 Site = tuple[str, int]  # the module's file and the line of what refuses
-KERNEL = ("queries.proof.", "queries.kernel.", "queries.properties.", "queries.covering.")
-SHARED = ("errors", "kernel", "arguments")  # modules whose refusals are those of every rule
+KERNEL = ("queries.kernel.",)
+SHARED = ("errors", "theorem", "arguments")  # modules whose refusals are those of every rule
 
 
 @dataclass

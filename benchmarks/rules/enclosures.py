@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -11,24 +11,20 @@ from typing import Any
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, Small, small_unit
-from queries.proof.enclosures import (
-    CHAIN,
+from queries.kernel.enclosures import (
     Enclosed,
-    Facts,
-    Kept,
     alignments,
     bound_places,
     cut_loses,
     terms_of,
 )
-from queries.proof.errors import RuleError
-from queries.proof.forms import NOUGHT, Form, number
-from queries.proof.kernel import Theorem
-from queries.proof.lemmas import Lemma
-from queries.proof.parts import part_lemmas
-from queries.proof.rounding_losses import RoundingLoses
+from queries.kernel.errors import RuleError
+from queries.kernel.forms import Form, number
+from queries.kernel.lemmas import Lemma
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.theorem import Theorem
 from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, format_named
+from smtmodel.formats import format_named
 from smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -51,7 +47,6 @@ from smtmodel.nodes import (
     Sum,
 )
 from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import with_operands
 from smtmodel.unit import Unit
 
 RULE_OF: dict[type, str] = {
@@ -237,7 +232,7 @@ def _misused(own: Deriving, known: Sequence[tuple[Any, Theorem]]) -> None:
 
 def _changed(node: Node, rng: random.Random) -> Node:
     """A node that differs in one parameter."""
-    every = [variant for variant in node.variants()]
+    every = list(node.variants())
     try:
         return node.varied(rng.choice(every)) if every else node
     except ParameterError:

@@ -15,7 +15,6 @@ import numpy as np
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.meanings import is_whole
 from benchmarks.rules.numbers import (
-    FINITE,
     INFINITE,
     NOT_A_NUMBER,
     ROUND,
@@ -26,12 +25,11 @@ from benchmarks.rules.numbers import (
     log2,
     number,
     rounded,
-    table_of,
     units,
     zeros,
 )
 from benchmarks.rules.units import RESULTS
-from queries.proof.effects import (
+from queries.kernel.effects import (
     AlignmentKeepsUnit,
     BoundKeeps,
     FormatHolds,
@@ -42,13 +40,13 @@ from queries.proof.effects import (
     RoundingKeepsUnit,
     RoundsAlike,
 )
-from queries.proof.errors import RuleError
-from queries.proof.kernel import RULES, Theorem
-from queries.proof.lemmas import AlignmentLoses, Lemma
-from queries.proof.opposite import RoundsOpposite
-from queries.proof.ranges import Range
-from queries.proof.rounding_losses import RoundingLoses, TruncationKeeps
-from queries.proof.rounding_rises import RoundingRises, RoundingScales
+from queries.kernel.errors import RuleError
+from queries.kernel.lemmas import AlignmentLoses, Lemma
+from queries.kernel.opposite import RoundsOpposite
+from queries.kernel.ranges import Range
+from queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
+from queries.kernel.rounding_rises import RoundingRises, RoundingScales
+from queries.kernel.theorem import RULES, Theorem
 from smtmodel.formats import Format, format_named
 from smtmodel.nodes.round import Rounding
 from smtmodel.rounding import NEAREST, OVERFLOWS, Mode, Target
@@ -199,7 +197,9 @@ def rounds_opposite(own: RoundsOpposite) -> bool:
     fmt = own.target.format
     exact, _ = magnitudes(fmt, grid(fmt) - 4, fmt.emax + 4)
     size = exact[: len(exact) // 2]
-    one, two = (target_value(-size if minus else size, np.full(len(size), minus), own.target) for minus in (False, True))
+    one, two = (
+        target_value(-size if minus else size, np.full(len(size), minus), own.target) for minus in (False, True)
+    )
     nan = (one.kind == NOT_A_NUMBER) & (two.kind == NOT_A_NUMBER)
     signs = (one.exact >= 0) & (two.exact <= 0)
     return bool((nan | ((one.kind == two.kind) & (one.exact == -two.exact) & signs)).all())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import Any
@@ -27,18 +26,17 @@ from benchmarks.rules.numbers import (
     checked,
     formats_of,
     number,
-    place_of,
     table_of,
 )
 from benchmarks.rules.units import Window, reads, window
-from queries.proof.enclosures import CHAIN, Assumption, Enclosed, Facts, Kept
-from queries.proof.forms import Factor, Form
-from queries.proof.induction import Carried, Chained, Closed
-from queries.proof.opposite import Turns
-from queries.proof.ranges import Held
-from queries.proof.rewriting import Alike, SameResults
-from queries.proof.rises import Rises
-from queries.proof.table9 import BoundInUnits, SumInUnits
+from queries.kernel.enclosures import CHAIN, Assumption, Enclosed, Facts, Kept
+from queries.kernel.forms import Factor, Form
+from queries.kernel.induction import Carried, Chained, Closed
+from queries.kernel.opposite import Turns
+from queries.kernel.ranges import Held
+from queries.kernel.rewriting import Alike, SameResults
+from queries.kernel.rises import Rises
+from queries.kernel.table9 import BoundInUnits, SumInUnits
 from smtmodel.formats import Format
 from smtmodel.nodes import (
     Cancelling,

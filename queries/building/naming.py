@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from queries.candidates.classes import Equality, partition
 from queries.candidates.kinds import candidate_of, why_alike
-from queries.proof.normalising import Normaliser
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
 from smtmodel.errors import OutOfTimeError

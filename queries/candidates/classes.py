@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from queries.equality.staged import prove
-from queries.proof.records import Proof
+from queries.kernel.problem import Candidates, Problem, evaluate_on, symbolic_operands
 from queries.search.distinguish import Options
-from queries.search.problem import Candidates, Problem, evaluate_on, symbolic_operands
 from queries.search.witness import Row, replay
+from queries.tactics.records import Proof
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import OutOfTimeError

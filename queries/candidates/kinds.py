@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from queries.candidates.classes import WHY, Equality
-from queries.proof.kernel import Theorem
-from queries.proof.normalising import Normaliser, normal_form, rules_of
+from queries.kernel.theorem import Theorem
 from queries.search.distinguish import Options
+from queries.tactics.normalising import Normaliser, normal_form, rules_of
 from smtmodel.dot import Model
 from smtmodel.errors import OutOfTimeError
 from smtmodel.nodes.normal import normal

@@ -3,7 +3,7 @@ them.
 
 A document has the theorems, premises first. Each has the rule, its premises, the parameters of the operation besides
 the rows, the format of the numbers, and their bounds as runs of (count, bound). Statements: the docstrings of
-queries/proof/rows.py.
+queries/kernel/rows.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks that parts prove a property of a unit: a second statement of the rules of queries/properties/together.py, over
+"""Checks that parts prove a property of a unit: a second statement of the rules of queries/kernel/together.py, over
 plain data.
 
 A part is a question whether two sides agree, as its file states it, with both units as plain data (`left`, `right`).

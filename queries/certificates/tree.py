@@ -1,6 +1,6 @@
 """Checks a tree of theorems about a unit: every side condition and conclusion of every rule, by itself.
 
-The tree is a document of plain data (queries/proof/written.py says what is in it). The rules, by what they are about:
+The tree is a document of plain data (queries/tactics/written.py says what is in it). The rules, by what they are about:
 node_rules.py, part_rules.py, loop_rules.py, result_rules.py, share_rules.py, sign_rules.py, rise_rules.py,
 alike_rules.py and rewrite_rules.py. Their statements are those of the docstrings of queries/proof, written a second
 time: none of these files, nor goals.py, document.py, magnitudes.py or term_ranges.py, on which they rest, shares code

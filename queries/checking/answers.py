@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from hypotheses.claim import Claim
-from hypotheses.schema import Inputs
 from hypotheses.unit_claims import OverflowClaim
 from queries.certificates.chain import Facts, chain_faults
 from queries.certificates.magnitudes import need
@@ -42,21 +41,22 @@ from queries.checking.plan_bounds import bounds
 from queries.checking.plans import plans_fault, plans_text
 from queries.checking.trees import theorems
 from queries.checking.witnesses import witness
-from queries.covering.unreachable import datapath
+from queries.kernel.lemmas import Lemma, query_of
+from queries.kernel.problem import Problem
+from queries.kernel.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
+from queries.kernel.same import Compared
+from queries.kernel.statements import Monotonic, Negated, Reordered
+from queries.kernel.undecided import ConditionsReadNumbers, Question, lemmas_of
+from queries.kernel.unreachable import datapath
 from queries.plans.certify import read_plan
-from queries.proof.lemmas import Lemma, query_of
-from queries.proof.rows import BELOW_ONE, left_open, need_truncation, recorded, units_of
-from queries.proof.same import Compared
-from queries.proof.undecided import ConditionsReadNumbers, Question, lemmas_of
-from queries.proof.written_rows import same_operations, start_of
 from queries.properties.asked import PADDING, plain, read_document, read_question, read_unit
-from queries.properties.statements import Monotonic, Negated, Reordered
-from queries.search.problem import Problem
 from queries.solvers.smtlib import Query
+from queries.tactics.written_rows import same_operations, start_of
 from smtmodel.algorithms import sum_of_array
 from smtmodel.carriers.terms import Maximum
 from smtmodel.display import exact_value
 from smtmodel.dot import Model
+from smtmodel.inputs import Inputs
 from smtmodel.wording import counted
 
 MAXIMA: tuple[Maximum, ...] = ("relational", "select")
@@ -193,7 +193,7 @@ def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list
     """Whether the facts say that no admitted input decides the claim of the claim file, which is made again."""
     claim = read_claim(folder, Claim)
     whole = document["whole"]
-    question = Question(claim, frozenset(whole))
+    question = Question(claim.assertion, frozenset(whole))
     wanted = {"admitted": question.assumed, "none": question.none.node}
     if not question.fits.node.is_true():
         wanted["numbers"] = question.fits.node
@@ -204,10 +204,10 @@ def _claim(folder: Path, document: Mapping[str, Any], facts: Facts, pieces: list
         return
     lemmas: list[tuple[str | None, Lemma]] = []
     for part, names in whole.items():
-        lemmas += zip(names, lemmas_of(claim, part), strict=True)
+        lemmas += zip(names, lemmas_of(claim.assertion, part), strict=True)
     reads = not question.at_fault.node.is_false()
     if reads:
-        lemmas.append((document.get("conditions"), ConditionsReadNumbers(claim)))
+        lemmas.append((document.get("conditions"), ConditionsReadNumbers(claim.assertion)))
     for name, lemma in lemmas:
         if name not in pieces:
             yield Finding(CLAIM, f"no lemma says: {lemma.statement()}", "fault")

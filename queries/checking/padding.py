@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from queries.certificates.magnitudes import FaultError, need
+from queries.kernel.statements import paddings
 from queries.properties.asked import plain
-from queries.properties.statements import paddings
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError
 from smtmodel.reference import parse_reference, with_parameters

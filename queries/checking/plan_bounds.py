@@ -12,10 +12,10 @@ from queries.certificates.sum_rules import SumTree
 from queries.checking.finding import Contents, Finding, of_file
 from queries.checking.plan_steps import Steps, covered, steps_of
 from queries.checking.trees import lemma_finding
+from queries.kernel.steps import PlanAt
 from queries.plans.certify import read_plan
-from queries.proof.steps import PlanAt
-from queries.proof.written_plan import WrittenPlan, units_of
 from queries.properties.asked import plain, read_document, read_unit
+from queries.tactics.written_plan import WrittenPlan, units_of
 from smtmodel.plans import Plan
 
 Plain = Mapping[str, Any]

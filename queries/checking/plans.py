@@ -14,17 +14,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, fields
 from functools import cache
 
-from hypotheses.schema import Inputs
 from queries.certificates.document import nan_as
 from queries.certificates.lossless import Lossless
 from queries.certificates.magnitudes import FaultError, need
 from queries.certificates.read_addends import ReadAddends
 from queries.certificates.writing_out import Made, Numbers, Plain, Rules
+from queries.kernel.problem import Problem
 from queries.properties.asked import plain
-from queries.search.problem import Problem
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
+from smtmodel.inputs import Inputs
 from smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans import (

@@ -13,17 +13,17 @@ from queries.certificates.names import CLAIM, TREE, UNIT
 from queries.certificates.reading import file_text
 from queries.certificates.tree import Tree, statement_text
 from queries.checking.finding import Contents, Finding, of_file, read_claim
-from queries.proof.effects import EFFECTS
-from queries.proof.lemmas import Lemma, query_of
-from queries.proof.opposite import RoundsOpposite
-from queries.proof.ranges import Range
-from queries.proof.recorded import Words
-from queries.proof.rounding_losses import LEMMAS
-from queries.proof.rounding_rises import RoundingRises, RoundingScales
-from queries.proof.shares import ShareClaim, WordIsSmall, WordsLeave, share_claim
-from queries.proof.undecided import ZerosGiveZero
-from queries.proof.written import Written
+from queries.kernel.effects import EFFECTS
+from queries.kernel.lemmas import Lemma, query_of
+from queries.kernel.opposite import RoundsOpposite
+from queries.kernel.ranges import Range
+from queries.kernel.recorded import Words
+from queries.kernel.rounding_losses import LEMMAS
+from queries.kernel.rounding_rises import RoundingRises, RoundingScales
+from queries.kernel.shares import ShareClaim, WordIsSmall, WordsLeave, share_claim
+from queries.kernel.undecided import ZerosGiveZero
 from queries.properties.asked import read_document, read_unit
+from queries.tactics.written import Written
 from smtmodel.dot import Model
 from smtmodel.formats import Format
 from smtmodel.rounding import Target
@@ -40,7 +40,7 @@ def theorems(folder: Path, contents: Contents) -> Iterator[Finding]:
     if not faults:
         yield Finding(TREE, f"{len(tree.theorems)} theorems follow by their rules")
     yield from _unit(folder, document)
-    wanted = share_claim(read_claim(folder, Claim)) if CLAIM in contents.files else None
+    wanted = share_claim(read_claim(folder, Claim).assertion) if CLAIM in contents.files else None
     models = [] if wanted is None else [zero.model for zero in wanted.zeros]
     for number, theorem in enumerate(document["theorems"]):
         if theorem.get("leaf") is not None:

@@ -18,11 +18,11 @@ from queries.certificates.names import CLAIM, LEFT_PLAN, RIGHT_PLAN, UNIT, WITNE
 from queries.certificates.together import refuting_fault
 from queries.checking.finding import Contents, Finding, of_file, read_claim
 from queries.checking.padding import padding_fault
+from queries.kernel.problem import Placed, Problem, is_beyond
+from queries.kernel.same import Compared
+from queries.kernel.undecided import Question
 from queries.plans.certify import read_plan
-from queries.proof.same import Compared
-from queries.proof.undecided import Question
 from queries.properties.asked import PADDING, plain, read_document, read_question, read_unit
-from queries.search.problem import Placed, Problem, is_beyond
 from smtmodel.algebra import Bits
 from smtmodel.dot import Model
 from smtmodel.plans.lowering import unit_of_plan
@@ -53,7 +53,7 @@ def witness(folder: Path, contents: Contents) -> Iterator[Finding]:
     stated = read_document(folder / WITNESS)
     if CLAIM in contents.files:
         claim = read_claim(folder, Claim)
-        asked = Question(claim)
+        asked = Question(claim.assertion)
         decides = _Evaluated(asked.symbols, stated["values"]).holds(asked.assumed, asked.goal.node)
         says = {"all": "refutes", "exists": "shows"}[claim.quantifier]
         yield Finding(WITNESS, f"an admitted input that {says}: {claim.text}" if decides else

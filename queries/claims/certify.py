@@ -17,18 +17,18 @@ from queries.certificates.names import CLAIM, ROWS, WITNESS
 from queries.certificates.statement import is_of_file, with_references
 from queries.claims.outcome import Outcome
 from queries.equality.certify import chain_texts
-from queries.proof.facts import Fact
-from queries.proof.kernel import Theorem
-from queries.proof.lemmas import query_of
-from queries.proof.records import Chain, Lemma
-from queries.proof.shares import compares, share_claim, units
-from queries.proof.undecided import ByFirstWords, ConditionsReadNumbers, NoInputDecides
-from queries.proof.written_rows import row_document
+from queries.kernel.facts import Fact
+from queries.kernel.lemmas import query_of
+from queries.kernel.problem import free_values
+from queries.kernel.shares import compares, share_claim, units
+from queries.kernel.theorem import Theorem
+from queries.kernel.undecided import ByFirstWords, ConditionsReadNumbers, NoInputDecides
 from queries.properties.asked import SCHEMA
 from queries.properties.bound_certificate import certify_theorems
 from queries.properties.certify import certify_proofs, certify_refuted
 from queries.search.distinguish import Options
-from queries.search.problem import free_values
+from queries.tactics.records import Chain, Lemma
+from queries.tactics.written_rows import row_document
 from smtmodel.reference import is_plan, parse_reference
 from smtmodel.unitfile import unit_text
 from smtmodel.yamlfile import read_file
@@ -50,7 +50,7 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
         manifest = certify_theorems([outcome.theorem], claim.model.unit, directory, options)
         return [(directory, manifest)]
     if isinstance(claim, Claim) and outcome.theorem is not None and outcome.theorem.rule == compares.__name__:
-        used = {one.model.unit for value in share_claim(claim).values for one in units(value)}
+        used = {one.model.unit for value in share_claim(claim.assertion).values for one in units(value)}
         if len(used) != 1:
             raise CertificateError("a certificate is about one unit, and the claim about several")
         (unit,) = used
@@ -63,13 +63,13 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     if outcome.theorem is None or outcome.chain is None:
         raise CertificateError("only what is proved by lemmas has a certificate")
     leaves = [lemma.leaf for lemma in outcome.lemmas]
-    texts = _texts(outcome.theorem, outcome.chain, outcome.lemmas)
+    texts = _claim_texts(claim) | _texts(outcome.theorem, outcome.chain, outcome.lemmas)
     manifest = write_certificate(directory, options, texts, leaves)
     return [(directory, manifest)]
 
 
 def _texts(theorem: Theorem, chain: Chain, lemmas: Sequence[Lemma]) -> dict[str, str]:
-    """The claim, and the facts by which no input decides it."""
+    """The facts by which no input decides a claim."""
     assert isinstance(theorem.goal, NoInputDecides)
     facts = [one.goal.term for one in theorem.premises if isinstance(one.goal, Fact)]
     names = {lemma.query.text: f"lemma-{place:02d}" for place, lemma in enumerate(lemmas, 1)}
@@ -80,7 +80,7 @@ def _texts(theorem: Theorem, chain: Chain, lemmas: Sequence[Lemma]) -> dict[str,
         if isinstance(one.goal, ConditionsReadNumbers):
             more["conditions"] = names[query_of(one.goal).text]
     before = len(lemmas) - 1 - max(step.lemma for step in chain.steps)
-    return _claim_texts(theorem.goal.claim) | chain_texts(chain, facts, before, more)
+    return chain_texts(chain, facts, before, more)
 
 
 def _claim_texts(claim: Statement) -> dict[str, str]:

@@ -8,11 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from hypotheses.claim import Claim
-from hypotheses.schema import Inputs
 from hypotheses.unit_claims import BoundClaim, OverflowClaim
 from queries.claims.outcome import Outcome
 from queries.claims.samples import claim_rows
-from queries.proof.rows import BELOW_ONE
+from queries.kernel.rows import BELOW_ONE
 from queries.search.admitted import admitted_rows, numbers
 from queries.search.contradiction import SEED, contradicted, kept_bits, row_text
 from queries.search.samples import sample_rows
@@ -21,6 +20,7 @@ from smtmodel.algorithms import sum_of_array
 from smtmodel.batch import evaluate_models
 from smtmodel.display import exact_value, ulp_of
 from smtmodel.formats import Format
+from smtmodel.inputs import Inputs
 from smtmodel.nodes import FusedSum
 from smtmodel.nodes.node import walk
 from smtmodel.operands import layout_of

@@ -12,10 +12,10 @@ from queries.claims.error_bound import verify_bound
 from queries.claims.outcome import Outcome, SearchStep
 from queries.claims.overflow import verify_overflow
 from queries.claims.verify import verify
+from queries.kernel.problem import Problem
+from queries.kernel.statements import problems_of
 from queries.properties.proving import proofs_of, verdict_on
-from queries.properties.statements import problems_of
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 
 
 def decide(claim: AnyClaim, options: Options) -> Outcome:

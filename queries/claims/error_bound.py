@@ -6,11 +6,11 @@ import time
 
 from hypotheses.unit_claims import BoundClaim
 from queries.claims.outcome import Outcome, SearchStep
-from queries.proof.kernel import RuleError
-from queries.proof.settling import Settled
-from queries.proof.truncating import truncating_steps
+from queries.kernel.theorem import RuleError
+from queries.kernel.truncating import truncating_steps
 from queries.properties.bound import bound_in_units
 from queries.search.distinguish import Options
+from queries.tactics.settling import Settled
 from smtmodel.errors import ParameterError
 
 ABOUT = "the bound is about one truncating sum of exact products and c, rounded once"

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from hypotheses.claim import Claim
-from queries.search.scene import lanes_of
+from queries.kernel.scene import lanes_of
 from queries.search.witness import Row
 from smtmodel.algorithms.exact import Fixed
 from smtmodel.algorithms.scene import Scene
@@ -20,7 +20,7 @@ from smtmodel.errors import InputError
 def no_number(claim: Claim, row: Row) -> InputError:
     """The error of a condition, or of the claim, that reads what is no number on this input."""
     with np.errstate(over="ignore"):
-        scene = lanes_of(claim, np.array([row], dtype=np.uint64))
+        scene = lanes_of(claim.assertion, np.array([row], dtype=np.uint64))
         key, part = _reader(claim, scene)
         pattern, fmt = int(to_integers(scene.steps(part)[RESULT], 1)[0]), claim.shape.parts[part].result
         why = _why(exact_value(pattern, fmt), scene.exact(), part)
@@ -30,8 +30,8 @@ def no_number(claim: Claim, row: Row) -> InputError:
 
 def _reader(claim: Claim, scene: Scene) -> tuple[tuple[str | int, ...], str]:
     """The key of the first predicate that reads what is no number, and the part that gives it."""
-    asked = [(("inputs", "where", place), tree) for place, tree in enumerate(claim.where)]
-    for key, tree in (*asked, (("claim",), claim.predicate)):
+    asked = [(("inputs", "where", place), tree) for place, tree in enumerate(claim.assertion.conditions)]
+    for key, tree in (*asked, (("claim",), claim.assertion.predicate)):
         for part, number in scene.truth(tree).reads.items():
             if not to_integers(number, 1)[0]:
                 return key, part

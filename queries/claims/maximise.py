@@ -14,8 +14,9 @@ from hypotheses.claim import AnyClaim, Claim, Largest
 from hypotheses.claim_file import located
 from queries.claims.outcome import BATCH, SHRINK, SearchStep
 from queries.claims.samples import Table, claim_rows, mutated
+from queries.kernel.scene import columns_of, conditions, scene_of, symbolic_scene
 from queries.search.distinguish import Options
-from queries.search.scene import columns_of, conditions, row_of, scene_of, symbolic_scene
+from queries.search.scene import row_of
 from queries.search.witness import Row, shrink_rows
 from queries.solvers.asking import SolverFaultError
 from queries.solvers.smtlib import Query
@@ -97,7 +98,7 @@ class _Search:
         """Whether an input counts here, whether it is left out since a result is no number, the quantity and its
         unit."""
         inner = (scene.truth(tree) for tree in self.largest.where)
-        asked = conditions(self.claim, scene).then(*inner)
+        asked = conditions(self.claim.assertion, scene).then(*inner)
         (quantity, reads), (unit, others) = map(scene.quantity, (self.largest.quantity, self.largest.unit))
         positive = fixed.less(fixed.number(scene.carrier, 0), unit)
         asked = asked.then(Truth.of(positive, {**reads, **others}))
@@ -105,7 +106,7 @@ class _Search:
 
     def _recorded(self, *columns: Bits) -> tuple[Bit, Bit, Bits, Bits]:
         """`_meets` with the bits of its numbers, whose last places are `units`."""
-        counts, left_out, quantity, unit = self._meets(scene_of(self.claim, columns))
+        counts, left_out, quantity, unit = self._meets(scene_of(self.claim.assertion, columns))
         self.units = quantity.unit, unit.unit
         return counts, left_out, quantity.bits, unit.bits
 
@@ -113,7 +114,7 @@ class _Search:
         """quantity / unit of every row; -1 where it does not count."""
         count = len(table)
         with np.errstate(over="ignore"):
-            counts, left_out, *bits = ARRAYS.formed(self, self._recorded, *columns_of(self.claim, table))
+            counts, left_out, *bits = ARRAYS.formed(self, self._recorded, *columns_of(self.claim.assertion, table))
             quantity, unit = (Fixed(own, place) for own, place in zip(bits, self.units, strict=True))
             chosen, others = (np.flatnonzero(to_integers(flags, count)) for flags in (counts, left_out))
             if self.claim.zero_addend:
@@ -194,7 +195,7 @@ class _Search:
         return answer.status
 
     def _query(self, target: Fraction) -> Query:
-        scene, symbols = symbolic_scene(self.claim)
+        scene, symbols = symbolic_scene(self.claim.assertion)
         counts, _, quantity, unit = self._meets(scene)
         goal = ~fixed.less(quantity, fixed.multiply(fixed.number(scene.carrier, target), unit))
         return Query(symbols, (counts.node, goal.node))

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from queries.proof.kernel import Theorem
+from queries.kernel.theorem import Theorem
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, sum_of
 from smtmodel.algorithms.exact import Fixed, admitted, in_units

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hypotheses.claim import AnyClaim
-from queries.proof.kernel import Theorem
-from queries.proof.records import Chain, Lemma, Proof
+from queries.kernel.theorem import Theorem
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
+from queries.tactics.records import Chain, Lemma, Proof
 
 Verdict = Literal["holds", "refuted", "unknown"]
 BATCH = 4096  # inputs simulated at a time

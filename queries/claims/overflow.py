@@ -11,8 +11,7 @@ import numpy as np
 
 from hypotheses.unit_claims import OverflowClaim
 from queries.claims.outcome import Outcome, SearchStep
-from queries.proof.kernel import RuleError, Theorem, goal_of
-from queries.proof.rows import (
+from queries.kernel.rows import (
     BELOW_ONE,
     Bounded,
     below_one,
@@ -25,6 +24,7 @@ from queries.proof.rows import (
     parted,
     trees,
 )
+from queries.kernel.theorem import RuleError, Theorem, goal_of
 from smtmodel.algorithms import reference_of, sum_of_array
 from smtmodel.algorithms.reductions import Operations, Reduction
 from smtmodel.display import exact_value

@@ -13,8 +13,8 @@ from hypotheses.claim import Claim
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.maximise import Worst, maximised
 from queries.claims.outcome import Outcome
+from queries.kernel.scene import lanes_of
 from queries.properties.report import proof_json
-from queries.search.scene import lanes_of
 from queries.search.witness import Row
 from smtmodel.algorithms.steps import RESULT, Step
 from smtmodel.batch import to_integers
@@ -127,7 +127,7 @@ def result_json(pattern: int, fmt: Format, exact: Fraction) -> dict[str, Any]:
 def steps_of(claim: Claim, row: Row, name: str) -> Steps:
     """The steps of a part on an input: patterns and their widths."""
     with np.errstate(over="ignore"):
-        found = lanes_of(claim, np.array([row], dtype=np.uint64)).steps(name)
+        found = lanes_of(claim.assertion, np.array([row], dtype=np.uint64)).steps(name)
         return {step: (int(to_integers(bits, 1)[0]), bits.width) for step, bits in found.items()}
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from hypotheses.claim import Claim
-from queries.proof.forms import power
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma
-from queries.proof.recorded import Added, Instruction, Value, Word, Words
-from queries.proof.shares import (
+from queries.kernel.forms import power
+from queries.kernel.lemmas import Lemma
+from queries.kernel.recorded import Added, Instruction, Value, Word, Words
+from queries.kernel.shares import (
     WordIsSmall,
     WordsLeave,
     after_addition,
@@ -23,6 +22,7 @@ from queries.proof.shares import (
     share_claim,
     units,
 )
+from queries.kernel.theorem import RuleError, Theorem
 from queries.properties.bound import Settle, bound_of
 from smtmodel.dot import Model
 from smtmodel.rounding import NEAREST
@@ -35,7 +35,7 @@ def by_shares(claim: Claim, settle: Settle) -> Theorem:
 
 class _Sharing:
     def __init__(self, claim: Claim, settle: Settle) -> None:
-        self.claim, self.settle, self.wanted = claim, settle, share_claim(claim)
+        self.claim, self.settle, self.wanted = claim, settle, share_claim(claim.assertion)
         self.space = self.wanted.space
         self.bounds: dict[Model, Theorem] = {}
 
@@ -52,7 +52,7 @@ class _Sharing:
             there = list(_before(two))
             shared = next((step for step in _before(one) if step in there), None)
             within = near_each_other([self._near(one, shared), self._near(two, shared)], self._small(*words), share)
-        return compares(self.claim, within, list(map(self._settled, self.wanted.zeros)))
+        return compares(self.claim.assertion, within, list(map(self._settled, self.wanted.zeros)))
 
     def _near(self, value: Value, shared: Value | None) -> Theorem:
         """How far a value lies from the one that is shared, or from where it begins."""

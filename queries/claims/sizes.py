@@ -11,8 +11,8 @@ from fractions import Fraction
 from functools import reduce
 from typing import Protocol
 
-from queries.proof.kernel import Theorem
-from queries.proof.undecided import Question
+from queries.kernel.theorem import Theorem
+from queries.kernel.undecided import Question
 from smtmodel.algebra import Bit, Bits, constant
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.exact import Fixed, in_units, magnitude
@@ -36,7 +36,7 @@ class Sizes:
     """The bounds of the sums of a claim; `admitted`: that the conditions on inputs hold."""
 
     def __init__(self, question: Question, admitted: Theorem, prove: Prove) -> None:
-        self.question, self.claim, self.scene = question, question.claim, question.scene
+        self.question, self.claim, self.scene = question, question.assertion, question.scene
         self.admitted, self.prove = admitted, prove
 
     def numbers(self) -> Theorem:

@@ -19,10 +19,10 @@ import numpy as np
 
 from queries.claims.nearest_sums import NearestSum, Operand
 from queries.claims.sizes import Prove, Sizes
-from queries.proof.kernel import Theorem
-from queries.proof.ledger import UnprovedError
-from queries.proof.undecided import Question
-from queries.search.scene import lanes_of
+from queries.kernel.scene import lanes_of
+from queries.kernel.theorem import Theorem
+from queries.kernel.undecided import Question
+from queries.tactics.ledger import UnprovedError
 from smtmodel import ieee
 from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
 from smtmodel.algorithms.products import Multiword
@@ -38,7 +38,7 @@ class Stages:
     UnprovedError. `admitted`: that the conditions on inputs hold."""
 
     def __init__(self, question: Question, admitted: Theorem, prove: Prove) -> None:
-        self.question, self.claim, self.scene = question, question.claim, question.scene
+        self.question, self.claim, self.scene = question, question.assertion, question.scene
         self.admitted, self.prove, self.carrier = admitted, prove, question.carrier
         self.sizes = Sizes(question, admitted, prove)
         self.steps = {name: self.scene.steps(name) for name in self.claim.shape.parts}

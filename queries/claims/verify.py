@@ -25,13 +25,10 @@ from queries.claims.outcome import BATCH, SHRINK, Outcome, SearchStep, Verdict
 from queries.claims.samples import claim_rows
 from queries.claims.shares import by_shares
 from queries.claims.stages import Stages
-from queries.proof.confirm import confirm
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.ledger import Ledger, UnprovedError
-from queries.proof.lemmas import settled
-from queries.proof.records import Lemma
-from queries.proof.settling import Settled
-from queries.proof.undecided import (
+from queries.kernel.lemmas import settled
+from queries.kernel.scene import conditions, symbolic_scene
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.undecided import (
     ConditionsReadNumbers,
     FirstWordIsWhole,
     Question,
@@ -41,12 +38,16 @@ from queries.proof.undecided import (
     undecided,
 )
 from queries.search.distinguish import Options
-from queries.search.scene import build_query, conditions, evaluate_claim, row_of, symbolic_scene
+from queries.search.scene import build_query, evaluate_claim, row_of
 from queries.search.witness import Row, shrink_rows
 from queries.solvers.asking import SolverFaultError
 from queries.solvers.contract import Answer
 from queries.solvers.engines import engines_of
 from queries.solvers.smtlib import Query
+from queries.tactics.confirm import confirm
+from queries.tactics.ledger import Ledger, UnprovedError
+from queries.tactics.records import Lemma
+from queries.tactics.settling import Settled
 from smtmodel.algebra import Bit, Bits
 from smtmodel.algorithms.exact import Window
 from smtmodel.dot import Model
@@ -186,9 +187,9 @@ class _Verifier:
         if self._shares():
             return
         first = self._first_words()
-        question = Question(self.claim, frozenset(first))
+        question = Question(self.claim.assertion, frozenset(first))
         if self._expects_input:
-            for name, query in self._small_questions(question.claim, question.whole):
+            for name, query in self._small_questions(question.whole):
                 if self._ask(name, query, self.remaining(SMALL_SHARE)).status == "sat":
                     return
         ledger = Ledger(question)
@@ -262,9 +263,9 @@ class _Verifier:
     def _conditions(self) -> Theorem | None:
         """That every value that a condition reads is a number; None where they read none of results. Raises InputError
         where one is not."""
-        if conditions(self.claim, symbolic_scene(self.claim)[0]).at_fault.node.is_false():
+        if conditions(self.claim.assertion, symbolic_scene(self.claim.assertion)[0]).at_fault.node.is_false():
             return None
-        lemma = ConditionsReadNumbers(self.claim)
+        lemma = ConditionsReadNumbers(self.claim.assertion)
         try:
             return self._lemma(lemma, self.remaining(0.5))
         except RuleError:
@@ -282,8 +283,8 @@ class _Verifier:
             if self.claim.shape.factors.fraction > part.what.model.a.fraction:
                 continue  # more than a word
             with suppress(RuleError):
-                lemmas = [self._settled(lemma) for lemma in lemmas_of(self.claim, name)]
-                found[name] = by_first_words(self.claim, name, *lemmas)
+                lemmas = [self._settled(lemma) for lemma in lemmas_of(self.claim.assertion, name)]
+                found[name] = by_first_words(self.claim.assertion, name, *lemmas)
         return found
 
     def _settled(self, lemma: FirstWordIsWhole | ZerosGiveZero) -> Theorem:
@@ -315,15 +316,15 @@ class _Verifier:
         answer = self._ask("is any input admitted?", build_query(self.claim, "admitted"), self.remaining(0.5), False)
         return answer.status == "unsat"
 
-    def _small_questions(self, claim: Claim, whole: frozenset[str]) -> list[tuple[str, Query]]:
+    def _small_questions(self, whole: frozenset[str]) -> list[tuple[str, Query]]:
         """Few products, one sign, c zero."""
-        shape, found = replace(claim.shape, whole=whole), list[tuple[str, Query]]()
-        claim = replace(claim, shape=shape)
+        claim, found = self.claim.reshaped(whole=whole), list[tuple[str, Query]]()
         for count in (1, 2):
             if count < claim.terms:
                 found.append((f"{count} of {claim.terms} products free", build_query(claim, "deciding", count)))
-        if shape.window != (narrow := _narrowed(shape.window)):
-            slim = replace(claim, shape=replace(shape, window=narrow))
+        window = claim.shape.window
+        if window != (narrow := _narrowed(window)):
+            slim = claim.reshaped(window=narrow)
             found.append(("narrow exponents", build_query(slim, "deciding")))
         return found
 

@@ -14,10 +14,9 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from hypotheses.schema import Compare
 from queries.compare.observed import evaluate_vectors
 from queries.compare.steady import AGAIN, AskDevice, spread
-from queries.search.problem import Problem
+from queries.kernel.problem import Problem
 from queries.search.witness import Row, _cost, _fields, _smaller, exercised, replaced, replay
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -25,6 +24,7 @@ from smtmodel.decode import unpack
 from smtmodel.dot import Model
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.formats import Format
+from smtmodel.inputs import Compare
 from smtmodel.operands import Layout, Operands, layout_of
 from smtmodel.progress import Share
 from smtmodel.vectors import Vector

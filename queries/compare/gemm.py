@@ -25,7 +25,7 @@ from queries.compare.devices import (
     segment,
 )
 from queries.compare.neighbours import neighbours
-from queries.search.problem import Problem
+from queries.kernel.problem import Problem
 from smtmodel.batch import to_integers
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.decode import unpack

@@ -11,8 +11,7 @@ from itertools import combinations, product
 import numpy as np
 
 from hypotheses.library import library
-from hypotheses.schema import check_comparable
-from queries.search.problem import Problem
+from queries.kernel.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import Row, replaced
 from smtmodel.batch import Shared, to_integers
@@ -20,6 +19,7 @@ from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
+from smtmodel.inputs import check_comparable
 from smtmodel.operands import Layout, Operands, layout_of, padded
 from smtmodel.vectors import Vector, read_vectors
 

@@ -16,7 +16,8 @@ from smtmodel.reference import parse_reference, with_parameters
 from smtmodel.vectors import Vector, parse_pattern, to_hex
 
 if TYPE_CHECKING:  # the rest of an installation without dependencies, on the machine of a device, goes without these
-    from hypotheses.schema import Compare, Question
+    from hypotheses.schema import Question
+    from smtmodel.inputs import Compare
 
 SHOWN = 3  # answers that no hypothesis predicted, printed as text
 LISTED = 100  # of them and of disagreements in JSON
@@ -39,7 +40,7 @@ class Prediction:
         """Whether a device's result is the one predicted: bit for bit as `agrees` has it, or by value."""
         if self.compare == "bits":
             return agrees(self.model, self.pattern, replace(vector, d=d)) is True
-        from queries.search.problem import Problem
+        from queries.kernel.problem import Problem
 
         carrier, problem = ArrayCarrier(), Problem(self.model, vector.model, compare="value")
         sides = constant(carrier, self.pattern, self.model.d.width), constant(carrier, d, vector.model.d.width)
@@ -67,7 +68,7 @@ def predictions_of(vector: Vector) -> list[Prediction]:
     if not vector.extra.get("predictions"):
         return []
     try:
-        from hypotheses.schema import check_comparable
+        from smtmodel.inputs import check_comparable
     except ModuleNotFoundError as error:
         raise InputError(
             f"predictions: judging them needs the Python package {error.name!r} (`pip install .` in a clone); "

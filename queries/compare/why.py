@@ -9,14 +9,15 @@ from functools import partial
 import numpy as np
 
 from hypotheses.library import library
-from hypotheses.schema import Compare, Question, check_comparable
+from hypotheses.schema import Question
 from queries.compare.devices import Answer, Answered, ComparedDevice, Comparison, Difference, Pair, differing
 from queries.compare.neighbours import Neighbour, reproducing
 from queries.compare.rows import row_of
-from queries.search.problem import Problem
+from queries.kernel.problem import Problem
 from smtmodel.batch import Shared
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
+from smtmodel.inputs import Compare, check_comparable
 from smtmodel.operands import Layout, Operands, layout_of
 
 

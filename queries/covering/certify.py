@@ -11,14 +11,14 @@ from typing import Any
 from queries.certificates.certificate import Certificate, CertificateError, Leaf, write_certificate
 from queries.certificates.names import COVER, UNIT
 from queries.covering.cover import Change, Cover
-from queries.covering.unreachable import Unreachable, datapath
-from queries.proof.kernel import Theorem
-from queries.proof.lemmas import words_of
+from queries.kernel.lemmas import words_of
+from queries.kernel.problem import Problem
+from queries.kernel.theorem import Theorem
+from queries.kernel.unreachable import Unreachable, datapath
 from queries.properties.asked import SCHEMA
 from queries.properties.certify import certify_sides
 from queries.properties.proving import proofs_of
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from smtmodel.unitfile import unit_text
 
 

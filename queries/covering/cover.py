@@ -15,27 +15,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hypotheses.schema import Inputs
 from queries.compare.neighbours import neighbours
-from queries.covering.conditions import Condition, conditions_of
-from queries.covering.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from queries.equality.staged import prove
-from queries.proof.confirm import CONFIRMERS
-from queries.proof.kernel import RuleError, Theorem
+from queries.kernel.conditions import Condition, conditions_of
+from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
 from queries.properties.forms import by_rewriting
 from queries.search.admitted import admitted_rows
 from queries.search.distinguish import Options, free_sets
-from queries.search.problem import Problem, evaluate_on, symbolic_operands
 from queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
 from queries.solvers.asking import Engines, Heard, SolverFaultError
 from queries.solvers.contract import Answer
 from queries.solvers.smtlib import Query
+from queries.tactics.confirm import CONFIRMERS
 from smtmodel.algebra import Bit, Bits, any_of
 from smtmodel.batch import evaluate_models
 from smtmodel.carriers.terms import TermCarrier
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.formats import Format
+from smtmodel.inputs import Inputs
 from smtmodel.operands import Layout, layout_of
 from smtmodel.programs import RecordedArrays
 from smtmodel.wording import counted

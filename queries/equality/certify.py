@@ -13,9 +13,9 @@ from pysmt.fnode import FNode
 
 from queries.certificates.certificate import CertificateError, Whole, write_certificate
 from queries.certificates.names import CHAIN, FACTS
-from queries.proof.records import Chain, Proof
 from queries.search.distinguish import Options
 from queries.solvers.smtlib import Query
+from queries.tactics.records import Chain, Proof
 
 
 def certify(proof: Proof, question: Mapping[str, str], directory: Path, options: Options) -> dict[str, Any]:

@@ -19,18 +19,18 @@ import numpy as np
 from pysmt.fnode import FNode
 
 from queries.equality.matching import Matcher
-from queries.proof.confirm import confirm
-from queries.proof.cutting import Abstraction
-from queries.proof.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
-from queries.proof.kernel import Theorem
-from queries.proof.ledger import Ledger, UnprovedError
-from queries.proof.records import Proof
-from queries.proof.same import Compared, agreed
+from queries.kernel.cutting import Abstraction
+from queries.kernel.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
+from queries.kernel.problem import Problem
+from queries.kernel.same import Compared, agreed
+from queries.kernel.theorem import Theorem
 from queries.search.distinguish import Options, distinguish
-from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import confirmed, replay, shrink
 from queries.solvers.asking import SolverFaultError
+from queries.tactics.confirm import confirm
+from queries.tactics.ledger import Ledger, UnprovedError
+from queries.tactics.records import Proof
 from smtmodel.errors import OutOfTimeError
 from smtmodel.wording import counted
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from queries.proof import enclosures, sums
-from queries.proof.enclosures import Enclosed
-from queries.proof.induction import Chained
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma
-from queries.proof.rounding_losses import RoundingLoses
-from queries.proof.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
-from queries.proof.sums import START, Summed
+from queries.kernel import enclosures, sums
+from queries.kernel.enclosures import Enclosed
+from queries.kernel.induction import Chained
+from queries.kernel.lemmas import Lemma
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from queries.kernel.sums import START, Summed
+from queries.kernel.theorem import RuleError, Theorem
 from queries.properties.bound import Settle, chain_of
 from smtmodel.dot import Model
 from smtmodel.formats import Format

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from queries.certificates.certificate import Certificate, CertificateError, Leaf, write_certificate
 from queries.certificates.names import PLAN, SUMS
+from queries.kernel.enclosures import Enclosed
+from queries.kernel.induction import Chained
+from queries.kernel.lemmas import Lemma, query_of, words_of
+from queries.kernel.steps import PlanAt
+from queries.kernel.theorem import Theorem
 from queries.plans.bound_report import PlanBound
 from queries.plans.certify import plan_texts
-from queries.proof.enclosures import Enclosed
-from queries.proof.induction import Chained
-from queries.proof.kernel import Theorem
-from queries.proof.lemmas import Lemma, query_of, words_of
-from queries.proof.steps import PlanAt
-from queries.proof.written_plan import WrittenPlan, units_of
 from queries.properties.asked import SCHEMA
 from queries.properties.bound_certificate import certify_theorems
 from queries.search.distinguish import Options
+from queries.tactics.written_plan import WrittenPlan, units_of
 
 
 def certify_plan_bound(found: PlanBound, directory: Path, options: Options) -> list[Certificate]:

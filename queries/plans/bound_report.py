@@ -11,20 +11,20 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from hypotheses.schema import ExponentRange, Inputs
+from queries.kernel.enclosures import Enclosed, weakened
+from queries.kernel.forms import EXACT, Form, Monomial
+from queries.kernel.lemmas import AlignmentLoses
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.steps import PlanAt
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.wording import sum_text, up_float, up_text
 from queries.plans.bound import bound_of_plan
 from queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest_to
-from queries.proof.enclosures import Enclosed, weakened
-from queries.proof.forms import EXACT, Form, Monomial
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import AlignmentLoses
-from queries.proof.rounding_losses import RoundingLoses
-from queries.proof.steps import PlanAt
-from queries.proof.wording import sum_text, up_float, up_text
 from queries.properties.bound import Settle, error_of
 from queries.properties.bound_report import WINDOW, premises_of, raised
 from queries.properties.bound_samples import largest_of
 from smtmodel.errors import ParameterError
+from smtmodel.inputs import ExponentRange, Inputs
 from smtmodel.plans.plan import Plan
 from smtmodel.vectors import to_hex
 

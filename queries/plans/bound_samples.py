@@ -12,8 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.proof.forms import EXACT, Form, Monomial
-from queries.proof.wording import GROWTH
+from queries.kernel.forms import EXACT, Form, Monomial
+from queries.kernel.wording import GROWTH
 from queries.search.samples import pattern_of
 from smtmodel.display import exact_value
 from smtmodel.errors import FaultError

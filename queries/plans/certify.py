@@ -11,11 +11,11 @@ import yaml
 from queries.certificates.certificate import Certificate, CertificateError, write_certificate
 from queries.certificates.names import LEFT_PLAN, PLANS, RIGHT_PLAN, WITNESS
 from queries.certificates.reading import file_text
+from queries.kernel.problem import free_values
 from queries.plans.equal import PlanProof
 from queries.properties.asked import SCHEMA, read_unit
 from queries.properties.certify import certify_joined
 from queries.search.distinguish import Options
-from queries.search.problem import free_values
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
 from smtmodel.plans import Plan

@@ -24,15 +24,15 @@ from numpy.typing import NDArray
 
 from queries.compare.steady import same_answer
 from queries.equality.staged import prove
+from queries.kernel.problem import Placed, Problem
 from queries.order.probe import power_pattern
 from queries.plans.addends import read_once
 from queries.plans.merged import ZERO, merged, merged_after_zero
 from queries.plans.tails import tails
-from queries.proof.records import Proof, Verdict
 from queries.search.distinguish import Options, distinguish
-from queries.search.problem import Placed, Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import Replay, Row, Witness, replaced, replay, shrink, shrink_rows
+from queries.tactics.records import Proof, Verdict
 from smtmodel.batch import Patterns
 from smtmodel.dot import Model
 from smtmodel.errors import FaultError, ParameterError

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from hypotheses.schema import Compare, Inputs
 from queries.certificates.names import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
 from queries.certificates.reading import file_text, json_of
-from queries.proof.written import Written
-from queries.properties.statements import Exact, Monotonic, Negated, Reordered
-from queries.search.problem import Problem, free_values
+from queries.kernel.problem import Problem, free_values
+from queries.kernel.statements import Exact, Monotonic, Negated, Reordered
+from queries.tactics.written import Written
 from smtmodel.dot import Model
+from smtmodel.inputs import Compare, Inputs
 from smtmodel.operands import Operands
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from queries.proof import enclosures as rules
-from queries.proof.enclosures import Enclosed, Places, bound_places, terms_of
-from queries.proof.forms import Form
-from queries.proof.induction import Carried, chained, repeated
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.lemmas import Lemma
-from queries.proof.parts import EXACTLY, part, part_lemmas, rejoined, roundings_in
-from queries.proof.rounding_losses import RoundingLoses, TruncationKeeps
-from queries.proof.table9 import loosened, sum_of, summed, terms_of_sum, truncated
+from queries.kernel import enclosures as rules
+from queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
+from queries.kernel.forms import Form
+from queries.kernel.induction import Carried, chained, repeated
+from queries.kernel.lemmas import Lemma
+from queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, roundings_in
+from queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
+from queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
+from queries.kernel.theorem import RuleError, Theorem
 from smtmodel.formats import Format
 from smtmodel.nodes import (
     Cancelling,

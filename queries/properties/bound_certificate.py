@@ -9,13 +9,13 @@ from typing import Any
 
 from queries.certificates.certificate import CertificateError, Leaf, write_certificate
 from queries.certificates.names import TREE, UNIT, WITNESS
-from queries.proof.kernel import Theorem
-from queries.proof.lemmas import Lemma, query_of, words_of
-from queries.proof.written import Written
+from queries.kernel.lemmas import Lemma, query_of, words_of
+from queries.kernel.problem import free_values
+from queries.kernel.theorem import Theorem
 from queries.properties.asked import SCHEMA, plain
 from queries.properties.bound_report import BoundResult
 from queries.search.distinguish import Options
-from queries.search.problem import free_values
+from queries.tactics.written import Written
 from smtmodel.operands import layout_of
 from smtmodel.unit import Unit
 from smtmodel.unitfile import parse_unit, unit_text

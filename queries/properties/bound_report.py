@@ -10,18 +10,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from hypotheses.schema import ExponentRange, Inputs
-from queries.proof.enclosures import weakened
-from queries.proof.forms import Form
-from queries.proof.induction import Chained, carried, closed, step_text
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.rounding_losses import LEMMAS
-from queries.proof.wording import form_text, up_float
+from queries.kernel.enclosures import weakened
+from queries.kernel.forms import Form
+from queries.kernel.induction import Chained, carried, closed, step_text
+from queries.kernel.rounding_losses import LEMMAS
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.wording import form_text, up_float
 from queries.properties.bound import Settle, bound_of, chain_of, error_of
 from queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
 from queries.properties.wraps import wrapped
 from smtmodel.dot import Model
 from smtmodel.errors import ParameterError
+from smtmodel.inputs import ExponentRange, Inputs
 from smtmodel.nodes import Element, Node, Product, Segment
 from smtmodel.nodes.node import walk
 from smtmodel.operands import layout_of

@@ -11,9 +11,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.proof.forms import EXACT, Factor, Form, added, power
+from queries.kernel.forms import EXACT, Factor, Form, added, power
+from queries.kernel.problem import is_beyond
 from queries.search.contradiction import row_text
-from queries.search.problem import is_beyond
 from queries.search.samples import Table, pattern_of, sample_rows
 from smtmodel.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
 from smtmodel.display import exact_value

@@ -12,17 +12,17 @@ from queries.certificates.names import FORMS
 from queries.certificates.together import one_unit, rewritten_unit
 from queries.equality.certify import certify
 from queries.equality.staged import prove
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.records import Proof
-from queries.proof.rewriting import SameResults
-from queries.proof.written import Written
+from queries.kernel.expressions import units_of
+from queries.kernel.problem import Problem
+from queries.kernel.rewriting import SameResults
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.together import HasProperty
 from queries.properties.asked import plain, property_texts, question_texts, witness_texts
 from queries.properties.bound_certificate import certify_theorems
-from queries.properties.expressions import units_of
 from queries.properties.proving import established
-from queries.properties.together import HasProperty
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
+from queries.tactics.records import Proof
+from queries.tactics.written import Written
 from smtmodel.unit import Unit
 
 

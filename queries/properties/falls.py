@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.properties.statements import Monotonic
+from queries.kernel.statements import Monotonic
 from queries.search.samples import pattern_of, sample_rows, signed
 from queries.search.witness import Row, Witness, confirmed, replay, shrink
 from smtmodel.dot import Model

@@ -6,15 +6,15 @@ import time
 from collections.abc import Hashable
 from contextlib import suppress
 
-from queries.proof.kernel import RuleError
-from queries.proof.normalising import Normaliser, rules_of
-from queries.proof.records import Proof
-from queries.properties.expressions import one_expression, one_form, one_sum, units_of
-from queries.properties.statements import Reordered
+from queries.kernel.expressions import one_expression, one_form, one_sum, units_of
+from queries.kernel.problem import Problem
+from queries.kernel.statements import Reordered
+from queries.kernel.theorem import RuleError
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import replay
+from queries.tactics.normalising import Normaliser, rules_of
+from queries.tactics.records import Proof
 from smtmodel.nodes import FusedSum, Node, Product, Round
 from smtmodel.nodes.node import walk
 

@@ -1,7 +1,7 @@
 """Monotonicity: does the result ever fall when one operand rises?
 
-The rule about nodes (queries/proof/rises.py) is tried first, then concrete rows constructed for a fall; what both leave
-open is a question about two sides like any other.
+The rule about nodes (queries/kernel/rises.py) is tried first, then concrete rows constructed for a fall; what both
+leave open is a question about two sides like any other.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import time
 from dataclasses import replace
 
 from queries.equality.staged import prove
-from queries.proof.kernel import RuleError
-from queries.proof.records import Proof
-from queries.proof.rises import needed, rises
-from queries.proof.settling import Settled
+from queries.kernel.rises import needed, rises
+from queries.kernel.statements import Monotonic
+from queries.kernel.theorem import RuleError
+from queries.kernel.together import does_not_fall
 from queries.properties.falls import find_fall
-from queries.properties.statements import Monotonic
-from queries.properties.together import does_not_fall
 from queries.search.distinguish import Options
+from queries.tactics.records import Proof
+from queries.tactics.settling import Settled
 
 LEMMA_SECONDS = 20.0  # for one lemma about the datapath
 BY_RISES = "where the largest exponent of a sum moves, what moved it has risen by more than the other terms lose"

@@ -11,17 +11,17 @@ from contextlib import suppress
 from dataclasses import replace
 
 from queries.equality.staged import prove
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.records import Proof, Verdict
-from queries.proof.same import SidesAgree
+from queries.kernel.problem import Problem
+from queries.kernel.same import SidesAgree
+from queries.kernel.statements import Monotonic, Negated, Reordered, exchangeable, problems_of, symmetries_of
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.together import ORDER, each_part, every_order, raised_elsewhere
 from queries.properties.forms import by_form
 from queries.properties.monotonic import prove_monotonic
 from queries.properties.signs import by_nodes
-from queries.properties.statements import Monotonic, Negated, Reordered, exchangeable, problems_of, symmetries_of
-from queries.properties.together import ORDER, each_part, every_order, raised_elsewhere
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
-from queries.search.problem import Problem
+from queries.tactics.records import Proof, Verdict
 from smtmodel.errors import FaultError
 from smtmodel.progress import Pieces
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from queries.proof.records import Proof, Verdict, confirmations_of
+from queries.kernel.problem import Problem
 from queries.properties.proving import verdict_on
-from queries.search.problem import Problem
 from queries.search.witness import moved_input
 from queries.solvers.store import result_key
+from queries.tactics.records import Proof, Verdict, confirmations_of
 from smtmodel.vectors import Vector, to_hex
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 
-from queries.proof.kernel import RuleError, Theorem
-from queries.proof.opposite import lemmas_of, turned
-from queries.proof.records import Proof
-from queries.proof.settling import Settled
-from queries.properties.statements import Negated
-from queries.properties.together import negates
+from queries.kernel.opposite import lemmas_of, turned
+from queries.kernel.statements import Negated
+from queries.kernel.theorem import RuleError, Theorem
+from queries.kernel.together import negates
 from queries.search.distinguish import Options
+from queries.tactics.records import Proof
+from queries.tactics.settling import Settled
 from smtmodel.nodes import Node
 from smtmodel.unit import Unit
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hypotheses.schema import Inputs
 from queries.search.samples import FAR, Lanes, Table, pattern_of, with_raised
 from smtmodel import ieee
 from smtmodel.carriers.arrays import ArrayCarrier
 from smtmodel.formats import FORMATS, Format
+from smtmodel.inputs import Inputs
 from smtmodel.operands import Layout
 from smtmodel.rounding import Target
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hypotheses.schema import Compare, Question
+from hypotheses.schema import Question
+from queries.kernel.problem import AgainstAll, Problem
 from queries.search.distinguish import Options, Outcome, Verdict, build_query, distinguish
-from queries.search.problem import AgainstAll, Problem
 from queries.search.witness import Witness, confirmed
 from smtmodel.batch import evaluate_row
 from smtmodel.escapes import file_part
 from smtmodel.files import write_whole
+from smtmodel.inputs import Compare
 from smtmodel.progress import Pieces
 from smtmodel.vectors import Vector, to_hex
 

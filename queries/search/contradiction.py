@@ -12,8 +12,8 @@ from typing import NoReturn
 
 import numpy as np
 
+from queries.kernel.problem import Problem
 from queries.search.admitted import admitted_rows
-from queries.search.problem import Problem
 from queries.search.samples import sample_rows
 from queries.search.witness import Row, replay
 from smtmodel.dot import Model

@@ -17,8 +17,8 @@ from typing import Literal
 
 import numpy as np
 
+from queries.kernel.problem import Problem, symbolic_operands
 from queries.search.exercises import EXERCISES, exercises
-from queries.search.problem import Problem, symbolic_operands
 from queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from queries.search.witness import Replay, Row, Witness, confirmed, costs_of, replay, shrink
 from queries.solvers.asking import Engines, Heard, SolverFaultError

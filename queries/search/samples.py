@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from smtmodel.formats import Format
-from smtmodel.operands import Layout
+from smtmodel.operands import RAISED, Layout
 
 Table = NDArray[np.uint64]
 Lanes = NDArray[np.int64]
 
 SHAPED = 0.6  # of the rows
-RAISED = "_raised"  # ends the name of an operand that takes another's place in a second evaluation
 SEARCHED = 12  # fraction bits up to which all significands are tried
 TINY = 0.6  # of the rows with ties, those about the smallest results
 KEPT = 600_000  # patterns of a table, at most, that is kept for the next question

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from queries.kernel.problem import Problem
 from queries.search.exercises import exercises
-from queries.search.problem import Problem
 from smtmodel.algebra import constant
 from smtmodel.batch import Patterns, to_integers
 from smtmodel.dot import Evaluation

@@ -1,0 +1,1 @@
+"""All that is trusted of reasoning: theorems, their rules, and what they are about."""

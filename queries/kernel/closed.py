@@ -1,0 +1,76 @@
+"""The closed lists of the kernel: which functions are rules, which of them rewrite, and which classes are lemmas.
+
+What stands in no list is none, whatever it is marked as.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+PACKAGES = ("smtmodel.", "queries.", "hypotheses.")  # where the classes of what rules are called with are defined
+
+
+def _by_name(files: Mapping[str, str]) -> Mapping[str, str]:
+    return MappingProxyType({name: f"queries.kernel.{file}" for file, names in files.items() for name in names.split()})
+
+
+#: rules of inference: name -> module
+RULES = _by_name({
+    "lemmas": "settled exhausted",
+    "facts": "given defined follows themselves replaced one_maximum never",
+    "same": "agreed",
+    "undecided": "by_first_words undecided",
+    "enclosures": "element segment constant literal assumed product unchanged scale exact fused grid cut "
+                  "rounded whole weakened",
+    "parts": "part rejoined",
+    "induction": "repeated chained closed carried",
+    "table9": "summed truncated loosened",
+    "sums": "begun held nothing tile added iterated halved of_all_products",
+    "shares": "begins from_here after_instruction after_addition near_the_sum near_each_other compares",
+    "rows": "below_one parted joined converted column_sums trees in_sequence never_overflows",
+    "rewriting": "rewritten followed congruent looped results_alike",
+    "opposite": "turned",
+    "rises": "rises",
+    "expressions": "one_expression one_sum one_form",
+    "together": "every_order each_part raised_elsewhere negates does_not_fall",
+    "unreachable": "refuted implied",
+})  # fmt: skip
+
+#: rules of rewriting, which `rewritten` applies: name -> module
+REWRITES = _by_name({
+    "rewriting": "unreached gated_zero held_product normalised_in_vain needless_floor needless_carry "
+                 "plain_overflow no_sum_to_zero no_last_sum_to_zero fitting_sum positive_term "
+                 "unread_sign nested_sum zero_added single_term rounded_again first_step positive_chain",
+})  # fmt: skip
+
+#: statements about all values of some bits, which engines or evaluation settle: name -> module
+LEMMAS = _by_name({
+    "lemmas": "AlignmentLoses",
+    "rounding_losses": "RoundingLoses TruncationKeeps",
+    "effects": "BoundKeeps AlignmentKeepsUnit LargestIsKept NeverReaches Normalises FormatHolds "
+               "NumberIsKept RoundsAlike RoundingKeepsUnit",
+    "opposite": "RoundsOpposite",
+    "rounding_rises": "RoundingRises RoundingScales",
+    "undecided": "FirstWordIsWhole ZerosGiveZero ConditionsReadNumbers",
+    "shares": "WordIsSmall WordsLeave",
+})  # fmt: skip
+
+
+def is_of(names: Mapping[str, str], function: Callable[..., Any]) -> bool:
+    """Whether a function is the one of its name in a list: a function of that module's own."""
+    module = sys.modules.get(names.get(function.__name__, ""))
+    return module is not None and function.__globals__ is vars(module) and function.__qualname__ == function.__name__
+
+
+def is_own(kind: type[Any]) -> bool:
+    """Whether a class is the one that its module defines under its name, in the project's packages."""
+    module = sys.modules.get(kind.__module__)
+    return kind.__module__.startswith(PACKAGES) and getattr(module, kind.__qualname__, None) is kind
+
+
+def is_lemma(kind: type[Any]) -> bool:
+    """Whether a class is one of the lemmas."""
+    return LEMMAS.get(kind.__name__) == kind.__module__ and is_own(kind)

@@ -1,0 +1,261 @@
+"""Lemmas about the effect of a parameter of the datapath on one alignment, one product or one rounding.
+
+Each is about every nonzero number of a range (`ranges.Range`), or about every magnitude that can be rounded, and its
+claim calls the code that evaluates units. Magnitudes with `SPARE` bits more than a result suffice for those of any
+width: of the bits below, rounding depends only on whether all are zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queries.kernel.ranges import Range, Symbol, is_multiple
+from queries.kernel.rounding_losses import SPARE, OfMagnitudes
+from smtmodel.algebra import Bit, Bits, constant, truth
+from smtmodel.alignment import align, reaches
+from smtmodel.decode import Exponent, Term, unpack
+from smtmodel.rounding import Mode, Target, round_and_pack
+
+
+def _text(target: Target) -> str:
+    zeros = f"{', subnormals flushed' if target.flush else ''}{', no -0' if target.positive_zero else ''}"
+    return f"{target.format.name} ({target.rounding}, overflow {target.overflow}{zeros})"
+
+
+@dataclass(frozen=True)
+class BoundKeeps:
+    """For every m with e <= m < `bound`: a number with the exponent e has the same value aligned at m as aligned at
+    `bound`, with `bits` bits kept below."""
+
+    range: Range
+    bits: int
+    mode: Mode
+    bound: int
+
+    def statement(self) -> str:
+        kept = f"{self.bits} bits are kept, {self.mode}"
+        return f"a least exponent {self.bound} changes no term of {self.range} where {kept}"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return *self.range.inputs(symbol), symbol("maximum", (self.bound - self.range.low).bit_length())
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term, low, own, admitted = _below_maximum(self.range, given, self.bound - 1)
+        bound = constant(own.carrier, self.bound - low, own.width)
+        kept, raised = (align(term, Exponent(m, low, self.bound), self.bits, self.mode) for m in (own, bound))
+        distance = bound - own
+        whole = raised.shl(distance).lshr(distance).eq(raised)
+        return ~admitted | (whole & raised.shl(distance).eq(kept))
+
+
+@dataclass(frozen=True)
+class AlignmentKeepsUnit:
+    """A number with the exponent e, aligned at any m >= e with `bits` bits kept below m, is a multiple of 2^unit."""
+
+    range: Range
+    bits: int
+    mode: Mode
+    unit: int
+
+    def statement(self) -> str:
+        return f"a term of {self.range} stays a multiple of 2^{self.unit} where {self.bits} bits are kept, {self.mode}"
+
+    @property
+    def top(self) -> int:
+        """From this m on the lemma holds for any term, as the last bit kept counts 2^(m - bits)."""
+        return self.unit + self.bits
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return *self.range.inputs(symbol), symbol("maximum", (self.top - self.range.low).bit_length())
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term, low, own, admitted = _below_maximum(self.range, given, self.top - 1)
+        kept = align(term, Exponent(own, low, self.top), self.bits, self.mode)
+        return ~admitted | is_multiple(kept, constant(own.carrier, self.top - low, own.width) - own)
+
+
+def _below_maximum(one: Range, given: tuple[Bits, ...], top: int) -> tuple[Term, int, Bits, Bit]:
+    """The term; the least exponent of the range; m, counted from that; and whether both are admitted: the term is in
+    the range, and m is at least its exponent and at most `top`."""
+    *_, exponent, maximum = given
+    width = max(exponent.width, maximum.width)
+    own = maximum.zext(width)
+    within = exponent.zext(width).ule(own) & own.ule(constant(own.carrier, top - one.low, width))
+    return one.term(given), one.low, own, one.admits(given) & within
+
+
+@dataclass(frozen=True)
+class LargestIsKept:
+    """A number of the range, aligned at its own exponent with `bits` bits kept below, is not zero."""
+
+    range: Range
+    bits: int
+    mode: Mode
+
+    def statement(self) -> str:
+        return f"the largest of terms of {self.range} is not cut to zero where {self.bits} bits are kept, {self.mode}"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return self.range.inputs(symbol)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term = self.range.term(given)
+        return ~self.range.admits(given) | align(term, term.exponent, self.bits, self.mode).any()
+
+
+@dataclass(frozen=True)
+class NeverReaches:
+    """No number of the range has a magnitude of 2^limit or more."""
+
+    range: Range
+    limit: int
+
+    def statement(self) -> str:
+        return f"no term of {self.range} reaches 2^{self.limit}"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return self.range.inputs(symbol)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        return ~self.range.admits(given) | ~reaches(self.range.term(given), self.limit)
+
+
+@dataclass(frozen=True)
+class Normalises:
+    """A number of the range, normalised, is the same number."""
+
+    range: Range
+
+    def statement(self) -> str:
+        return f"a term of {self.range} is the same number when normalised"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return self.range.inputs(symbol)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term = self.range.term(given)
+        other = term.normalised()
+        width = max(term.exponent.bits.width, other.exponent.bits.width, (2 * self.range.width).bit_length()) + 2
+        low = min(term.exponent.low - term.fraction, other.exponent.low - other.fraction)
+        own, moved = (one.exponent.offset(-one.fraction).rebased(low, width) for one in (term, other))
+        room = 2 * self.range.width
+        same = other.significand.zext(room).eq(term.significand.zext(room).shl(own - moved))
+        return ~self.range.admits(given) | (same & moved.ule(own))
+
+
+@dataclass(frozen=True)
+class FormatHolds:
+    """A number of the range, or a zero, rounded for a target, is the same number, finite, of the same sign, with the
+    exponent that it has when normalised."""
+
+    range: Range
+    target: Target
+
+    def statement(self) -> str:
+        return f"rounded to {_text(self.target)}, a term of {self.range} is as it is when normalised"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return self.range.inputs(symbol)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        term = self.range.term(given)
+        plain = term.normalised()
+        unit = term.exponent.offset(-term.fraction)
+        packed = round_and_pack(term.sign, term.significand, unit, self.target)
+        found = unpack(packed, self.target.format)
+        own = found.term
+        low = min(own.exponent.low, plain.exponent.low)
+        width = (max(own.exponent.high, plain.exponent.high) - low).bit_length() + 1
+        fraction = max(own.fraction, plain.fraction)
+        digits = [one.significand.pad(fraction - one.fraction) for one in (own, plain)]
+        room = max(one.width for one in digits)
+        same = own.exponent.rebased(low, width).eq(plain.exponent.rebased(low, width))
+        same = same & digits[0].zext(room).eq(digits[1].zext(room)) & ~found.is_zero
+        finite = ~found.is_nan & ~found.is_infinite & ~(own.sign ^ term.sign)
+        return finite & (~self.range.admits(given) | same) & (term.significand.any() | found.is_zero)
+
+
+@dataclass(frozen=True)
+class NumberIsKept:
+    """A finite number of the target's format, rounded for the target, is the same number, of the same sign."""
+
+    target: Target
+
+    def statement(self) -> str:
+        return f"a number of the format, rounded to {_text(self.target)}, is as it is"
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return (symbol("pattern", self.target.format.width),)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        (pattern,) = given
+        found = unpack(pattern, self.target.format)
+        term = found.term
+        packed = round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), self.target)
+        return found.is_nan | found.is_infinite | packed.eq(pattern)
+
+
+@dataclass(frozen=True)
+class RoundsAlike(OfMagnitudes):
+    """A magnitude has one pattern, rounded for either of two targets of one format. `fitting`: about magnitudes of at
+    most 2^p units, where p is the format's precision and a unit is at least the smallest subnormal number; else about
+    any."""
+
+    left: Target
+    right: Target
+    fitting: bool = False
+
+    def statement(self) -> str:
+        what = "what fits the result" if self.fitting else "any magnitude"
+        return f"{what}, rounded to {_text(self.left)}, is the same as rounded to {_text(self.right)}"
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        fmt = self.left.format
+        least = fmt.emin - fmt.fraction
+        width = fmt.precision + (1 if self.fitting else SPARE)
+        return width, least if self.fitting else least - width - 1, fmt.emax + 2
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        sign, magnitude, unit, admitted = self.given(given)
+        if self.fitting:
+            most = constant(sign.carrier, 1 << self.left.format.precision, magnitude.width)
+            admitted = admitted & magnitude.ule(most)
+        left, right = (round_and_pack(sign, magnitude, unit, target) for target in (self.left, self.right))
+        return ~admitted | left.eq(right)
+
+
+@dataclass(frozen=True)
+class RoundingKeepsUnit(OfMagnitudes):
+    """A nonzero multiple of 2^unit, rounded for a target, is a multiple of 2^unit, an infinity or NaN; and not zero if
+    `nonzero`."""
+
+    target: Target
+    unit: int
+    nonzero: bool = False
+
+    def statement(self) -> str:
+        what = f"is one{' other than zero' if self.nonzero else ''}"
+        return f"a multiple of 2^{self.unit}, not zero, rounded to {_text(self.target)}, {what}, or infinite"
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        fmt = self.target.format
+        return fmt.precision + SPARE, self.unit, max(fmt.emax, self.unit) + 2
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        sign, magnitude, unit, admitted = self.given(given)
+        found = unpack(round_and_pack(sign, magnitude, unit, self.target), self.target.format)
+        one = Range.of(found.term)
+        spare = self.unit + one.fraction - found.term.exponent.low
+        holds = ~found.is_zero if self.nonzero else truth(sign.carrier, True)
+        if spare > 0:
+            width = max(found.term.exponent.bits.width, spare.bit_length()) + 1
+            places = constant(sign.carrier, spare, width) - found.term.exponent.bits.zext(width)
+            holds = holds & (places.msb() | is_multiple(found.term.significand, places))
+        return ~(admitted & magnitude.any()) | found.is_nan | found.is_infinite | holds
+
+
+#: the lemmas that rules of rewriting rest on, besides what alignment loses
+EFFECTS = (BoundKeeps, AlignmentKeepsUnit, LargestIsKept, NeverReaches, Normalises, FormatHolds, NumberIsKept,
+           RoundsAlike, RoundingKeepsUnit)  # fmt: skip

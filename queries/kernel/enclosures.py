@@ -1,0 +1,592 @@
+"""What is proved of a node: how far its value lies from the exact one, and the quantities that an alignment needs.
+
+Of a node N, v(N) is its value in the unit; x(N) is that of the same expression without rounding, the inputs as the unit
+reads them (where it reads subnormals as zero, so does x). Every statement is about all finite inputs on which no
+rounding overflows and no product reaches its limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil, floor
+from typing import ClassVar
+
+from queries.kernel.forms import ERROR, EXACT, NOUGHT, SIZE, Form, larger, largest, magnitude, number, power, total
+from queries.kernel.lemmas import AlignmentLoses, Lemma
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.steps import PlanAt
+from queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
+from queries.kernel.wording import form_text
+from smtmodel.display import exact_value
+from smtmodel.formats import Format
+from smtmodel.nodes import (
+    Cancelling,
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Gate,
+    GridSum,
+    Index,
+    Literal,
+    Node,
+    Product,
+    Relu,
+    Round,
+    Running,
+    Scale,
+    Segment,
+)
+from smtmodel.nodes.node import walk
+from smtmodel.nodes.round import Rounding
+from smtmodel.rounding import Mode
+from smtmodel.unit import Unit
+
+Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables that have a value, in order
+
+
+@dataclass(frozen=True)
+class Facts:
+    """-low <= v - x <= high, and |x| <= size. If v counts as nonzero in an alignment, its exponent e there satisfies
+    2^e <= weight, least <= e and |v| <= head * 2^e, and v is a multiple of 2^(e - digits). v is a multiple of 2^grid,
+    and has at most `bits` significant bits. `formats`: v is a number of one of these. None: not known."""
+
+    low: Form
+    high: Form
+    size: Form
+    weight: Form | None = None
+    least: int | None = None
+    head: Fraction | None = None
+    digits: int | None = None
+    grid: int | None = None
+    bits: int | None = None
+    formats: frozenset[Format] | None = None
+
+    @property
+    def error(self) -> Form:
+        """|v - x| is at most this."""
+        return larger([self.low, self.high])
+
+    @property
+    def value(self) -> Form:
+        """|v| is at most this."""
+        return self.size + self.error
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether v is zero for certain."""
+        return not self.size.parts and not self.low.parts and not self.high.parts
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """The result so far of the loop of a level (`CHAIN`: the addend of a chain of instructions) is a number of one of
+    these formats, with |v - x| <= error and |x| <= size, for any two numbers error and size."""
+
+    level: int
+    formats: frozenset[Format]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """In the exact value x of any node, this rounding counts with its value v, not with its own x."""
+
+    node: Node
+    level: ClassVar[None] = None
+
+
+CHAIN = -1
+
+
+@dataclass(frozen=True)
+class Enclosed:
+    """The facts about a node of a unit (or of a plan, outside of its sums), for these values of loop variables and any
+    values of the others."""
+
+    unit: Unit | PlanAt
+    node: Node
+    places: Places
+    facts: Facts
+    assuming: frozenset[Assumption | Kept] = frozenset()
+
+    def statement(self) -> str:
+        at = "".join(f"[{place}]" for _, place in self.places)
+        return f"{self.node.kind}{at}: |v - x| <= {form_text(self.facts.error)}"
+
+
+def bound_places(node: Node, places: Mapping[int, int]) -> Places:
+    """The values of those loop variables that the node depends on."""
+    return tuple(sorted((level, place) for level, place in places.items() if level in node.free))
+
+
+def terms_of(item: Node, places: Mapping[int, int]) -> Iterator[tuple[Node, Places]]:
+    """The terms of an operand of a sum (`Each`: several), each with its values of loop variables."""
+    if isinstance(item, Each):
+        for place in item.places:
+            yield from terms_of(item.body, {**places, item.level: place})
+    else:
+        yield item, bound_places(item, places)
+
+
+def _joined(name: str, node: Node, places: Places, wanted: Iterable[tuple[Node, Places]],
+            premises: Sequence[Theorem]) -> list[Enclosed]:  # fmt: skip
+    """The goals of the premises, which must be about these nodes of one unit, in order. Raises RuleError."""
+    goals: list[Enclosed] = [goal_of(premise, Enclosed, name) for premise in premises]
+    if [(goal.node, goal.places) for goal in goals] != list(wanted):
+        raise RuleError(f"{name}: the premises are not about its operands")
+    if any(goal.unit is not goals[0].unit for goal in goals):
+        raise RuleError(f"{name}: the premises are about several units")
+    if places != bound_places(node, dict(places)):
+        raise RuleError(f"{name}: it has other loop variables")
+    return goals
+
+
+def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], premises: Sequence[Theorem]) -> Made:
+    return Made(Enclosed(goals[0].unit, node, places, facts, assumed_together(goals)), tuple(premises))
+
+
+def assumed_together(goals: Sequence[Enclosed]) -> frozenset[Assumption | Kept]:
+    """What all goals assume. Raises RuleError if the addend is the previous result of a chain in one of them, and an
+    exact input in another."""
+    inputs = [goal for goal in goals if all(one.level != CHAIN for one in goal.assuming)]
+    if len(inputs) < len(goals) and any(_reads_addend(goal.node) for goal in inputs):
+        raise RuleError("the addend is an exact input in one premise, and a previous result in another")
+    return frozenset[Assumption | Kept]().union(*(goal.assuming for goal in goals))
+
+
+def _reads_addend(node: Node) -> bool:
+    return any(isinstance(one, Element) and one.operand == "c" for one in walk(node))
+
+
+def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid: int | None = None,
+            flushed: bool = False) -> Facts:  # fmt: skip
+    """The facts about a number v of one of these formats: its exponent e is that of its magnitude, but at least emin;
+    with f fraction bits v is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e. If v is not zero, |v| >= 2^grid, so
+    that 2^e <= |v| + 2^emin - 2^grid, also if v is subnormal. `flushed`: v is not subnormal."""
+    if not formats:
+        return Facts(low, high, size, NOUGHT, None, Fraction(2), 0, None, 0, formats)
+    own = min(fmt.emin - fmt.fraction for fmt in formats)
+    grid = own if grid is None else max(grid, own)
+    top = max(fmt.emin for fmt in formats)
+    tiny = NOUGHT if flushed or grid >= top else number(power(top) - power(grid))
+    least, fraction = min(fmt.emin for fmt in formats), max(fmt.fraction for fmt in formats)
+    head = 2 - power(-fraction)
+    found = Facts(low, high, size, NOUGHT, least, head, fraction, grid, fraction + 1, formats)
+    return replace(found, weight=found.value + tiny)
+
+
+# -- rules, one for each kind of node
+
+
+@rule
+def element(unit: Unit | PlanAt, node: Element, places: Places = ()) -> Made:
+    """An input is exact, v = x. Its exponent e is that of its magnitude, but at least emin (which counts for subnormal
+    numbers, where these are kept): 2^e <= max(|x|, 2^emin), and emin <= e. A number with f fraction bits is a multiple
+    of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
+    if places != bound_places(node, dict(places)):
+        raise RuleError("element: it has other loop variables")
+    fmt = _format(unit, node)
+    index, known = node.index, dict(places)
+    if index is not None:
+        at = sum(factor * known[level] for level, factor in index.factors if level in known)
+        index = Index(index.offset + at, tuple(x for x in index.factors if x[0] not in known))
+    kept = fmt.subnormals and node.subnormals == "keep"
+    facts = numbers(frozenset({fmt}), NOUGHT, NOUGHT, magnitude(node.operand, index))
+    return Made(Enclosed(unit, node, places, replace(facts, weight=magnitude(node.operand, index, raised=kept))))
+
+
+def _format(unit: Unit | PlanAt, node: Element) -> Format:
+    found = {"a": unit.a, "b": unit.b, "c": unit.c, "scale_a": unit.scale, "scale_b": unit.scale}[node.operand]
+    if found is None:
+        raise RuleError("element: the unit has no scale factors")
+    return found
+
+
+@rule
+def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A segment of an exact input is read exactly, v = x. It counts with the input's exponent, |v| is at most the
+    input, and it has no digit that the input has not; but it is no number of the format, as it is not normalised."""
+    goals = _joined("segment", node, places, _operands(node, places), premises)
+    if goals[0].facts.error.parts:
+        raise RuleError("segment: of a number that is not exact")
+    return _made(node, places, replace(goals[0].facts, formats=None), goals, premises)
+
+
+@rule
+def constant(unit: Unit | PlanAt, node: Constant) -> Made:
+    """A zero is exact, and has no exponent of its own in an alignment."""
+    return Made(Enclosed(unit, node, (), numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
+
+
+@rule
+def literal(unit: Unit | PlanAt, node: Literal) -> Made:
+    """A fixed number is exact, and finite."""
+    value = exact_value(node.pattern, node.format)
+    if isinstance(value, str) and value != "-0":
+        raise RuleError(f"literal: {value} is not a number")
+    size = number(0 if isinstance(value, str) else abs(value))
+    return Made(Enclosed(unit, node, (), numbers(frozenset({node.format}), NOUGHT, NOUGHT, size)))
+
+
+@rule
+def assumed(unit: Unit, node: Running | Element, formats: frozenset[Format]) -> Made:
+    """The result so far of a loop, under the assumption that it is a number of these formats, |v - x| <= E and |x| <=
+    A, for any E and A. Likewise the addend c, which is the previous result in a chain of instructions; if c reads
+    subnormal numbers as zero, |v - x| <= E + 2^emin."""
+    level, lost, flushed = CHAIN, NOUGHT, False
+    if isinstance(node, Running):
+        level = node.level
+    elif node.operand != "c":
+        raise RuleError("assumed: only a result so far, or the addend, is assumed")
+    elif formats != {unit.c}:
+        raise RuleError("assumed: the addend is a number of its own format")
+    elif node.subnormals != "keep":
+        lost, flushed = number(power(unit.c.emin)), True
+    error = magnitude(ERROR, Index(level)) + lost
+    facts = numbers(formats, error, error, magnitude(SIZE, Index(level)), flushed=flushed)
+    return Made(Enclosed(unit, node, (), facts, frozenset({Assumption(level, formats)})))
+
+
+def _multiplied(facts: Sequence[Facts]) -> Facts:
+    """The facts about an exact product: |v1 v2 - x1 x2| <= |x1| e2 + |x2| e1 + e1 e2; exponents add up, and so do the
+    places of last bits."""
+    one = facts[0]
+    for two in facts[1:]:
+        e, f = one.error, two.error
+        error = one.size * f + two.size * e + e * f
+        one = Facts(
+            error, error, one.size * two.size,
+            None if one.weight is None or two.weight is None else one.weight * two.weight,
+            _sum(one.least, two.least), None if one.head is None or two.head is None else one.head * two.head,
+            _sum(one.digits, two.digits), _sum(one.grid, two.grid), _sum(one.bits, two.bits),
+        )  # fmt: skip
+    return one
+
+
+def _sum(one: int | None, two: int | None) -> int | None:
+    return None if one is None or two is None else one + two
+
+
+def _operands(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
+    return ((operand, bound_places(operand, dict(places))) for operand in node.operands)
+
+
+@rule
+def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
+    """An exact product, v = v1 v2: |v - x| <= |x1| e2 + |x2| e1 + e1 e2. Unnormalised, its exponent is the sum of its
+    factors'. Normalised, 2^e <= |v| < 2 * 2^e, and v has one digit more below its exponent if |v| < 4 * 2^(sum of the
+    exponents), as of two numbers or segments of numbers."""
+    goals = _joined("product", node, places, _operands(node, places), premises)
+    found = _multiplied([goal.facts for goal in goals])
+    if node.normalised:
+        if any(goal.facts.formats is None for goal in goals) and (found.head is None or found.head >= 4):
+            raise RuleError("product: a factor may be too large beside its exponent")
+        digits = _sum(found.digits, 1)
+        head = Fraction(2) if digits is None else 2 - power(-digits)
+        found = replace(found, weight=found.value, least=found.grid, head=head, digits=digits)
+    return _made(node, places, found, goals, premises)
+
+
+@rule
+def unchanged(node: Gate | Cancelling | Relu, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A product that is left out where a factor is zero is the product, with its exponent, but for the sign of a zero:
+    where a factor is zero so is a finite product. A sum that counts as zero where it cancels is the sum, and has its
+    exponent wherever it still counts. A rectifier, in v and in x alike, makes no difference v - x larger and changes no
+    sign of one, and what is above zero stays as it is."""
+    goals = _joined("unchanged", node, places, _operands(node, places), premises)
+    return _made(node, places, goals[0].facts, goals, premises)
+
+
+@rule
+def scale(node: Scale, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A term times two scale factors, exactly: as a product of three."""
+    goals = _joined("scale", node, places, _operands(node, places), premises)
+    return _made(node, places, _multiplied([goal.facts for goal in goals]), goals, premises)
+
+
+def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Places]]:
+    return [term for item in items for term in terms_of(item, dict(places))]
+
+
+def grid_of(every: Sequence[Facts]) -> int | None:
+    """An exponent g such that all values are multiples of 2^g (a zero is, of any); None: not known."""
+    found = [facts.grid for facts in every if not facts.is_zero]
+    return min((grid for grid in found if grid is not None), default=0) if None not in found else None
+
+
+@rule
+def exact(node: ExactSum, places: Places, premises: Sequence[Theorem]) -> Made:
+    """An exact sum, v = sum of v_t: errors add up, and sizes. In an alignment it counts with the exponent 0, whatever
+    its size."""
+    goals = _joined("exact", node, places, _every_term(node.items, places), premises)
+    every = [goal.facts for goal in goals]
+    facts = Facts(total(f.low for f in every), total(f.high for f in every), total(f.size for f in every), number(1),
+                  0, grid=grid_of(every), bits=every[0].bits if len(every) == 1 else None)  # fmt: skip
+    return _made(node, places, facts, goals, premises)
+
+
+#: by mode: how many units of the last place kept a value may fall, and rise
+LOSSES: dict[Mode, tuple[Fraction, Fraction]] = {
+    "nearest_even": (Fraction(1, 2), Fraction(1, 2)),
+    "nearest_away": (Fraction(1, 2), Fraction(1, 2)),
+    "toward_zero": (Fraction(1), Fraction(1)),
+    "to_odd": (Fraction(1), Fraction(1)),
+    "down": (Fraction(1), Fraction(0)),
+    "up": (Fraction(0), Fraction(1)),
+}
+
+
+@dataclass(frozen=True)
+class _Aligned:
+    """A term of a fused sum: its facts, the number F of fraction bits kept of it (`bits`), and its reach."""
+
+    facts: Facts
+    bits: int
+    reach: int | None
+
+    def lemma(self, mode: Mode) -> AlignmentLoses | None:
+        """The lemma about its alignment, for a significand of `digits` bits below its exponent and as many above as its
+        head needs; None for a sum, and if one of them is not known."""
+        digits, head = self.facts.digits, self.facts.head
+        if digits is None or head is None or self.facts.bits is None:
+            return None
+        return AlignmentLoses(digits + int(head).bit_length(), digits, self.bits, mode)
+
+    def loss(self, mode: Mode, side: int) -> Fraction:
+        """The most that it falls (`side` 0) or rises (1) by alignment, in units of 2^m. Raises RuleError."""
+        kept = LOSSES[mode][side] * power(-self.bits)
+        if self.reach is None:
+            return kept
+        if self.facts.head is None or self.reach < 0:
+            raise RuleError("fused: nothing is known of the size of a term that vanishes")
+        return max(kept, self.facts.head * power(-self.reach - 1))
+
+    def most(self, mode: Mode) -> Fraction | None:
+        """The most that it is once aligned, in units of 2^m; None: not known."""
+        if self.facts.head is None:
+            return None
+        units = self.facts.head * power(self.bits)
+        return (floor(units) if mode == "toward_zero" else ceil(units)) * power(-self.bits)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it loses nothing if its exponent is m."""
+        return self.facts.digits is not None and self.facts.digits <= self.bits
+
+    def safe(self, m: int) -> bool:
+        """Whether it loses nothing aligned at this m, whatever its exponent is."""
+        return self.reach is None and self.facts.grid is not None and self.facts.grid >= m - self.bits
+
+
+def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[_Aligned]:
+    """The terms of a fused sum, without those that are certainly zero."""
+    count, position, found = len(node.items), 0, []
+    bits = node.fraction_bits if isinstance(node.fraction_bits, tuple) else (node.fraction_bits,) * count
+    for item, own, far in zip(node.items, bits, node.reach or (None,) * count, strict=True):
+        for _ in terms_of(item, dict(places)):
+            found.append(_Aligned(goals[position].facts, own, far))
+            position += 1
+    return [term for term in found if not term.facts.is_zero]
+
+
+def alignments(node: FusedSum, places: Places, premises: Sequence[Theorem]) -> list[AlignmentLoses]:
+    """The lemmas about the datapath that a fused sum of these terms may rest on."""
+    goals = _joined("fused", node, places, _every_term(node.items, places), premises)
+    found = [term.lemma(node.rounding) for term in _aligned(node, places, goals)]
+    return list(dict.fromkeys(lemma for lemma in found if lemma is not None))
+
+
+def with_lemmas(made: Made, lemmas: Sequence[Theorem], needed: Sequence[Lemma]) -> Made:
+    """What a rule made, with the lemmas about the datapath that it needs as further premises. Raises RuleError if one
+    of them is about another datapath, and OpenLemmaError if one is not proved."""
+    proved = [lemma.goal for lemma in lemmas if is_theorem(lemma)]
+    if any(goal not in needed for goal in proved):
+        raise RuleError("a lemma is about another datapath")
+    for goal in needed:
+        if goal not in proved:
+            raise OpenLemmaError(f"a lemma about the datapath stays open: {goal.statement()}")
+    return replace(made, premises=(*made.premises, *lemmas))
+
+
+@rule
+def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """A fused sum, aligned at 2^m. A term of which F bits are kept loses at most 2^(m - F), half of that to nearest;
+    rounding down it only falls, rounding up it only rises. It loses nothing if it is a multiple of 2^(m - F). A term
+    whose exponent is m is one if it has at most F digits below its exponent; so if all terms have at most F digits, one
+    of them loses nothing. A term beyond its reach r has e <= m - r - 1 and loses |v| <= head * 2^(m - r - 1). A sticky
+    bit adds at most half a unit 2^(m - F), for the largest F.
+
+    m is the largest exponent of a term, 2^m <= the largest weight; or a lower bound of m (`zeros`, `least`, `floors`),
+    which changes nothing if no term's exponent lies below it. Aligned, |v| is at most the multiple of 2^(m - F) next
+    above head * 2^m, or below it toward zero, as rounding is monotonic. A sum that wraps must have room for all of
+    these: less than 2^(1 + carry bits) * 2^m."""
+    goals = _joined("fused", node, places, _every_term(node.items, places), premises)
+    terms, mode = _aligned(node, places, goals), node.rounding
+    if not terms:
+        return _made(node, places, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+    every = [term.facts for term in terms]
+    finest = max(node.fraction_bits) if isinstance(node.fraction_bits, tuple) else node.fraction_bits
+    heads = [head for term in terms if (head := term.most(mode)) is not None]
+    if node.carry_bits is not None and (len(heads) < len(terms) or sum(heads) >= power(1 + node.carry_bits)):
+        raise RuleError(f"fused: a sum of {len(terms)} terms may wrap in {node.carry_bits} carry bits")
+    weights = [f.weight for f in every if f.weight is not None]
+    if len(weights) < len(every):
+        raise RuleError("fused: the exponent of a term is not known")
+    m = largest(weights)
+    bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None
+              if any(f.least is None or f.least < bound for f in every)]  # fmt: skip
+    sides = []
+    for side in (0, 1):
+        losses = [term.loss(mode, side) for term in terms]
+        spared = min(losses) if all(term.whole for term in terms) else Fraction(0)
+        sticky = power(-finest - 1) if node.sticky else Fraction(0)
+        at_bound = [power(bound) * (sticky + sum(x for x, term in zip(losses, terms, strict=True)
+                                                 if not term.safe(bound))) for bound in bounds]  # fmt: skip
+        sides.append(m * (sum(losses) - spared + sticky) + number(max(at_bound, default=0)))
+    leasts = [f.least for f in every if f.least is not None]
+    facts = Facts(
+        total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
+        total(f.size for f in every), m + number(max(map(power, bounds), default=0)),
+        min(leasts) if len(leasts) == len(every) else None,
+        sum(heads) + power(-finest) if len(heads) == len(every) else None,
+        finest + node.sticky, None if node.sticky else grid_of(every),
+    )  # fmt: skip
+    made = _made(node, places, facts, goals, premises)
+    return with_lemmas(made, lemmas, alignments(node, places, premises))
+
+
+@rule
+def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
+    """A sum of multiples of 2^g, where g is the largest e_t - F_t of a term that is not zero, or of a floor in place of
+    e_t: 2^g <= the largest weight_t * 2^-F_t + the largest 2^(floor - F). A term loses at most one unit 2^g, half of
+    that to nearest; rounding down it only falls, rounding up it only rises; one that lies beyond its reach r, |v| <=
+    head * 2^(g - r - 1), is lost. If there is a frame, a term of which a magnitude of m units is kept, of the sign
+    opposite to the frame's, counts m + 1 units in its direction, and so does a zero (m = 0): truncated, |v| is in [m, m
+    + 1) units, and m + 1 differs from it by at most one unit. Without a frame, and without floors, a term with e - F =
+    g loses nothing if it has at most F digits below its exponent; so if that is true of all terms, one of them loses
+    nothing.
+
+    |v| <= head_t * 2^(g + F_t) of each term, and at most two units more."""
+    goals = _joined("grid", node, places, _every_term(node.items, places), premises)
+    every = [goal.facts for goal in goals]
+    if all(facts.is_zero for facts in every):
+        return _made(node, places, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+    owners = [at for at, item in enumerate(node.items) for _ in terms_of(item, dict(places))]
+    terms = [_Aligned(facts, node.fraction_bits[at], node.each(node.reach, at))
+             for facts, at in zip(every, owners, strict=True)]  # fmt: skip
+    counted = [term for term in terms if not term.facts.is_zero]
+    weights = [term.facts.weight for term in counted if term.facts.weight is not None]
+    if len(weights) < len(counted):
+        raise RuleError("grid: the exponent of a term is not known")
+    fewest, finest = min(node.fraction_bits), max(node.fraction_bits)
+    raised = [weight * power(fewest - term.bits) for weight, term in zip(weights, counted, strict=True)]
+    bounds = zip(node.floors, node.fraction_bits, strict=False)
+    floors = [power(low - bits) for low, bits in bounds if low is not None]
+    unit = largest(raised) * power(-fewest) + number(max(floors, default=0))
+    flips = [node.frame is not None and at != node.frame for at in owners]
+    spare = not any(flips) and all(term.whole for term in counted)
+    sides = []
+    for side in (0, 1):
+        losses = []
+        for term, flip in zip(terms, flips, strict=True):
+            kept = Fraction(0) if term.facts.is_zero else LOSSES[node.rounding][side]
+            if term.reach is not None and not term.facts.is_zero:
+                if term.facts.head is None:
+                    raise RuleError("grid: nothing is known of the size of a term that vanishes")
+                kept = max(kept, term.facts.head * power(-term.reach - 1))
+            truncated = node.rounding == "toward_zero" and term.reach is None
+            losses.append(Fraction(1) if flip and truncated else kept + flip)
+        lost = sum(losses) - (min(losses) if spare and not floors else 0)
+        sides.append(unit * lost)
+    leasts = [term.facts.least - term.bits for term in counted if term.facts.least is not None]
+    heads = [term.facts.head * power(term.bits - finest) for term in counted if term.facts.head is not None]
+    facts = Facts(
+        total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
+        total(f.size for f in every), unit * power(finest),
+        min(leasts) + finest if len(leasts) == len(counted) else None,
+        sum(heads) + 2 * len(terms) * power(-finest) if len(heads) == len(counted) else None, finest,
+    )  # fmt: skip
+    return _made(node, places, facts, goals, premises)
+
+
+def cut_loses(bits: int, mode: Mode) -> RoundingLoses:
+    """The lemma about the loss of a cut to `bits` bits. A cut is a rounding to a format with that many significant bits
+    and no largest number (smtmodel/nodes/cut.py). Its loss does not depend on the range of exponents; the lemma takes
+    that of f32."""
+    return RoundingLoses(Format(f"{bits} bits", 8, bits - 1, 127, "none"), mode)
+
+
+@rule
+def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """A sum y rounded to n bits at its own exponent e, 2^e <= |y|: it loses at most 2^(e - n + 1), half to nearest.
+    With a least exponent the unit is at least u = 2^(least - n + 1), and a multiple of u loses nothing where u is the
+    unit. Without one, the exponent with which a zero sum counts in an alignment is not known."""
+    (goal,) = goals = _joined("cut", node, places, _operands(node, places), premises)
+    y, fraction = goal.facts, node.bits - 1
+    exact = y.bits is not None and y.bits <= node.bits
+    relative = Fraction(0) if exact else power(-fraction)
+    fine = node.least is None or (y.grid is not None and y.grid >= node.least - fraction)
+    fixed = Fraction(0) if fine or node.least is None else power(node.least - fraction)
+    low, high = (y.value * (relative * loss) + number(fixed * loss) for loss in LOSSES[node.mode])
+    head = 2 - power(-fraction)
+    found = Facts(y.low + low, y.high + high, y.size, None, node.least, head, fraction, y.grid, node.bits)
+    if node.least is not None:
+        found = replace(found, weight=found.value + number(power(node.least)))
+    return with_lemmas(_made(node, places, found, goals, premises), lemmas, [cut_loses(node.bits, node.mode)])
+
+
+@rule
+def rounded(node: Round, places: Places, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """A term y, rounded without overflow to a format with f fraction bits, loses at most one unit of the last place,
+    half of one to nearest. If |y| >= 2^emin, the unit is 2^(e - f) <= 2^-f |y|, and a y of at most f + 1 significant
+    bits loses nothing. Else the unit is 2^(emin - f), and a multiple of it loses nothing; where subnormal results are
+    flushed, all of y is lost."""
+    (goal,) = goals = _joined("rounded", node, places, _operands(node, places), premises)
+    facts = after_rounding(goal.facts, node.rounding)
+    lemma = RoundingLoses(node.rounding.format, node.rounding.mode)
+    return with_lemmas(_made(node, places, facts, goals, premises), lemmas, [lemma])
+
+
+def after_rounding(y: Facts, how: Rounding) -> Facts:
+    """The facts about a term with the facts `y` once it is rounded, as in `rounded`. Raises RuleError for a format
+    without subnormal numbers (one without a sign is none that a number can be rounded to)."""
+    fmt = how.format
+    if not fmt.subnormals:
+        raise RuleError(f"rounded: {fmt.name} has no subnormal numbers")
+    relative = Fraction(0) if y.bits is not None and y.bits <= fmt.precision else power(-fmt.fraction)
+    flush = how.subnormals != "keep" and (y.grid is None or y.grid < fmt.emin)
+    fixed = Fraction(0) if y.grid is not None and y.grid >= fmt.emin - fmt.fraction else power(fmt.emin - fmt.fraction)
+    sides = []
+    for loss in LOSSES[how.mode]:
+        tiny = power(fmt.emin) if flush else fixed * loss
+        sides.append(y.value * (relative * loss) + number(tiny))
+    return numbers(frozenset({fmt}), y.low + sides[0], y.high + sides[1], y.size, y.grid, how.subnormals != "keep")
+
+
+@rule
+def whole(premise: Theorem) -> Made:
+    """|x| of a sum that is only rounded from here to the result is |exact|, the magnitude of the exact result."""
+    goal: Enclosed = goal_of(premise, Enclosed, "whole")
+    if goal.assuming:
+        raise RuleError("whole: the premise assumes something of it")
+    node = goal.unit.result
+    while node != goal.node:
+        if not isinstance(node, (Round, Cut)):
+            raise RuleError("whole: the result is more than a rounding of it")
+        node = node.term
+    return Made(replace(goal, facts=replace(goal.facts, size=magnitude(EXACT))), (premise,))
+
+
+@rule
+def weakened(premise: Theorem, claimed: Form) -> Made:
+    """A bound implies a larger one: one with larger coefficients, with the sum of some magnitudes in place of the
+    largest of them, or with a raised magnitude (`Factor.raised`) in place of the magnitude."""
+    goal: Enclosed = goal_of(premise, Enclosed, "weakened")
+    error = goal.facts.error
+    if not (claimed.covers(error) or claimed.covers(error.merged())):
+        raise RuleError("weakened: the bound claimed is not implied by the one proved")
+    return Made(replace(goal, facts=replace(goal.facts, low=claimed, high=claimed)), (premise,))

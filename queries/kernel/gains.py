@@ -1,0 +1,146 @@
+"""The least increase of a term whose exponent changes: for numbers of a format, and for products, value by value.
+
+Gains and losses are whole numbers of 2^-ONE: a gain is rounded down, a loss up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from queries.kernel.theorem import RuleError
+from smtmodel.formats import Format
+
+ONE = 1300  # gains are whole numbers of 2^-ONE
+ZERO, NONE = -(10**6), -(10**7)  # the exponent of a value that is zero; that of a zero that does not count
+LARGEST = 1 << 16  # products of significands that are compared one by one, where subnormal numbers are among them
+Gains = Mapping[tuple[int, int], int]  # by the exponents before and after, where these differ: the least rise
+
+
+def power(exponent: int) -> int:
+    """2^exponent as a gain: 0 if it is below 2^-ONE."""
+    return 1 << ONE + exponent if ONE + exponent >= 0 else 0
+
+
+def loss(exponent: int) -> int:
+    """2^exponent as a loss: at least 2^-ONE."""
+    return 1 << max(0, ONE + exponent)
+
+
+# -- the values of a term
+
+
+@dataclass(frozen=True)
+class Values:
+    """Magnitudes p * 2^(e - fraction), where p is one of `significands`, low <= e <= high, and `fraction` is given
+    beside them."""
+
+    significands: tuple[int, ...] | range
+    low: int
+    high: int
+
+
+def numbers_of(fmt: Format, subnormals: bool) -> tuple[Values, ...]:
+    """Magnitudes among which are those of all finite nonzero numbers of a format; without `subnormals`, of all normal
+    ones."""
+    one = 1 << fmt.fraction
+    found = [Values(range(one, 2 * one), fmt.emin, fmt.emax)]
+    if subnormals and fmt.subnormals and fmt.fraction:
+        found.append(Values(range(1, one), fmt.emin, fmt.emin))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """How a factor is read: as numbers of a format, or `converted` to another one that holds it, in which each is
+    normal."""
+
+    format: Format
+    converted: bool = False
+
+    @property
+    def least(self) -> int:
+        """The smallest exponent of a number."""
+        return self.format.emin - (self.format.fraction if self.converted else 0)
+
+    @property
+    def grid(self) -> int:
+        """The exponent of the last place of the smallest numbers."""
+        return self.format.emin - self.format.fraction
+
+    def numbers(self, subnormals: bool) -> tuple[Values, ...]:
+        """As `numbers_of`, with the exponents that they have where they are multiplied."""
+        one = 1 << self.format.fraction
+        if not self.converted:
+            return numbers_of(self.format, subnormals)
+        return (Values(range(one, 2 * one), self.least if subnormals else self.format.emin, self.format.emax),)
+
+
+def products_of(a: Factor, b: Factor, subnormals: bool) -> tuple[Values, ...]:
+    """Magnitudes among which are those of all finite nonzero products of two factors (`subnormals`: as in
+    `numbers_of`). Raises RuleError if there are too many."""
+    left_bits, right_bits = a.format.fraction, b.format.fraction
+    if left_bits + right_bits > (LARGEST.bit_length() - 1 if subnormals else 22):
+        raise RuleError(
+            f"rises: products of numbers with {left_bits} and {right_bits} fraction bits are too many to compare"
+        )
+    found = []
+    for x in a.numbers(subnormals):
+        for y in b.numbers(subnormals):
+            left, right = (np.array(side.significands, dtype=np.int64) for side in (x, y))
+            every = np.unique(np.multiply.outer(left, right))
+            found.append(Values(tuple(every.tolist()), x.low + y.low, x.high + y.high))
+    return tuple(found)
+
+
+def gains_of(every: Sequence[Values], fraction: int) -> dict[tuple[int, int], int]:
+    """The least increase from a value to a larger one, for each pair of different exponents: values of both signs, and
+    zero."""
+    found: dict[tuple[int, int], int] = {}
+
+    def least(key: tuple[int, int], gain: int) -> None:
+        found[key] = min(gain, found.get(key, gain))
+
+    for low in every:
+        smallest = low.significands[0]
+        for e in range(low.low, low.high + 1):
+            least((ZERO, e), smallest * power(e - fraction))
+            least((e, ZERO), smallest * power(e - fraction))
+            for high in every:
+                for f in range(max(high.low, e + 1), high.high + 1):
+                    gain = _apart(high.significands, low.significands, f - e) * power(e - fraction)
+                    least((e, f), gain)
+                    least((f, e), gain)
+    return found
+
+
+def _apart(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
+    """The least nonzero difference of p * 2^places and q, or their least sum if that is smaller."""
+    first, last = high[0] << places, low[-1]
+    total = first + low[0]
+    if first > last:
+        return min(first - last, total)
+    return min(_searched(high, low, places), total)
+
+
+@cache
+def _searched(high: tuple[int, ...] | range, low: tuple[int, ...] | range, places: int) -> int:
+    if isinstance(high, range) and isinstance(low, range):
+        return 1  # one of two neighbours is not a multiple of 2^places, and both lie in the range
+    x, y = _array(high) << places, _array(low)
+    at = np.searchsorted(y, x)
+    found = []
+    for offset in (-1, 0, 1):
+        inside = (at + offset >= 0) & (at + offset < len(y))
+        off = np.abs(x[inside] - y[(at + offset)[inside]])
+        found += [int(off[off > 0].min())] if (off > 0).any() else []
+    return min(found, default=1)
+
+
+@cache
+def _array(values: tuple[int, ...] | range) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)

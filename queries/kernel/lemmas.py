@@ -1,0 +1,153 @@
+"""Lemmas about the datapath itself, settled by a solver or exhaustively, and the first: what an alignment loses.
+
+They connect the rules about nodes with the code that evaluates nodes: the query is built here from the goal, by running
+that code on symbols.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from queries.kernel.theorem import Goal, Made, RuleError, Theorem, rule
+from queries.solvers.asking import Engines, confirmation
+from queries.solvers.smtlib import Query
+from smtmodel.algebra import Bit, Bits, choose, constant, truth
+from smtmodel.alignment import align
+from smtmodel.carriers.arrays import ArrayCarrier
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.decode import Exponent, Term
+from smtmodel.rounding import NEAREST, Mode
+
+DISTANCE = 13  # bits of the distance between two exponents: enough for any two terms
+EVERY = 20  # bits of all inputs together, up to which all of them are evaluated
+
+
+class Lemma(Goal, Protocol):
+    """A goal about all values of some bits."""
+
+    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
+        """The bits that the claim is about, made by `symbol` from a name and a width in bits."""
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        """The claim: a bit that is true for all their values if the lemma holds."""
+
+
+@dataclass(frozen=True)
+class AlignmentLoses:
+    """A term of `width` significand bits, `fraction` of them below its exponent, aligned so that `bits` bits are kept
+    below the largest exponent m: it loses less than one unit 2^(m - bits), at most half of one to nearest; rounded down
+    it does not rise, rounded up it does not fall; and it loses nothing if its exponent is m and `fraction` <=
+    `bits`."""
+
+    width: int
+    fraction: int
+    bits: int
+    mode: Mode
+
+    def statement(self) -> str:
+        return f"a term of {self.width} bits loses less than a unit where {self.bits} bits are kept, {self.mode}"
+
+    def inputs(self, symbol: Callable[[str, int], Bits]) -> tuple[Bits, ...]:
+        return symbol("sign", 1), symbol("significand", self.width), symbol("distance", DISTANCE)
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        sign, significand, distance = given
+        carrier = significand.carrier
+        zero = Exponent(constant(carrier, 0, DISTANCE), 0, 0)
+        term = Term(sign.bit(0), significand, zero, self.fraction)
+        kept = align(term, Exponent(distance, 0, (1 << DISTANCE) - 1), self.bits, self.mode)
+        scaled = significand.pad(max(0, self.bits - self.fraction))
+        room = max(scaled.width, kept.width) + 1
+        spare = max(0, self.fraction - self.bits)
+        amount = distance.zext(DISTANCE + 1) + constant(carrier, spare, DISTANCE + 1)
+        limit = constant(carrier, room, DISTANCE + 1)
+        width = 2 * room + 2
+        result, value = kept.zext(width).shl(amount), scaled.zext(width)
+        unit = constant(carrier, 1, width).shl(amount)
+        near = off_by(
+            result, value, self.mode, sign.bit(0), lambda off: off.ult(unit), lambda off: (off + off).ule(unit)
+        )
+        beyond = {"up": ~sign.bit(0), "down": sign.bit(0), "to_odd": truth(carrier, True)}
+        raised = beyond.get(self.mode, truth(carrier, False))
+        far = kept.equals(0) | (kept.equals(1) & raised & significand.any())
+        same = ~distance.equals(0) | kept.zext(width).eq(value) if self.fraction <= self.bits else truth(carrier, True)
+        return choose(amount.ule(limit), near, far) & same
+
+
+CONFIRMED = ", confirmed by "  # between the answers of two engines
+
+
+def off_by(
+    result: Bits, exact: Bits, mode: Mode, sign: Bit, whole: Callable[[Bits], Bit], half: Callable[[Bits], Bit]
+) -> Bit:
+    """Whether a magnitude differs from the exact one by no more than a mode allows, and in the direction that it
+    allows; `whole` and `half`: whether a difference is within one unit, and within half of one."""
+    falls, rises = result.ule(exact), exact.ule(result)
+    less, more = exact - result, result - exact
+    if mode in NEAREST:
+        return choose(falls, half(less), half(more))
+    if mode == "toward_zero":
+        return falls & whole(less)
+    if mode == "to_odd":
+        return choose(falls, whole(less), whole(more))
+    up = rises & whole(more)
+    down = falls & whole(less)
+    return choose(sign, up, down) if mode == "down" else choose(sign, down, up)
+
+
+def query_of(goal: Lemma) -> Query:
+    """Is there an input on which the goal fails?"""
+    carrier = TermCarrier()
+    given = goal.inputs(carrier.symbol)
+    return Query(tuple(bits.node for bits in given), (*carrier.definitions, (~goal.claim(given)).node))
+
+
+@rule
+def settled(goal: Lemma, engines: Engines, others: Sequence[Engines] = ()) -> Made:
+    """A goal about all inputs of some bits holds if an engine finds that its negation has no model; one of the others
+    may confirm it. The query is made from the goal, with nothing abstracted."""
+    return Made(goal, (), word_of(query_of(goal), goal.statement(), engines, others))
+
+
+def word_of(query: Query, statement: str, engines: Engines, others: Sequence[Engines]) -> str:
+    """The engines' answers, as text, that a query has no model. Raises RuleError if it may have one, and
+    SolverFaultError where engines contradict each other."""
+    answer = engines.answers(query)[0]
+    if answer.status != "unsat":
+        raise RuleError(f"{statement}: {answer.status}")
+    second = confirmation(query, answer, others)
+    return f"{answer}, not confirmed" if second is None else f"{answer}{CONFIRMED}{second}"
+
+
+def words_of(theorem: Theorem) -> tuple[str, ...]:
+    """The engines' answers on which a theorem about a lemma rests, as texts; none if all inputs were evaluated."""
+    return tuple(word for word in theorem.word.split(CONFIRMED) if "unsat" in word)
+
+
+@rule
+def exhausted(goal: Lemma) -> Made:
+    """A goal about all inputs of some bits holds if it does on each of them, evaluated."""
+    carrier = ArrayCarrier()
+    widths: list[int] = []
+
+    def count(name: str, width: int) -> Bits:
+        widths.append(width)
+        return constant(carrier, 0, width)
+
+    goal.inputs(count)
+    if sum(widths) > EVERY:
+        raise RuleError(f"exhausted: {sum(widths)} bits are too many")
+    every = np.arange(1 << sum(widths), dtype=np.uint64)
+    starts = iter([sum(widths[:k]) for k in range(len(widths))])
+
+    def lanes(name: str, width: int) -> Bits:
+        return carrier.lanes(every >> np.uint64(next(starts)) & np.uint64((1 << width) - 1), width)
+
+    holds = np.broadcast_to(np.asarray(goal.claim(goal.inputs(lanes)).node, dtype=bool), every.shape)
+    if not holds.all():
+        raise RuleError(f"exhausted: {goal.statement()}: input {int(every[np.argmin(holds)]):#x} shows otherwise")
+    return Made(goal, (), f"all {len(every)} inputs evaluated")

@@ -1,0 +1,196 @@
+"""Error bounds that follow the parts of an input, such as a number rounded to tf32 and what is left of it, rounded too:
+the parts are numbers of their own until all terms are added, and what one of them lacks, the others have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import reduce
+from operator import mul
+
+from queries.kernel.enclosures import (
+    Enclosed,
+    Facts,
+    Kept,
+    Places,
+    after_rounding,
+    bound_places,
+    numbers,
+    terms_of,
+    with_lemmas,
+)
+from queries.kernel.forms import NOUGHT, Form, magnitude, number, total
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from smtmodel.display import exact_value
+from smtmodel.nodes import (
+    Cancelling,
+    Constant,
+    Cut,
+    Element,
+    ExactSum,
+    Gate,
+    Index,
+    Literal,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+    Sum,
+)
+from smtmodel.nodes.node import walk
+from smtmodel.unit import Unit
+
+MOST = 1 << 14  # terms of a polynomial
+EXACTLY = (Element, Constant, Literal, Product, ExactSum, Scale, Gate, Round)  # computed without loss, roundings apart
+
+
+Symbol = tuple[Node, Places]  # an input, or what a rounding adds to its operand
+Powers = frozenset[tuple[Symbol, int]]
+Polynomial = Mapping[Powers, Fraction]  # powers of symbols: the coefficient of their product
+
+
+class Parted:
+    """Values of nodes as polynomials of inputs and of what the roundings `kept` add to their operands."""
+
+    def __init__(self, unit: Unit, kept: frozenset[Node]) -> None:
+        self.unit, self.kept = unit, kept
+        self._known: dict[Symbol, Polynomial] = {}
+        self._sizes: dict[Symbol, Form] = {}
+
+    def of(self, node: Node, places: Places) -> Polynomial:
+        """The node without its roundings, those kept apart. Raises RuleError."""
+        key = node, bound_places(node, dict(places))
+        if key not in self._known:
+            found = {item: value for item, value in self._made(*key).items() if value}
+            if len(found) > MOST:
+                raise RuleError(f"parts: more than {MOST} products of parts")
+            self._known[key] = found
+        return self._known[key]
+
+    def _made(self, node: Node, places: Places) -> Polynomial:
+        match node:
+            case Element():
+                index = node.index
+                if index is not None:
+                    known = dict(places)
+                    at = sum(factor * known[level] for level, factor in index.factors if level in known)
+                    index = Index(index.offset + at, tuple(x for x in index.factors if x[0] not in known))
+                return _symbol((replace(node, index=index), ()))
+            case Constant():
+                return {}
+            case Literal():
+                value = exact_value(node.pattern, node.format)
+                if isinstance(value, str) and value != "-0":
+                    raise RuleError(f"parts: {value} is not a number")
+                return {} if isinstance(value, str) else {frozenset(): value}
+            case Product() | Scale():
+                return reduce(_times, (self.of(operand, places) for operand in node.operands))
+            case Sum():
+                return _added([self.of(*term) for item in node.items for term in terms_of(item, dict(places))])
+            case Gate() | Cancelling() | Cut():
+                return self.of(node.term, places)
+            case Round():
+                operand = self.of(node.term, places)
+                return _added([operand, _symbol((node, places))]) if node in self.kept else operand
+            case Repeat():
+                found = self.of(node.start, places)
+                for place in node.places:
+                    own = {**dict(places), node.level: place}
+                    # a result so far of this loop is another one now
+                    self._known = {key: one for key, one in self._known.items() if node.level not in key[0].free}
+                    self._known[Running(node.level), ((node.level, place),)] = found
+                    found = self.of(node.body, tuple(sorted(own.items())))
+                return found
+        raise RuleError(f"parts: nothing is known of {node.kind}")
+
+    def size(self, polynomial: Polynomial, counts: Callable[[bool], bool] = lambda lost: True) -> Form:
+        """A bound of its magnitude: of its products of which `counts` says so, given whether a loss is a factor."""
+        found = []
+        for item, value in polynomial.items():
+            if counts(any(isinstance(node, Round) for (node, _), _ in item)):
+                factors = [self._size(symbol) for symbol, power in item for _ in range(power)]
+                found.append(reduce(mul, factors, number(abs(value))))
+        return total(found)
+
+    def _size(self, symbol: Symbol) -> Form:
+        node, places = symbol
+        if isinstance(node, Element):
+            return magnitude(node.operand, node.index)
+        if symbol not in self._sizes:
+            assert isinstance(node, Round)
+            operand = Facts(NOUGHT, NOUGHT, self.size(self.of(node.term, places)))
+            self._sizes[symbol] = after_rounding(operand, node.rounding).error
+        return self._sizes[symbol]
+
+
+def _symbol(symbol: Symbol) -> Polynomial:
+    return {frozenset({(symbol, 1)}): Fraction(1)}
+
+
+def _added(every: Sequence[Polynomial]) -> Polynomial:
+    found: dict[Powers, Fraction] = {}
+    for one in every:
+        for item, value in one.items():
+            found[item] = found.get(item, Fraction(0)) + value
+    return found
+
+
+def _times(one: Polynomial, other: Polynomial) -> Polynomial:
+    def joined(x: Powers, y: Powers) -> Powers:
+        return frozenset((Counter(dict(x)) + Counter(dict(y))).items())
+
+    return _added([{joined(x, y): v * w} for x, v in one.items() for y, w in other.items()])
+
+
+def roundings_in(node: Node) -> list[Round]:
+    return [one for one in walk(node) if isinstance(one, Round)]
+
+
+def part_lemmas(node: Node) -> list[RoundingLoses]:
+    """The lemmas about the datapath on which a part rests."""
+    return list(dict.fromkeys(RoundingLoses(one.rounding.format, one.rounding.mode) for one in roundings_in(node)))
+
+
+@rule
+def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> Made:
+    """A rounding of an expression without loss of inputs and of such roundings, all kept: v = x, by what is kept. Its
+    operand is a polynomial of inputs and of what those roundings add, each at most what `rounded` says of it: |v| is at
+    most the sum of the magnitudes of all products of the polynomial, and of what this rounding adds."""
+    if places != bound_places(node, dict(places)):
+        raise RuleError("part: it is not a rounding of a unit, or has other loop variables")
+    if not all(isinstance(one, EXACTLY) for one in walk(node)):
+        raise RuleError("part: a rounding of what is not exact")
+    kept = frozenset[Node](roundings_in(node))
+    parted, how = Parted(unit, kept), node.rounding
+    size = parted.size(parted.of(node, places))
+    facts = numbers(frozenset({how.format}), NOUGHT, NOUGHT, size, flushed=how.subnormals != "keep")
+    made = Made(Enclosed(unit, node, places, facts, frozenset(map(Kept, kept))))
+    return with_lemmas(made, lemmas, part_lemmas(node))
+
+
+def _taken_otherwise(premise: Theorem, kept: frozenset[Node]) -> bool:
+    every = (one for one in premise.walk() if isinstance(one.goal, Enclosed) and one.goal.node in kept)
+    return any(one.rule != part.__name__ for one in every)
+
+
+@rule
+def rejoined(premise: Theorem) -> Made:
+    """A bound of |v - x| where roundings are kept implies one where none is: x with what is kept is a polynomial of
+    inputs, and of what the roundings kept add to their operands; x without is the same with zero for these. The two
+    differ by the products with such a factor. Nothing may have been derived of a rounding kept as if it were not."""
+    goal: Enclosed = goal_of(premise, Enclosed, "rejoined")
+    kept = frozenset(one.node for one in goal.assuming if isinstance(one, Kept))
+    if not kept or len(kept) < len(goal.assuming) or goal.places or goal.node.free or not isinstance(goal.unit, Unit):
+        raise RuleError("rejoined: the premise is not about roundings that are kept, and nothing else")
+    if _taken_otherwise(premise, kept):
+        raise RuleError("rejoined: a rounding that is kept is also taken as one that is not")
+    parted = Parted(goal.unit, kept)
+    polynomial = parted.of(goal.node, ())
+    lost, size = parted.size(polynomial, lambda lost: lost), parted.size(polynomial, lambda lost: not lost)
+    facts = replace(goal.facts, low=goal.facts.low + lost, high=goal.facts.high + lost, size=size)
+    return Made(replace(goal, facts=facts, assuming=frozenset()), (premise,))

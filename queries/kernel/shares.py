@@ -1,0 +1,586 @@
+"""How far the values of an algorithm lie from exact sums, as shares of the sum of magnitudes.
+
+M is |c| + sum of |a_k b_k| of an input. A share s is a bound s * M. The values are those of recorded.py; the inputs are
+those that a claim admits: zeros, and normal numbers with exponents in windows. The error of a unit is bounded by
+enclosures.py, the size of a word by a lemma about one number. Inputs with M = 0 are treated separately: there every
+product of words has a factor zero.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
+from queries.kernel.forms import ERROR, EXACT, SIZE, Factor, Form, Monomial, power, round_up
+from queries.kernel.induction import embeds
+from queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
+from queries.kernel.scene import lanes_of
+from queries.kernel.table9 import factors_of
+from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from queries.kernel.undecided import NoInputDecides, ZerosGiveZero
+from queries.kernel.wording import up_decimal
+from smtmodel.algebra import Bit, Bits, constant
+from smtmodel.algorithms import fixed
+from smtmodel.algorithms.assertion import Assertion
+from smtmodel.algorithms.exact import Fixed, Window, admitted, in_units, magnitude
+from smtmodel.algorithms.predicate import power_of
+from smtmodel.algorithms.words import converted, split
+from smtmodel.formats import Format
+from smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Repeat, Round, Running
+from smtmodel.nodes.round import Rounding
+from smtmodel.unit import Unit
+
+Symbol = Callable[[str, int], Bits]
+
+
+@dataclass(frozen=True)
+class Space:
+    """Inputs: `terms` products of zeros and of normal numbers of the format `factors`, with exponents in the windows of
+    a and of b; c likewise, or +0 if there is none."""
+
+    factors: Format
+    addend: Format
+    window: Window
+    terms: int
+    no_addend: bool
+
+    @property
+    def unit(self) -> int:
+        """Every product, and c, is a multiple of 2^unit."""
+        low = self.window
+        return min(low.a[0] + low.b[0] - 2 * self.factors.fraction, low.c[0] - self.addend.fraction)
+
+    @property
+    def least(self) -> Fraction:
+        """M is at least this, or zero."""
+        product = power(self.window.a[0] + self.window.b[0])
+        return product if self.no_addend else min(product, power(self.window.c[0]))
+
+    @property
+    def most(self) -> Fraction:
+        """M is less than this."""
+        products = self.terms * power(self.window.a[1] + self.window.b[1] + 2)
+        return products if self.no_addend else products + power(self.window.c[1] + 1)
+
+
+def space_of(assertion: Assertion) -> Space:
+    """The inputs that a claim admits, or more."""
+    shape = assertion.shape
+    return Space(shape.factors, shape.addend, shape.window, assertion.terms, assertion.zero_addend)
+
+
+# -- lemmas about one number
+
+
+@dataclass(frozen=True)
+class _OfWords:
+    words: Words
+    window: tuple[int, int]
+    share: Fraction
+
+    def inputs(self, symbol: Symbol) -> tuple[Bits, ...]:
+        return (symbol("x", self.words.given.width),)
+
+    def _opened(self, number: Bits) -> tuple[Bit, Fixed, list[tuple[Fixed, Bit]]]:
+        """Whether a number is neither zero nor normal with its exponent in the window; the number in fixed point; its
+        words in fixed point, each with whether it is a finite multiple of the least last place of numbers in the
+        window."""
+        how, (low, high) = self.words, self.window
+        given = how.given
+        zero = Fixed(constant(number.carrier, 0, high - low + given.fraction + 4), low - given.fraction)
+        wide = converted(number, given, how.source)
+        found = split(wide, how.source, how.into, how.rounding, how.count, 0)
+        return ~admitted(number, given, self.window), in_units(number, given, zero)[0], [
+            in_units(word, how.into, zero) for word in found
+        ]  # fmt: skip
+
+    def _below(self, part: Fixed, number: Fixed) -> Bit:
+        """|part| <= share * |number|."""
+        carrier = number.bits.carrier
+        over, under = (fixed.number(carrier, x) for x in (self.share.numerator, self.share.denominator))
+        return ~fixed.less(fixed.multiply(over, magnitude(number)), fixed.multiply(under, magnitude(part)))
+
+
+@dataclass(frozen=True)
+class WordIsSmall(_OfWords):
+    """For x zero, or normal with its exponent in the window, the word of x with the index `number` is finite, at most
+    share * |x|, and a multiple of the least last place of such x."""
+
+    number: int
+
+    def statement(self) -> str:
+        return f"word {self.number} of {self.words.count} is at most {self.share} of its number"
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        outside, number, words = self._opened(given[0])
+        word, fits = words[self.number]
+        return outside | (fits & self._below(word, number))
+
+
+@dataclass(frozen=True)
+class WordsLeave(_OfWords):
+    """The sum of the words of such an x differs from x by at most share * |x|."""
+
+    def statement(self) -> str:
+        return f"{self.words.count} words leave at most {self.share} of their number"
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        outside, number, words = self._opened(given[0])
+        rest = number
+        for word, _ in words:
+            rest = fixed.subtract(rest, word)
+        return outside | self._below(rest, number)
+
+
+# -- values
+
+
+Product = tuple[Word, Word, int, int]  # a word of a, one of b, the indices `start` and `stop` of products
+
+
+@dataclass(frozen=True)
+class Near:
+    """On every input of a space where M is not zero a value v is finite and a multiple of 2^unit (`Space.unit`), and
+    differs from the sum of the value of `base` and of all `products` by at most distance * M. |v| is at most the sum of
+    weight * |c|, of weights_k * |a_k b_k|, and of off * M; so at most size * M."""
+
+    space: Space
+    value: Value
+    base: Value
+    products: tuple[Product, ...]
+    distance: Fraction
+    weight: Fraction
+    weights: tuple[Fraction, ...]
+    off: Fraction
+
+    @property
+    def size(self) -> Fraction:
+        return max(self.weight, *self.weights) + self.off
+
+    def statement(self) -> str:
+        return f"after {len(self.products)} sums of products the error is at most {up_decimal(self.distance, 3)} M"
+
+
+@rule
+def begins(space: Space, value: Value) -> Made:
+    """c is a multiple of 2^unit, and at most M; a missing addend is +0."""
+    if not isinstance(value, (Addend, Nothing)):
+        raise RuleError("begins: a value that is made of others")
+    weight = Fraction(0 if isinstance(value, Nothing) or space.no_addend else 1)
+    return Made(Near(space, value, value, (), Fraction(0), weight, (Fraction(0),) * space.terms, Fraction(0)))
+
+
+@rule
+def from_here(near: Theorem) -> Made:
+    """A value differs from itself by nothing."""
+    goal: Near = goal_of(near, Near, "from_here")
+    return Made(replace(goal, base=goal.value, products=(), distance=Fraction(0)), (near,))
+
+
+@rule
+def after_instruction(value: Value, near: Theorem, bound: Theorem, words: Sequence[Theorem]) -> Made:
+    """The result of a unit is x plus an error, where x is the sum of the addend and of products of words. The error is
+    at most the unit's bound; of its monomials c is at most size * M, the products a_k b_k together are at most s_a s_b
+    M (s_a and s_b are the shares of the words), and any other one is at most its largest value times M / least. No
+    rounding overflows if by these values what is rounded is less than 2^emax of its format. From multiples of 2^unit
+    every operation of the unit makes multiples of 2^unit."""
+    goal: Near = goal_of(near, Near, "after_instruction")
+    known: Enclosed = goal_of(bound, Enclosed, "after_instruction")
+    space = goal.space
+    if not isinstance(value, Instruction) or value.addend != goal.value:
+        raise RuleError("after_instruction: the premise is not about its addend")
+    unit = value.model.unit
+    if known.unit != unit or known.node != unit.result or known.places or known.assuming:
+        raise RuleError("after_instruction: the bound is not that of the unit's result")
+    if (value.a.words.into, value.b.words.into) != (unit.a, unit.b):
+        raise RuleError("after_instruction: the words are numbers of other formats than the unit's")
+    if any(not 0 <= word.number < word.words.count for word in (value.a, value.b)):
+        raise RuleError("after_instruction: there is no such word")
+    if not embeds(format_of(value.addend, space, unit.c), unit.c):
+        raise RuleError("after_instruction: the addend is a number of another format")
+    if not 0 <= value.start < value.stop <= min(space.terms, value.start + unit.length):
+        raise RuleError("after_instruction: the unit has fewer products")
+    adds_products(unit)
+    shares = [share_of(space, side, word, words) for side, word in (("a", value.a), ("b", value.b))]
+    sizes = _Sizes(space, unit, goal.size, shares, list(bound.walk()))
+    sizes.check()
+    loss = sizes.share(known.facts.error)
+    loss = round_up(loss) if loss else loss
+    own = [shares[0] * shares[1] * (value.start <= k < value.stop) for k in range(space.terms)]
+    found = replace(
+        goal, value=value, products=(*goal.products, (value.a, value.b, value.start, value.stop)),
+        distance=goal.distance + loss, off=goal.off + loss,
+        weights=tuple(before + more for before, more in zip(goal.weights, own, strict=True)),
+    )  # fmt: skip
+    return Made(found, (near, bound, *words))
+
+
+@rule
+def after_addition(value: Value, first: Theorem, second: Theorem) -> Made:
+    """The sum of two numbers of a format, rounded to nearest: it loses at most half a last place, 2^-(f + 1) of the sum
+    (sums below 2^emin lose nothing). One of them has the base +0."""
+    goals: list[Near] = [goal_of(one, Near, "after_addition") for one in (first, second)]
+    one, two = goals
+    space = one.space
+    if not isinstance(value, Added) or (value.first, value.second) != (one.value, two.value) or two.space != space:
+        raise RuleError("after_addition: the premises are not about its numbers")
+    fmt = value.format
+    if any(not embeds(format_of(goal.value, space, fmt), fmt) for goal in goals):
+        raise RuleError("after_addition: a number is of another format")
+    if fmt.specials != "ieee" or not (fmt.signed and fmt.subnormals):
+        raise RuleError("after_addition: no format of IEEE 754")
+    bases = [goal.base for goal in goals]
+    if Nothing() not in bases:
+        raise RuleError("after_addition: both have a base")
+    base = bases[1] if bases[0] == Nothing() else bases[0]
+    size = one.size + two.size
+    if size * space.most >= power(fmt.emax):
+        raise RuleError("after_addition: the sum may overflow")
+    loss = size * power(-fmt.fraction - 1)
+    found = Near(
+        space, value, base, one.products + two.products, one.distance + two.distance + loss, one.weight + two.weight,
+        tuple(x + y for x, y in zip(one.weights, two.weights, strict=True)), one.off + two.off + loss,
+    )  # fmt: skip
+    return Made(found, (first, second))
+
+
+def format_of(value: Value, space: Space, wanted: Format) -> Format:
+    """The format of a value's numbers; for +0 the format `wanted`."""
+    match value:
+        case Addend():
+            return space.addend
+        case Instruction():
+            return value.model.d
+        case Added():
+            return value.format
+    return wanted
+
+
+def share_of(space: Space, side: str, word: Word, premises: Iterable[Theorem]) -> Fraction:
+    """The share of a word, by a lemma among the premises. Raises RuleError."""
+    window = space.window.a if side == "a" else space.window.b
+    for premise in premises:
+        goal: WordIsSmall = goal_of(premise, WordIsSmall, "share_of")
+        if (goal.words, goal.number, goal.window) == (word.words, word.number, window):
+            if word.words.given != space.factors:
+                raise RuleError("share_of: the words are those of other numbers")
+            return goal.share
+    raise RuleError("share_of: nothing is known of the size of a word")
+
+
+def adds_products(unit: Unit) -> None:
+    """Checks that the exact result of a unit is the sum of c and of every product a_k b_k once. Then its value is a
+    multiple of 2^g if all of these are: a sum of multiples is one, and so is a multiple rounded or truncated to a
+    coarser place; to a finer one it does not change. Raises RuleError."""
+    found = _summands(unit.result, (), {})
+    if found != Counter([(), *((k, k) for k in range(unit.length))]):
+        raise RuleError("adds_products: not every product, and c, is added once")
+
+
+def _summands(node: Node, places: Places, running: Mapping[int, Counter[tuple[int, ...]]]) -> Counter[tuple[int, ...]]:
+    known = dict(places)
+    match node:
+        case Constant():
+            return Counter()
+        case Running():
+            return running[node.level]
+        case Round() | Cut():
+            return _summands(node.term, bound_places(node.term, known), running)
+        case FusedSum() | ExactSum():
+            if isinstance(node, FusedSum) and node.sticky:
+                raise RuleError("adds_products: a sum with a sticky bit")
+            found = Counter[tuple[int, ...]]()
+            for item in node.items:
+                for term, at in terms_of(item, known):
+                    found += _summands(term, at, running)
+            return found
+        case Repeat():
+            state = _summands(node.start, bound_places(node.start, known), running)
+            for place in node.places:
+                state = _summands(node.body, tuple(sorted((known | {node.level: place}).items())),
+                                  {**running, node.level: state})  # fmt: skip
+            return state
+    return Counter([factors_of(node, known)])
+
+
+class _Sizes:
+    """The largest values of magnitudes in an instruction, and their shares; `walked`: the theorems that the bound rests
+    on."""
+
+    def __init__(self, space: Space, unit: Unit, addend: Fraction, shares: Sequence[Fraction],
+                 walked: Sequence[Theorem]) -> None:  # fmt: skip
+        self.space, self.unit, self.addend, self.walked = space, unit, addend, walked
+        self.product = shares[0] * shares[1]
+        window, total = space.window, (addend + self.product) * space.most
+        self.largest = {"a": shares[0] * power(window.a[1] + 1), "b": shares[1] * power(window.b[1] + 1),
+                        "c": addend * space.most, EXACT: total}  # fmt: skip
+        self.seen: dict[Factor, Fraction] = {}
+
+    def most(self, factor: Factor) -> Fraction:
+        """The largest value of a magnitude. Raises RuleError."""
+        if factor.name in (ERROR, SIZE):
+            return self._running(factor)
+        if factor.name not in self.largest:
+            raise RuleError("after_instruction: a unit with scale factors")
+        return self.largest[factor.name] + (self._lift(factor) if factor.raised else 0)
+
+    def _lift(self, factor: Factor) -> Fraction:
+        formats = {"a": self.unit.a, "b": self.unit.b, "c": self.unit.c}
+        return power(formats[factor.name].emin)
+
+    def _running(self, factor: Factor) -> Fraction:
+        """The largest error or size of the result so far of a loop: a bound after the loop holds within it too, as the
+        result so far is a term of the sum of each step (`adds_products`)."""
+        if factor in self.seen:
+            return self.seen[factor]
+        found = Fraction(0)
+        for theorem in self.walked:
+            goal = theorem.goal
+            if theorem.rule != "repeated" or not isinstance(goal, Enclosed):
+                continue
+            assert isinstance(goal.node, Repeat)
+            if goal.node.level != factor.offset:
+                continue
+            found = max(found, (goal.facts.error if factor.name == ERROR else goal.facts.size).value(self.most))
+        self.seen[factor] = found
+        return found
+
+    def check(self) -> None:
+        """Checks that no rounding overflows. Raises RuleError."""
+        for theorem in self.walked:
+            goal = theorem.goal
+            if theorem.rule == "rounded" and isinstance(goal, Enclosed):
+                assert isinstance(goal.node, Round)
+                operand = goal_of(theorem.premises[0], Enclosed, "after_instruction")
+                how: Rounding = goal.node.rounding
+                if operand.facts.value.value(self.most) >= power(how.format.emax):
+                    raise RuleError("after_instruction: a rounding may overflow")
+
+    def share(self, form: Form) -> Fraction:
+        """A share that bounds a form: of the coefficients of monomials a_k b_k alone, one for each k, only the largest
+        counts."""
+        products, found = dict[int, Fraction](), Fraction(0)
+        for atom, value in form.parts.items():
+            items = list(atom)
+            place = _product(items[0])
+            if len(items) > 1 or place is None:
+                found += value * max(map(self._share, items))
+                continue
+            products[place] = products.get(place, Fraction(0)) + value * self.product
+            found += value * (self._share(items[0]) - self.product)  # where magnitudes are raised
+        return found + max(products.values(), default=Fraction(0))
+
+    def _share(self, item: Monomial) -> Fraction:
+        least, names = self.space.least, [factor.name for factor in item]
+        if names in (["c"], [EXACT]):
+            own = self.addend if names == ["c"] else self.addend + self.product
+            return own + (self._lift(item[0]) / least if item[0].raised else 0)
+        if _product(item) is not None:
+            whole, plain = Fraction(1), Fraction(1)
+            for factor in item:
+                plain *= self.largest[factor.name]
+                whole *= self.most(factor)
+            return self.product + (whole - plain) / least
+        found = Fraction(1)
+        for factor in item:
+            found *= self.most(factor)
+        return found / least
+
+
+def _product(item: Monomial) -> int | None:
+    """The k of a monomial a_k b_k; None for another one."""
+    if [factor.name for factor in item] != ["a", "b"] or any(factor.factors for factor in item):
+        return None
+    one, two = item
+    return one.offset if one.offset == two.offset else None
+
+
+# -- results
+
+
+@dataclass(frozen=True)
+class Within:
+    """On every input of a space where M is not zero two results differ by at most share * M; or one result differs from
+    the exact sum by at most share * M. Results are finite multiples of 2^unit, with magnitudes of at most size * M."""
+
+    space: Space
+    values: tuple[Value, ...]
+    share: Fraction
+    size: Fraction
+
+    def statement(self) -> str:
+        what = "the error is" if len(self.values) == 1 else "two results are apart by"
+        return f"{what} at most {up_decimal(self.share, 6)} M"
+
+
+@rule
+def near_the_sum(near: Theorem, words: Sequence[Theorem], leaves: Sequence[Theorem], share: Fraction) -> Made:
+    """The error of a result with the base c is at most its distance and the shares of the products of words that it
+    does not add; where the sums of the words of a and b differ from a and b by shares r_a and r_b, their product
+    differs from ab by at most (r_a + r_b + r_a r_b) |ab|."""
+    goal: Near = goal_of(near, Near, "near_the_sum")
+    if goal.base != Addend():
+        raise RuleError("near_the_sum: the error is not counted from c on")
+    return _within([near], goal.distance + left_out(goal, words, leaves), share, [*words, *leaves])
+
+
+@rule
+def near_each_other(nears: Sequence[Theorem], words: Sequence[Theorem], share: Fraction) -> Made:
+    """Two results with a common base differ by at most their distances and the share of the products of words that only
+    one of them adds."""
+    goals: list[Near] = [goal_of(near, Near, "near_each_other") for near in nears]
+    one, two = goals
+    if one.base != two.base or one.space != two.space:
+        raise RuleError("near_each_other: two results without a base in common")
+    return _within(nears, one.distance + two.distance + apart(one, two, words), share, words)
+
+
+def _within(nears: Sequence[Theorem], found: Fraction, share: Fraction, more: Sequence[Theorem]) -> Made:
+    goals: list[Near] = [goal_of(near, Near, "within") for near in nears]
+    if found > share:
+        raise RuleError(f"within: only {up_decimal(found, 6)} M is known")
+    values = tuple(goal.value for goal in goals)
+    return Made(Within(goals[0].space, values, share, max(goal.size for goal in goals)), (*nears, *more))
+
+
+def units(value: Value) -> Iterator[Instruction]:
+    """The instructions in a value."""
+    match value:
+        case Instruction():
+            yield value
+            yield from units(value.addend)
+        case Added():
+            yield from units(value.first)
+            yield from units(value.second)
+
+
+def apart(first: Near, second: Near, words: Sequence[Theorem]) -> Fraction:
+    """The share of the products of words that only one of two results adds: a pair of words counts as often as it
+    occurs at the index k where it occurs most."""
+    one, two = Counter(first.products), Counter(second.products)
+    places = Counter[tuple[Word, Word, int]]()
+    for (a, b, start, stop), count in ((one - two) + (two - one)).items():
+        places.update({(a, b, k): count for k in range(start, stop)})
+    most: dict[tuple[Word, Word], int] = {}
+    for (a, b, _), count in places.items():
+        most[a, b] = max(count, most.get((a, b), 0))
+    space = first.space
+    return sum((count * share_of(space, "a", a, words) * share_of(space, "b", b, words)
+                for (a, b), count in most.items()), Fraction(0))  # fmt: skip
+
+
+def left_out(near: Near, words: Sequence[Theorem], leaves: Sequence[Theorem]) -> Fraction:
+    """The share by which the sum of the products of words that are added differs from that of the exact products.
+    Raises RuleError."""
+    space = near.space
+    places = Counter((a, b, k) for a, b, start, stop in near.products for k in range(start, stop))
+    if any(count > 1 for count in places.values()):
+        raise RuleError("left_out: a product is added twice")
+    kinds = {(a.words, b.words) for a, b, _ in places}
+    if len(kinds) != 1:
+        raise RuleError("left_out: products of words of several kinds")
+    ((left, right),) = kinds
+    found = Fraction(0)
+    for a, b in ((Word(left, i), Word(right, j)) for i in range(left.count) for j in range(right.count)):
+        if any((a, b, k) not in places for k in range(space.terms)):
+            found += share_of(space, "a", a, words) * share_of(space, "b", b, words)
+    one, two = (_left(space, side, kind, leaves) for side, kind in (("a", left), ("b", right)))
+    return found + one + two + one * two
+
+
+def _left(space: Space, side: str, kind: Words, premises: Sequence[Theorem]) -> Fraction:
+    """The share that words leave of a number, by a lemma among the premises. Raises RuleError."""
+    window = space.window.a if side == "a" else space.window.b
+    for premise in premises:
+        goal: WordsLeave = goal_of(premise, WordsLeave, "left_out")
+        if (goal.words, goal.window) == (kind, window) and kind.given == space.factors:
+            return goal.share
+    raise RuleError("left_out: it is not known what the words leave")
+
+
+# -- claims
+
+
+@dataclass(frozen=True)
+class ShareClaim:
+    """That |value(first) - value(second)|, or error(first), is at most share * M. `values`: those of its parts, for
+    `Within`; `size`: results of at most size * M are in the range of the exact sum; `zeros`: the lemmas about units
+    that are needed where M is zero."""
+
+    space: Space
+    values: tuple[Value, ...]
+    share: Fraction
+    size: Fraction
+    zeros: tuple[ZerosGiveZero, ...]
+    text: str
+
+
+def share_claim(assertion: Assertion) -> ShareClaim:
+    """The statement of a claim that compares an error, or two results, with the sum of magnitudes. Raises RuleError for
+    another claim."""
+    names, share = _sides(assertion)
+    space = space_of(assertion)
+    values = tuple(recorded_part(assertion.shape.parts[name], space.factors, space.terms) for name in names)
+    used = dict.fromkeys(one.model for value in values for one in units(value))
+    zeros = tuple(ZerosGiveZero(model, min(space.terms, model.length)) for model in used)
+    # of two rows: the quantities of one are constants, which fold
+    scene = lanes_of(assertion, np.zeros((2, len(assertion.layout.formats)), dtype=np.uint64))
+    if any(scene.truth(tree).reads for tree in assertion.conditions):
+        raise RuleError("share_claim: a condition reads a result, and whether that is a number is not known here")
+    exact = scene.exact()
+    if exact.unit > space.unit:
+        raise RuleError("share_claim: the exact sum has another unit")
+    # numbers of a claim are multiples of the exact sum's unit, within its width
+    return ShareClaim(space, values, share, power(exact.unit + exact.bits.width - 1) / space.most, zeros,
+                    assertion.text)  # fmt: skip
+
+
+def _sides(assertion: Assertion) -> tuple[tuple[str, ...], Fraction]:
+    match assertion.predicate:
+        case ast.Compare(left=left, ops=[ast.LtE()], comparators=[ast.BinOp(left=one, op=ast.Mult(), right=two)]) if (
+            assertion.quantifier == "all"
+        ):
+            found = [side for side, other in ((one, two), (two, one)) if ast.unparse(other) == "magnitude_sum()"]
+            if found:
+                match left:
+                    case ast.Call(func=ast.Name("error"), args=[ast.Name(name)]):
+                        return (name,), _constant(found[0])
+                    case ast.Call(func=ast.Name("abs"), args=[ast.BinOp(op=ast.Sub(), left=ast.Call(
+                            func=ast.Name("value"), args=[ast.Name(name)]), right=ast.Call(
+                            func=ast.Name("value"), args=[ast.Name(other)]))]):  # fmt: skip
+                        if name in assertion.shape.parts and other in assertion.shape.parts:
+                            return (name, other), _constant(found[0])
+    raise RuleError("share_claim: the claim compares no error, or two results, with the sum of magnitudes")
+
+
+def _constant(tree: ast.expr) -> Fraction:
+    match tree:
+        case ast.Constant(value=int(value)):
+            return Fraction(value)
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            return -_constant(inner)
+        case ast.BinOp(op=ast.Pow(), left=left, right=right) if _constant(right).denominator == 1:
+            return power_of(_constant(left), _constant(right), tree)
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return _constant(left) * _constant(right)
+    raise RuleError("share_claim: a factor of the sum of magnitudes that is not a constant")
+
+
+@rule
+def compares(assertion: Assertion, within: Theorem, zeros: Sequence[Theorem]) -> Made:
+    """Where M is zero, every result is zero: a unit gives a zero for products with zeros and an addend zero, and a sum
+    of zeros is zero. Elsewhere the results are as close as the claim says, and in the range of its numbers."""
+    wanted, goal = share_claim(assertion), goal_of(within, Within, "compares")
+    if (goal.space, goal.values) != (wanted.space, wanted.values) or goal.share > wanted.share:
+        raise RuleError("compares: the premise is not about the results of its parts, or says less")
+    if goal.size > wanted.size:
+        raise RuleError("compares: a result may leave the range of the exact sum")
+    if {goal_of(zero, ZerosGiveZero, "compares") for zero in zeros} != set(wanted.zeros):
+        raise RuleError("compares: it is not known that a unit makes a zero of zeros")
+    return Made(NoInputDecides(assertion), (within, *zeros))

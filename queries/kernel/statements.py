@@ -1,0 +1,287 @@
+"""Properties of one model, each stated as problems about two evaluations of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from queries.kernel.problem import Problem, admits, evaluate_on
+from smtmodel.algebra import Bit, Bits
+from smtmodel.decode import unpack
+from smtmodel.dot import Evaluation, Model
+from smtmodel.errors import ParameterError
+from smtmodel.inputs import Compare, Inputs
+from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
+from smtmodel.nodes.node import walk
+from smtmodel.operands import RAISED, Layout, Operands, check_addend
+from smtmodel.ordering import negated, pattern_key, product_key
+from smtmodel.reference import with_parameters
+from smtmodel.unit import added_together
+
+
+@dataclass(frozen=True)
+class Reordered(Problem):
+    """A model compared with itself with its products in another order: `order[k]` is the product in place k."""
+
+    order: tuple[int, ...] = ()
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        a, b = (tuple(side[k] for k in self.order) for side in (operands.a, operands.b))
+        return Operands(a, b, operands.c, operands.scale_a, operands.scale_b)
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "given order", f"order {'-'.join(map(str, self.order))}"
+
+
+@dataclass(frozen=True)
+class Negated(Problem):
+    """A model compared with itself with every a and c negated, and the result negated back. Raises ParameterError if a,
+    c or d has no sign."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("a", "c", "d"):
+            fmt = getattr(self.left, name)
+            if not fmt.signed:
+                raise ParameterError(name, f"{fmt.name} has no sign: {name} cannot be negated")
+
+    def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
+        left = self.compute(operands, traced)  # of two maxima of the same terms the first one is kept
+        right = self.compute(self.moved(operands), traced)
+        return left, replace(right, d=negated(right.d, self.right.d))
+
+    def compute(self, operands: Operands[Bits], traced: bool = True) -> Evaluation:
+        """The evaluation that should be symmetric."""
+        return evaluate_on(self.left, operands, traced)
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        a = tuple(negated(x, self.left.a) for x in operands.a)
+        return replace(operands, a=a, c=negated(operands.c, self.left.c) if self.left.addend else operands.c)
+
+    @property
+    def signs_apart(self) -> bool:
+        return True
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "d(a, b, c)", "-d(-a, b, -c)"
+
+
+@dataclass(frozen=True)
+class Monotonic(Problem):
+    """A model compared with itself with one operand raised: the addend (`raised` is None), or one product. The sides
+    "differ" if the result falls; a NaN neither rises nor falls. A product rises if its value does: another pair of
+    factors with the same product does not count as an increase, though units may align it elsewhere. Raises
+    ParameterError if the operand cannot rise, because only zeros are admitted."""
+
+    raised: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_addend(self.left, self.raised is None, instead="it has no addend that could rise")
+        zeros = self.zeros
+        if self.raised is None and ("c" in zeros or self.length in self.inputs.zero_terms):
+            raise ParameterError("c", f"of the addend zeros alone are admitted: it cannot rise{_reach(zeros, 'c')}")
+        if self.raised is not None and zeros.keys() & {"a", "b"}:
+            raise ParameterError("a, b", f"zeros alone are admitted: no product can rise{_reach(zeros, *'ab')}")
+
+    @property
+    def focus(self) -> int | None:
+        return self.raised
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        what = "c" if self.raised is None else f"a{self.raised}*b{self.raised}"
+        return "before", f"after {what} rose"
+
+    @property
+    def layout(self) -> Layout:
+        base, model = super().layout, self.left
+        k = self.raised
+        added = ((model.c, f"c{RAISED}"),) if k is None else ((model.a, f"a{k}{RAISED}"), (model.b, f"b{k}{RAISED}"))
+        formats, names = zip(*added, strict=True)
+        return replace(base, formats=(*base.formats, *formats), names=(*base.names, *names))
+
+    def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
+        k, changed = self.raised, operands.changed
+        if k is None:
+            return replace(operands, c=changed[0], changed=())
+        a, b = ((*side[:k], new, *side[k + 1 :]) for side, new in zip((operands.a, operands.b), changed, strict=True))
+        return replace(operands, a=a, b=b, changed=())
+
+    def differ(self, left: Bits, right: Bits) -> Bit:
+        fmt = self.left.d
+        defined = ~(unpack(left, fmt).is_nan | unpack(right, fmt).is_nan)
+        return defined & pattern_key(right, fmt).slt(pattern_key(left, fmt))
+
+    def admits(self, operands: Operands[Bits]) -> Bit:
+        moved, model, k = self.moved(operands), self.left, self.raised
+        both = admits(self.inputs, model, operands) & admits(self.inputs, model, moved)
+        if k is None:
+            nan = unpack(operands.c, model.c).is_nan | unpack(moved.c, model.c).is_nan
+            return both & ~nan & pattern_key(operands.c, model.c).sle(pattern_key(moved.c, model.c))
+        (before, one), (after, two) = (
+            product_key(unpack(side.a[k], model.a), unpack(side.b[k], model.b)) for side in (operands, moved)
+        )
+        return both & ~one & ~two & before.slt(after)
+
+
+@dataclass(frozen=True)
+class Exact(Problem):
+    """A model compared with the exact sum of its inputs, rounded once."""
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        return "the unit", "the exact sum"
+
+
+def _reach(zeros: Mapping[str, str], *names: str) -> str:
+    """The reason why only zeros are admitted, in parentheses; empty if none is given."""
+    found = next((zeros[name] for name in names if name in zeros), "")
+    return f" ({found})" if found else ""
+
+
+def exchangeable(model: Model) -> list[Sequence[int]]:
+    """Groups of products whose order may have no effect: those that one step, scale block or group adds."""
+    if model.scale is None:
+        return list(model.blocks)
+    return [part for step in model.blocks for part in _parts(step, _scaled_together(model))]
+
+
+def _scaled_together(model: Model) -> int:
+    """How many consecutive products have the same scales and are added in one sum."""
+    sums = [
+        node.term for node in walk(model.unit.result) if isinstance(node, Scale) and isinstance(node.term, ExactSum)
+    ]
+    counts = {sum(item.count for item in total.items) for total in sums}
+    return min([model.scale_block, *counts])
+
+
+def reordered_groups(model: Model) -> list[Sequence[int]]:
+    """The groups of products whose order is asked about: those of each step, scale block or group; a chain of single
+    products is one group."""
+    groups = exchangeable(model)
+    if all(len(group) == 1 for group in groups):
+        groups = [[k for group in groups for k in group]]
+    return groups
+
+
+def reorderings(model: Model) -> list[Reordered]:
+    """Reorderings that generate every order within each group."""
+    found = [problem for group in reordered_groups(model) for problem in reorderings_of(model, group)]
+    return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations show a difference soonest
+
+
+def reorderings_of(model: Model, group: Sequence[int]) -> list[Reordered]:
+    """The exchange of the first two products of a group and the rotation of the group: these two generate every
+    order."""
+    found = []
+    for moved in sorted({(group[1], group[0], *group[2:]), (*group[1:], group[0])}) if len(group) > 1 else ():
+        order = list(range(model.length))
+        for place, source in zip(group, moved, strict=True):
+            order[place] = source
+        found.append(Reordered(model, model, order=tuple(order)))
+    return found
+
+
+def symmetries_of(model: Model, group: Sequence[int]) -> list[Reordered]:
+    """Reorderings that together bring each product of an exchangeable group to the place of every other, and have no
+    effect if any have none. If even and odd products are summed separately, these are reorderings of the first kind,
+    and the exchange of both kinds; otherwise `reorderings_of`."""
+    parts = {part for part in added_together(model.unit) if part < set(group)}
+    if len(parts) != 2 or set().union(*parts) != set(group):
+        return reorderings_of(model, group)
+    first, second = sorted(map(sorted, parts))
+    if len(first) != len(second):
+        return reorderings_of(model, group)
+    swapped = list(range(model.length))
+    for one, other in zip(first, second, strict=True):
+        swapped[one], swapped[other] = other, one
+    return [*reorderings_of(model, first), Reordered(model, model, order=tuple(swapped))]
+
+
+def _parts(step: Sequence[int], size: int) -> list[Sequence[int]]:
+    groups: dict[int, list[int]] = {}
+    for k in step:
+        groups.setdefault(k // size, []).append(k)
+    return list(groups.values())
+
+
+def negations(model: Model) -> list[Negated]:
+    """Negating every a and c negates the result; +0 and -0 are equal."""
+    return [Negated(model, model, compare="value")]
+
+
+def raised_addend(model: Model) -> list[Monotonic]:
+    """The result does not fall when the addend rises."""
+    return [Monotonic(model, model)]
+
+
+def raised_products(model: Model) -> list[Monotonic]:
+    """The result does not fall when any one product rises."""
+    return [Monotonic(model, model, raised=k) for k in range(model.length)]
+
+
+def paddings(model: Model) -> list[Problem]:
+    """Every shorter dot product of the model equals the whole one with zeros in the remaining products. Raises
+    ParameterError if there is no shorter one."""
+    if model.member is None:
+        raise ParameterError("length", f"{model.reference} is a unit file: it has one length, no shorter dot product")
+    found = []
+    for length in range(1, model.length):
+        try:
+            shorter = with_parameters(model, {"length": length})
+        except ParameterError:
+            continue  # the length is not a whole number of its blocks, groups or scales
+        found.append(Problem(shorter, model))
+    if not found:
+        raise ParameterError("length", f"{model.reference} has no shorter dot product that zeros could be added to")
+    return found
+
+
+def exactness(model: Model) -> list[Problem]:
+    """The result is the exact sum, rounded once as the model rounds its results: a sum that is NaN becomes what the
+    last rounding makes of a NaN, also where that is a number. Raises ParameterError for models with scales."""
+    if model.scale is not None:
+        raise ParameterError("scale_format", "exact sums of scaled products are not modelled")
+    return [Exact(model, _exact_sum(model), compare="value")]
+
+
+def _exact_sum(model: Model) -> Model:
+    """The model that rounds the exact sum of all products and c once, as the results are rounded; it flushes no
+    subnormals. Raises ParameterError if the model does not read each of a, b and c."""
+    unit, loop = model.unit, Index(0, ((1, 1),))
+    if not {"a", "b", "c"} <= {node.operand for node in walk(unit.result) if isinstance(node, Element)}:
+        raise ParameterError("inputs", f"{model.reference} does not read each of a, b and c")
+    terms = Each(1, range(unit.length), Product(Element("a", loop), Element("b", loop)))
+    exact = Round(ExactSum((terms, Element("c"))), replace(unit.rounding, subnormals="keep"))
+    return Model(model.reference, replace(unit, result=exact, names={}, signals={}, titles={}))
+
+
+PROPERTIES: dict[str, Callable[[Model], Sequence[Problem]]] = {
+    "order-independent": reorderings,
+    "sign-symmetric": negations,
+    "monotonic": lambda model: [*(raised_addend(model) if model.addend else ()), *raised_products(model)],
+    "monotonic-addend": raised_addend,
+    "monotonic-product": raised_products,
+    "zero-padding": paddings,
+    "exact": exactness,
+}
+
+
+def problems_of(wanted: str, model: Model, inputs: Inputs, compare: Compare | None = None) -> list[Problem]:
+    """The problems of a property: it holds on the admitted inputs if the sides of all of them are equal. Raises
+    ParameterError for restrictions that admit no input, or under which the problems together would not mean the
+    property."""
+    if inputs.zero_terms and wanted in ("order-independent", "zero-padding"):
+        raise ParameterError("zero_terms", f"{wanted} is asked with all products free")
+    found = [problem for problem in PROPERTIES[wanted](model) if not _fixed(problem, inputs)]
+    if inputs.zero_terms and not found:
+        raise ParameterError("zero_terms", "every product is fixed to zero: none can rise")
+    return [replace(problem, inputs=inputs, compare=compare or problem.compare) for problem in found]
+
+
+def _fixed(problem: Problem, inputs: Inputs) -> bool:
+    """Whether a problem asks about a rising product that the inputs fix to zero."""
+    return isinstance(problem, Monotonic) and problem.raised is not None and problem.raised in inputs.zero_terms

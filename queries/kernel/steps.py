@@ -1,0 +1,380 @@
+"""The steps by which a plan computes one element of D: tiles, additions, loops. A plan's stages call an engine;
+`Recorder` is an engine that records the steps, so that rules are about steps and do not refer to stages.
+
+Steps do not contain which products they add: `Places` records these, and checks that each product is added once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeVar, cast
+
+from queries.kernel.theorem import RuleError
+from smtmodel.dot import Model
+from smtmodel.formats import Format
+from smtmodel.nodes import Index, Node
+from smtmodel.nodes.round import Rounding
+from smtmodel.plans.plan import Plan
+from smtmodel.plans.span import Span
+from smtmodel.plans.stages import (
+    Chain,
+    Engine,
+    First,
+    Halves,
+    Interleaved,
+    Lanes,
+    Promoted,
+    Rounded,
+    Split,
+    Stage,
+    Swizzled,
+    Turns,
+    Uneven,
+    Whole,
+)
+
+LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
+
+
+@dataclass(frozen=True)
+class PlanAt:
+    """A plan for `length` products; or, without a length, for all numbers of products of `repeats`, with n repetitions
+    and G = 1 + r + ... + r^(n - 2) for the growth r; for halves n is one more than their levels."""
+
+    plan: Plan
+    length: int | None = None
+    growth: Fraction = Fraction(1)
+
+    @property
+    def a(self) -> Format:
+        return self.plan.a
+
+    @property
+    def b(self) -> Format:
+        return self.plan.b
+
+    @property
+    def c(self) -> Format:
+        return self.plan.c
+
+    @property
+    def d(self) -> Format:
+        return self.plan.d
+
+    @property
+    def scale(self) -> Format | None:
+        return self.plan.scale
+
+    @property
+    def result(self) -> Node:
+        return self.plan.result
+
+    @property
+    def repeats(self) -> Repeats:
+        """What all sums of the plan repeat. Raises RuleError if they differ."""
+        found = {repeated(products.stage) for products in self.plan.sums}
+        if len(found) > 1:
+            raise RuleError("sums of the plan repeat after different numbers of products: ask for a given K")
+        return found.pop()
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """A stage takes `before` products once, and after them any number of times `period` products. A stage of halves
+    takes any number of products: at most `width` * 2^t in t levels, from t = 0 on; `width` is 0 for other stages."""
+
+    before: int
+    period: int
+    width: int = 0
+
+
+def repeated(stage: Stage) -> Repeats:
+    match stage:
+        case Rounded():
+            return repeated(stage.body)
+        case Uneven():
+            return Repeats(stage.at[-1], stage.body.period)
+        case First():
+            return Repeats(stage.number, stage.body.period)
+        case Whole(head=Stage()):  # which takes `number` products of a multiple of it
+            return Repeats(stage.number, stage.period)
+        case Halves():  # multiples of the grain; a second half that is the larger one is up to a grain less one longer
+            over = 0 if stage.first == "larger" else stage.grain - 1
+            return Repeats(0, 1, (stage.longest - over) // stage.grain * stage.grain)
+    return Repeats(0, stage.period)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One of the kinds below. Steps are made by `Recorder`, equal ones once: they are compared by identity."""
+
+
+@dataclass(frozen=True, eq=False)
+class Begin(Step):
+    """What the sum starts from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Zero(Step):
+    """+0."""
+
+
+@dataclass(frozen=True, eq=False)
+class SoFar(Step):
+    """The sum so far in the loop of a level."""
+
+    level: int
+
+
+@dataclass(frozen=True, eq=False)
+class Tile(Step):
+    """One use of a unit, with `start` as its c; missing products are products of zeros. `converts`: how elements of a
+    and b are rounded first."""
+
+    model: Model
+    converts: tuple[Rounding | None, Rounding | None]
+    start: Step
+
+
+@dataclass(frozen=True, eq=False)
+class Added(Step):
+    """The exact sum of values (or one value), rounded."""
+
+    values: tuple[Step, ...]
+    rounding: Rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Loop(Step):
+    """The body `count` times, from `start`; any number of times where there is no count."""
+
+    level: int
+    count: int | None
+    start: Step
+    body: Step
+
+
+@dataclass(frozen=True, eq=False)
+class Halved(Step):
+    """The sum of any number of products, by halves: at most `width` * 2^t products have at most t levels. A part that
+    is not halved is one of `leaves`, for one product, two products, and so on; the sums of two halves are added and
+    rounded. The first leaf starts from what the sum starts from, the others from +0."""
+
+    width: int
+    rounding: Rounding
+    leaves: tuple[Step, ...]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Products, each at most once, as bit masks: bit k is product k. There is a mask, of the products of the first
+    round, for each set of loop variables on which products depend."""
+
+    bits: Mapping[tuple[tuple[int, int], ...], int]
+
+    @classmethod
+    def of(cls, span: Span) -> Places:
+        """The products of a span."""
+        group = _repeated(1, span.step, span.size)
+        return cls({span.start.factors: _repeated(group, span.pitch, span.groups) << span.start.offset})
+
+    def joined(self, other: Places) -> Places:
+        """The union. Raises RuleError if a product is in both."""
+        found = dict(self.bits)
+        for factors, bits in other.bits.items():
+            if found.get(factors, 0) & bits:
+                raise RuleError("places: a product is added twice")
+            found[factors] = found.get(factors, 0) | bits
+        return Places(found)
+
+    def looped(self, level: int, count: int) -> Places:
+        """The products of all rounds of a loop. Raises RuleError where one is added in two of them."""
+        found = Places({})
+        for factors, bits in self.bits.items():
+            distance = sum(step for own, step in factors if own == level)
+            every = _repeated(bits, distance, count)
+            if every.bit_count() != count * bits.bit_count():
+                raise RuleError("places: a product is added in two rounds of a loop")
+            found = found.joined(Places({tuple(x for x in factors if x[0] != level): every}))
+        return found
+
+    def are_all(self, count: int) -> bool:
+        """Whether they are the first `count` products."""
+        return {k: v for k, v in self.bits.items() if v} == {(): (1 << count) - 1}
+
+
+def _repeated(bits: int, distance: int, count: int) -> int:
+    """The mask `count` times, each copy shifted `distance` bits further than the one before."""
+    found, done, run, size = 0, 0, bits, 1
+    while count:  # run: `size` times
+        if count & 1:
+            found, done = found | run << distance * done, done + size
+        run, size, count = run | run << distance * size, 2 * size, count >> 1
+    return found
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Steps, and the products that they add."""
+
+    step: Step
+    places: Places
+
+
+Kind = TypeVar("Kind", bound=Step)
+V = TypeVar("V")
+_known: dict[tuple[Any, ...], Step] = {}
+
+
+def made(kind: type[Kind], *parts: Any) -> Kind:
+    """The step of this kind with these parts; equal ones are made once."""
+    key = (kind, *parts)
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = kind(*parts)
+    assert isinstance(found, kind)
+    return found
+
+
+class Recorder(Engine[Recorded]):
+    """Records the steps of a stage of a plan."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.level = 0
+
+    def begin(self) -> Recorded:
+        return Recorded(made(Begin), Places({}))
+
+    def zero(self, fmt: Format) -> Recorded:
+        return Recorded(made(Zero), Places({}))
+
+    def tile(self, model: Model, span: Span, start: Recorded) -> Recorded:
+        converts = self.plan.convert_a, self.plan.convert_b
+        return Recorded(made(Tile, model, converts, start.step), start.places.joined(Places.of(span)))
+
+    def rounded(self, values: Sequence[Recorded], rounding: Rounding) -> Recorded:
+        places = Places({})
+        for value in values:
+            places = places.joined(value.places)
+        return Recorded(made(Added, tuple(value.step for value in values), rounding), places)
+
+    def repeat(self, count: int, name: str, start: Recorded, body: Callable[[Index, Recorded], Recorded]) -> Recorded:
+        if count == 1:
+            return body(Index(), start)
+        with self._loop() as level:
+            round_ = body(Index(0, ((level, 1),)), self._so_far(level))
+        loop = made(Loop, level, count, start.step, round_.step)
+        return Recorded(loop, start.places.joined(round_.places.looped(level, count)))
+
+    def many(self, stage: Stage, span: Span, start: Recorded) -> Recorded:
+        """A stage any number of times, each time on as many further products; the places are those of the first
+        time."""
+        with self._loop() as level:
+            once = stage.run(self, span, self._so_far(level))
+        return Recorded(made(Loop, level, None, start.step, once.step), start.places.joined(once.places))
+
+    def halved(self, stage: Halves, span: Span, start: Recorded) -> Recorded:
+        """Any number of products. The two halves of a part have no product in common, so that each product is added
+        once if each leaf adds each of its products once; the places are those of `span`."""
+        longest = stage.longest
+        if longest > LEAVES:
+            raise RuleError(f"halves of {longest} products: at most {LEAVES} are looked at one by one")
+        leaves = []
+        for count in range(1, longest + 1):
+            leaf = stage.run(self, Span.of(count), self.begin())
+            if not leaf.places.are_all(count):
+                raise RuleError("places: not every product is added")
+            leaves.append(leaf.step)
+        step = made(Halved, repeated(stage).width, stage.rounding, tuple(leaves))
+        return Recorded(step, start.places.joined(Places.of(span)))
+
+    def _so_far(self, level: int) -> Recorded:
+        return Recorded(made(SoFar, level), Places({}))
+
+    @contextmanager
+    def _loop(self) -> Iterator[int]:
+        self.level += 1
+        yield self.level
+        self.level -= 1
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        yield
+
+
+@dataclass(frozen=True)
+class Many(Stage):
+    """A stage that takes, for any n, n times as many products as it is run on, in the same steps n times, or by halves;
+    products before the place `before` are not repeated."""
+
+    stage: Stage
+    before: int = 0
+
+    @property
+    def d(self) -> Format:
+        return self.stage.d
+
+    @property
+    def accumulator(self) -> Format:
+        return self.stage.accumulator
+
+    @property
+    def period(self) -> int:
+        return repeated(self.stage).period if isinstance(self.stage, Halves) else self.stage.period
+
+    @property
+    def parts(self) -> tuple[Stage, ...]:
+        return (self.stage,)
+
+    def run(self, engine: Engine[V], span: Span, start: V) -> V:
+        if span.start.offset < self.before:
+            return self.stage.run(engine, span, start)
+        if not (isinstance(engine, Recorder) and isinstance(start, Recorded) and span.count % self.period == 0):
+            raise RuleError("many: whole periods of a stage are written down, and nothing else")
+        if isinstance(self.stage, Halves):
+            return cast(V, engine.halved(self.stage, span, start))
+        return cast(V, engine.many(self.stage, span, start))
+
+
+def for_all(stage: Stage, whole: bool = True) -> Stage:
+    """The stage, of which one period is run, for every multiple n of its period: a chain or a promotion repeats one
+    step, n times, and its products in another order do so too; the runs of a split, of an interleaving and the lanes of
+    a vector, all of whose turns are whole, take n times as many products each, in the same way. Of a split at given
+    places that takes all products (`whole`), the last run takes n times as many, and the others do not change; so do
+    the products after the first ones; halves that take all products take any number. Raises RuleError for other
+    stages."""
+    match stage:
+        case Chain() | Promoted() | Turns() | Swizzled(body=Chain() | Promoted() | Turns()):
+            return Many(stage)
+        case First() if whole:
+            return replace(stage, body=for_all(stage.body, False))
+        case Whole() if whole or stage.head is None:
+            return replace(stage, body=for_all(stage.body, False))
+        case Rounded():
+            return replace(stage, body=for_all(stage.body, whole))
+        case Split():
+            return replace(stage, body=for_all(stage.body, False))
+        case Interleaved() | Lanes(order="sequential"):  # backwards, a body takes one product at a time
+            return replace(stage, body=for_all(stage.body, False))
+        case Halves() if whole:
+            return Many(stage)
+        case Uneven() if whole and isinstance(stage.body, (Chain, Promoted, Turns)):
+            return replace(stage, body=Many(stage.body, stage.at[-1]))
+    raise RuleError(f"a stage {type(stage).__name__} is not one step repeated")
+
+
+def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
+    """The steps of a stage for `length` products, each of which is added once; without a length, for any number of
+    repetitions of its period after the products that it takes once (`Repeats`). Raises RuleError, and ParameterError
+    for a length that does not fit."""
+    recorder = Recorder(plan)
+    repeats = repeated(stage)
+    count = repeats.before + repeats.period if length is None else length
+    found = (for_all(stage) if length is None else stage).run(recorder, Span.of(count), recorder.begin())
+    if not found.places.are_all(count):
+        raise RuleError("places: not every product is added")
+    return found.step

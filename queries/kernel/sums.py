@@ -1,0 +1,340 @@
+"""Error bounds of plans: what each step does to the error of a sum so far, from the theorems about its units.
+
+v is the value of a step, and x that of the same expression without rounding, in what the sum starts from and the
+products a_k b_k. Magnitudes have no index here: `a` times `b` means the sum of |a_k b_k| over all products of the step,
+`a` that of |a_k|. If a plan is for any K, the symbol G is 1 + r + ... + r^(n - 2), where n is the number of
+repetitions, or one more than the levels of halves; for a given K, that number takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+
+from queries.kernel.enclosures import Enclosed, Facts, after_rounding, grid_of, numbers, with_lemmas
+from queries.kernel.forms import (
+    ERROR,
+    NOUGHT,
+    ONE,
+    SIZE,
+    Atom,
+    Factor,
+    Form,
+    Monomial,
+    larger,
+    magnitude,
+    number,
+    round_up,
+    total,
+)
+from queries.kernel.induction import Chained, linear
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded, repeated
+from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from queries.kernel.wording import COUNT, GROWTH, sum_text
+from smtmodel.formats import Format
+from smtmodel.nodes import Element, Node, Product, Scale
+from smtmodel.nodes.element import OPERANDS
+from smtmodel.nodes.index import Index
+from smtmodel.nodes.node import walk
+from smtmodel.plans.plan import Plan, Products
+
+START = 0  # the level of what a sum starts from; loops have those from 1 on
+G = magnitude(GROWTH)
+
+
+@dataclass(frozen=True)
+class Summed:
+    """The facts about a step that has each of its products once. `assuming`: the formats assumed of the sums so far of
+    the enclosing loops, by level, and of what the sum starts from (`START`). `growth`: the r of G, if G is in the
+    facts."""
+
+    plan: Plan
+    step: Step
+    facts: Facts
+    assuming: frozenset[tuple[int, frozenset[Format]]] = frozenset()
+    growth: Fraction | None = None
+
+    def statement(self) -> str:
+        return f"{type(self.step).__name__.lower()}: |v - x| <= {sum_text(self.facts.error)}"
+
+
+# -- forms
+
+
+def is_product(item: Monomial) -> bool:
+    return any(factor.name in ("a", "b") for factor in item)
+
+
+def _split(form: Form) -> tuple[Form, Form]:
+    """The part of a form about products, and the rest."""
+    sides: tuple[dict[Atom, Fraction], dict[Atom, Fraction]] = {}, {}
+    for atom, value in form.flat().parts.items():
+        sides[not any(map(is_product, atom))][atom] = value
+    return Form(sides[0]), Form(sides[1])
+
+
+def _apart(forms: Sequence[Form]) -> Form:
+    """The sum of forms about different products: for each magnitude of products, the largest coefficient times
+    the magnitude over all of them is an upper bound."""
+    parts = [_split(form) for form in forms]
+    return larger([own for own, _ in parts]) + total(rest for _, rest in parts)
+
+
+def _put(form: Form, change: Callable[[Factor], Form]) -> Form:
+    """The form with another form in place of every magnitude: an upper bound, if each form put in is an upper bound of
+    its magnitude."""
+    return total(
+        reduce(lambda x, y: x * y, map(change, item), number(value))
+        for atom, value in form.flat().parts.items() for item in atom
+    )  # fmt: skip
+
+
+def _one(factor: Factor) -> Form:
+    return Form({frozenset({(factor,)}): Fraction(1)})
+
+
+def growth_of(growth: Fraction, count: int) -> Fraction:
+    """1 + r + ... + r^(count - 1) for the growth r, rounded up."""
+    found, power_ = Fraction(0), Fraction(1)
+    for bit in f"{count:b}":
+        found, power_ = round_up(found * (1 + power_)), round_up(power_ * power_)
+        if bit == "1":
+            found, power_ = round_up(1 + growth * found), round_up(power_ * growth)
+    return found
+
+
+def _sums_of(form: Form) -> Form:
+    """A form about an instruction's products (no constant), without indices: for each kind of monomial its largest
+    coefficient. Raises RuleError for a monomial that is not about one product."""
+    most: dict[Atom, Fraction] = {}
+    for atom, value in form.flat().parts.items():
+        (item,) = atom
+        places = {factor.offset for factor in item if factor.name in ("a", "b")}
+        if len(places) != 1 or not all(factor.name in OPERANDS and not factor.factors for factor in item):
+            raise RuleError("tile: what an instruction loses is not told by each of its products")
+        kind = frozenset({tuple(sorted(factor._replace(offset=0) for factor in item))})
+        most[kind] = max(most.get(kind, value), value)
+    return Form(most)
+
+
+# -- rules, one for each kind of step
+
+
+@rule
+def begun(plan: Plan, step: Begin, formats: frozenset[Format]) -> Made:
+    """What a sum starts from, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
+    any E and A."""
+    return Made(_assumed(plan, step, START, formats))
+
+
+@rule
+def held(plan: Plan, step: SoFar, formats: frozenset[Format]) -> Made:
+    """The sum so far of a loop, under the assumption that it is a number of these formats: |v - x| <= E, |x| <= A, for
+    any E and A."""
+    return Made(_assumed(plan, step, step.level, formats))
+
+
+def _assumed(plan: Plan, step: Step, level: int, formats: frozenset[Format]) -> Summed:
+    error, size = (magnitude(name, Index(level)) for name in (ERROR, SIZE))
+    return Summed(plan, step, numbers(formats, error, error, size), frozenset({(level, formats)}))
+
+
+@rule
+def nothing(plan: Plan, step: Zero) -> Made:
+    """A sum of no products, from +0: v = x = 0."""
+    return Made(Summed(plan, step, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
+
+
+@rule
+def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem]) -> Made:
+    """One use of a unit. Each instruction of a chain takes any E and A of its addend to growth * E + part * A + own,
+    and to A + size, whatever its products, zeros too; the start is a number of the unit's c. The largest coefficient of
+    a product in own applies to the sum over all products. Where elements are rounded first, |a' - a| <= e_a = u |a| +
+    t, so that |a' b' - a b| <= |a| e_b + |b| e_a + e_a e_b, which adds to the error; own is about a' and b'."""
+    does: Chained = goal_of(chain, Chained, "tile")
+    goal: Summed = goal_of(start, Summed, "tile")
+    if does.unit != step.model.unit or goal.step is not step.start:
+        raise RuleError("tile: the premises are not about its unit and its start")
+    if goal.facts.formats is None or not all(step.model.c.holds(fmt) for fmt in goal.facts.formats):
+        raise RuleError(f"tile: the start is not a number of the unit's {step.model.c.name}")
+    one, length = does.step, step.model.length
+    parts = [_split(form) for form in (one.own, one.size)]
+    (own, fixed), (size, none) = [(_sums_of(products), rest) for products, rest in parts]
+    if none.parts or set(fixed.parts) - {ONE}:
+        raise RuleError("tile: an instruction adds more than products")
+    if step.converts != (None, None):
+        a, b, moves = _one(Factor("a")), _one(Factor("b")), _conversions(goal.plan, step)
+        if size != a * b:
+            raise RuleError("tile: it adds more than products of a and b")
+        moved = a * moves["b"] + b * moves["a"] + moves["a"] * moves["b"]
+        own = _put(own, lambda factor: _one(factor) + _put(moves[factor.name], lambda _: _one(factor))) + moved
+        own, constant = _split(own)
+        fixed += constant * length
+    error = _apart([goal.facts.error * one.growth + goal.facts.size * one.part, own + fixed])
+    facts = numbers(frozenset({step.model.d}), error, error, _apart([goal.facts.size, size]))
+    known = [RoundingLoses(how.format, how.mode) for how in step.converts if how is not None]
+    return with_lemmas(Made(Summed(goal.plan, step, facts, goal.assuming, goal.growth), (chain, start)), lemmas, known)
+
+
+def _conversions(plan: Plan, step: Tile) -> dict[str, Form]:
+    """For a and for b, a bound of the error of converting an element, in its magnitude; raised, that is at least
+    `Plan.least_normal`, and so at least what a unit raises of a converted element. Raises RuleError for units that read
+    subnormals as zero."""
+    found = {}
+    for name, how in zip(("a", "b"), step.converts, strict=True):
+        fmt: Format = getattr(plan, name)
+        if how is None:
+            found[name] = NOUGHT
+            continue
+        found[name] = after_rounding(numbers(frozenset({fmt}), NOUGHT, NOUGHT, _one(Factor(name))), how).error
+    inputs = [node for node in walk(step.model.unit.result) if isinstance(node, Element) and node.operand in found]
+    if any(node.subnormals != "keep" for node in inputs):
+        raise RuleError("tile: the unit reads subnormal numbers as zero after a conversion")
+    return found
+
+
+@rule
+def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """The exact sum of values about different products, rounded: errors and sizes add up, and the rounding has the
+    error that it has in a unit (`rounded`)."""
+    goals: list[Summed] = [goal_of(premise, Summed, "added") for premise in premises]
+    if tuple(goal.step for goal in goals) != step.values:
+        raise RuleError("added: the premises are not about its values")
+    every = [goal.facts for goal in goals]
+    error, size = (_apart([getattr(facts, name) for facts in every]) for name in ("error", "size"))
+    own = [facts for facts in every if not facts.is_zero]
+    exact = Facts(error, error, size, grid=grid_of(every), bits=own[0].bits if len(own) == 1 else None)
+    facts = after_rounding(exact, step.rounding)
+    lemma = RoundingLoses(step.rounding.format, step.rounding.mode)
+    return with_lemmas(Made(_joined(step, facts, goals), tuple(premises)), lemmas, [lemma])
+
+
+def _joined(step: Step, facts: Facts, goals: Sequence[Summed]) -> Summed:
+    """The facts about a step with several values of one plan. Raises RuleError if their plans, assumptions or growths
+    differ."""
+    assuming = frozenset[tuple[int, frozenset[Format]]]().union(*(goal.assuming for goal in goals))
+    growths = {goal.growth for goal in goals} - {None}
+    if len({level for level, _ in assuming}) < len(assuming):
+        raise RuleError("the premises assume different things of one sum")
+    if len(growths) > 1 or any(goal.plan is not goals[0].plan for goal in goals):
+        raise RuleError("the premises are about several plans, or grow at different rates: ask for a given K")
+    return Summed(goals[0].plan, step, facts, assuming, next(iter(growths), None))
+
+
+@rule
+def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
+    """Induction over n rounds, the first one from the start. A round takes any E and A to r * E + part * A + own, and
+    to A + size, r >= 1, where own and size are about its own products. In the final error, own of round i has the
+    factor r^(n - 1 - i), and its size the factor part * (1 + ... + r^(n - 2 - i)); both are largest for the first
+    round: r^(n - 1) = 1 + (r - 1) G, and part * G. E0 has the factor r^n, A0 part * (1 + r G), a constant of each round
+    1 + r G."""
+    first: Summed = goal_of(start, Summed, "iterated")
+    goal: Summed = goal_of(body, Summed, "iterated")
+    if (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
+        raise RuleError("iterated: the premises are not about its start and its body")
+    formats = [formats for level, formats in goal.assuming if level == step.level]
+    if len(formats) != 1 or any(facts.formats is None or not facts.formats <= formats[0]
+                                for facts in (first.facts, goal.facts)):  # fmt: skip
+        raise RuleError("iterated: a sum so far is not a number of the formats assumed")
+    if len(goal.assuming) > 1 or goal.growth is not None or any(level == step.level for level, _ in first.assuming):
+        raise RuleError("iterated: a round depends on more than the sum so far")
+    growth, part, rest = linear(goal.facts.error, step.level)
+    grown, kept, more = linear(goal.facts.size, step.level)
+    (own, fixed), (size, none) = _split(rest), _split(more)
+    if growth < 1 or grown or kept > 1 or none.parts or set(fixed.parts) - {ONE}:
+        raise RuleError("iterated: the sum so far enters a round in another way")
+    rate = first.growth
+    if step.count is None:
+        if rate is not None:
+            raise RuleError("iterated: what is repeated for any K begins with what is repeated")
+        rate, times = growth, G
+    elif step.count < 1:
+        raise RuleError("iterated: a loop has a round")
+    else:
+        times = number(growth_of(growth, step.count - 1))
+    last, every = number(1) + times * (growth - 1), number(1) + times * growth  # r^(n - 1), and all powers below r^n
+    own = own * last + size.lifted(own.lifts) * (times * part)
+    old = first.facts.error * (last * growth) + first.facts.size * (every * part)
+    error = _apart([old, own + fixed * every])
+    facts = numbers(goal.facts.formats or frozenset(), error, error, _apart([first.facts.size, size]))
+    return Made(Summed(goal.plan, step, facts, first.assuming, rate), (start, body))
+
+
+@rule
+def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -> Made:
+    """Induction over the levels of pairwise summation. A leaf of n products has an error of at most e E0 + p A0 + own +
+    fixed. Two sums whose errors and sizes together are E and A are added to one with an error of at most r E + part A +
+    more, r >= 1, and the size A. With t levels, and G = 1 + ... + r^(t - 1), r^t = 1 + (r - 1) G, a sum of K products
+    has an error of at most r^t (e E0 + p A0 + own) + part G (A0 + size) + r^t (fixed + more) K, with the largest fixed
+    / n of a leaf in place of fixed: with one level more, E is that of both halves together, which have fewer levels, no
+    product in common and the start once; and K products are in at most K leaves, added K - 1 times."""
+    goals: list[Summed] = [goal_of(leaf, Summed, "halved") for leaf in leaves]
+    if tuple(goal.step for goal in goals) != step.leaves:
+        raise RuleError("halved: the premises are not about its leaves")
+    if any(goal.growth is not None or goal.assuming - goals[0].assuming for goal in goals):
+        raise RuleError("halved: leaves assume different things of the start, or are of any number of products")
+    plan, fmt = goals[0].plan, step.rounding.format
+    if any(goal.plan is not plan or not (goal.facts.formats or frozenset()) <= {fmt} for goal in goals):
+        raise RuleError("halved: leaves are of several plans, or not numbers of one format")
+    grown, kept, own, fixed, sizes = Fraction(0), Fraction(0), [], Fraction(0), []
+    for count, goal in enumerate(goals, 1):
+        if goal.facts.formats is None:
+            raise RuleError("halved: a leaf is not a number of a format")
+        growth, part, rest = linear(goal.facts.error, START)
+        entered, held_, more = linear(goal.facts.size, START)
+        (products, constant), (size, none) = _split(rest), _split(more)
+        if entered or held_ > 1 or none.parts or set(constant.parts) - {ONE}:
+            raise RuleError("halved: the start enters a leaf in another way")
+        grown, kept, fixed = max(grown, growth), max(kept, part), max(fixed, constant.constant / count)
+        own.append(products)
+        sizes.append(size)
+    error, old = (magnitude(name, Index(START)) for name in (ERROR, SIZE))
+    both = numbers(frozenset({fmt}), error, error, old)
+    added_ = after_rounding(Facts(error, error, old, grid=both.grid), step.rounding)
+    rate, part, more = linear(added_.error, START)
+    if rate < 1 or set(more.parts) - {ONE} or added_.size != old:
+        raise RuleError("halved: an addition does more than a rounding")
+    last, size = number(1) + G * (rate - 1), larger(sizes)
+    first, products = error * grown + old * kept, larger(own)
+    above = (old + size.lifted(products.lifts)) * G * part
+    found = (first + products) * last + above + last * magnitude(COUNT) * (fixed + more.constant)
+    facts = numbers(frozenset({fmt}), found, found, old + size)
+    lemma = RoundingLoses(fmt, step.rounding.mode)
+    made_ = Made(Summed(plan, step, facts, goals[0].assuming, rate), tuple(leaves))
+    return with_lemmas(made_, lemmas, [lemma])
+
+
+@rule
+def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem) -> Made:
+    """The sum of all products of a plan: its steps are those of its stage, with each product once, and E and A are
+    those of its start, a number of the format assumed. Its magnitudes are sums over all products, so that two such sums
+    may not be multiplied."""
+    goal: Summed = goal_of(total_, Summed, "of_all_products")
+    first: Enclosed = goal_of(start, Enclosed, "of_all_products")
+    stage = node.stage
+    if goal.plan is not at.plan or first.unit is not at or first.node != node.start or first.assuming:
+        raise RuleError("of_all_products: the premises are not about the sum and its start")
+    if goal.step is not recorded(at.plan, stage, at.length) or goal.growth not in (None, at.growth):
+        raise RuleError("of_all_products: the premise is not about the steps of the plan")
+    if at.length is None and at.repeats != repeated(stage):
+        raise RuleError("of_all_products: the plan repeats something else")
+    known = first.facts.formats
+    if {level for level, _ in goal.assuming} - {START} or known is None or not all(
+        any(own.holds(fmt) for own in formats) for _, formats in goal.assuming for fmt in known
+    ):  # fmt: skip
+        raise RuleError("of_all_products: the start is not a number of the format assumed")
+    if any(sum(_has_sum(operand) for operand in one.operands) > 1 for one in walk(at.result)
+           if isinstance(one, (Product, Scale))):  # fmt: skip
+        raise RuleError("of_all_products: two sums are multiplied")
+    starts = {Factor(ERROR, START): first.facts.error, Factor(SIZE, START): first.facts.size}
+    error, size = (_put(form, lambda factor: starts.get(factor, _one(factor)))
+                   for form in (goal.facts.error, goal.facts.size))  # fmt: skip
+    facts = numbers(goal.facts.formats or frozenset(), error, error, size)
+    return Made(Enclosed(at, node, (), facts), (total_, start))
+
+
+def _has_sum(node: Node) -> bool:
+    return any(isinstance(one, Products) for one in walk(node))

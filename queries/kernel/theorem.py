@@ -1,0 +1,128 @@
+"""The kernel: a theorem is made by a rule, from theorems, and by nothing else.
+
+A rule is a function of this package marked with `rule`: it takes theorems and what it is about, checks its side
+conditions, and returns the goal. A side condition that fails raises `RuleError`, and no theorem is made. The code that
+searches for proofs (a tactic) is not trusted: it can only call rules. The rules are those of `closed` and no others;
+each argument has the type that its parameter states (`arguments`), and none is a function of the tactic's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Container, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ParamSpec, Protocol
+from weakref import WeakKeyDictionary
+
+from queries.kernel import closed
+from queries.kernel.arguments import Signature
+from queries.kernel.errors import OpenLemmaError as OpenLemmaError
+from queries.kernel.errors import RuleError as RuleError
+
+Params = ParamSpec("Params")
+
+
+class Goal(Protocol):
+    """What a theorem states."""
+
+    def statement(self) -> str:
+        """The statement in mathematical notation, on one line."""
+
+
+_SEAL = object()
+_MADE: WeakKeyDictionary[Theorem, Goal] = WeakKeyDictionary()  # the theorems that rules made, each with its goal
+
+
+def is_theorem(value: object) -> bool:
+    """Whether a rule made it, as it is."""
+    return type(value) is Theorem and _MADE.get(value) is value.goal
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Theorem:
+    """A goal that was proved: by the rule of that name from these premises. `word`: what else the rule rests on, such
+    as an engine's answer and that of the engine that confirmed it. `arguments`: what the rule was called with, by
+    parameter, so that it can be called again."""
+
+    goal: Goal
+    rule: str
+    premises: tuple[Theorem, ...]
+    word: str
+    arguments: Mapping[str, object]
+
+    def __init__(
+        self,
+        goal: Goal,
+        rule: str,
+        premises: tuple[Theorem, ...],
+        word: str,
+        seal: object,
+        arguments: Mapping[str, object] = MappingProxyType({}),
+    ) -> None:
+        if seal is not _SEAL:
+            raise RuleError("a theorem is made by a rule")
+        object.__setattr__(self, "goal", goal)
+        object.__setattr__(self, "rule", rule)
+        object.__setattr__(self, "premises", premises)
+        object.__setattr__(self, "word", word)
+        object.__setattr__(self, "arguments", arguments)
+        _MADE[self] = goal
+
+    def walk(self, leaves: Container[Theorem] = ()) -> Iterator[Theorem]:
+        """This theorem and all that it rests on, each once, premises first; not what `leaves` rest on."""
+        seen: set[int] = set()
+
+        def visit(one: Theorem) -> Iterator[Theorem]:
+            if id(one) not in seen:
+                seen.add(id(one))
+                for premise in () if one in leaves else one.premises:
+                    yield from visit(premise)
+                yield one
+
+        return visit(self)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a rule returns."""
+
+    goal: Goal
+    premises: tuple[Theorem, ...] = ()
+    word: str = ""
+
+
+RULES: dict[str, Callable[..., Theorem]] = {}  # every rule that was loaded, by name
+
+
+def rule(function: Callable[Params, Made]) -> Callable[Params, Theorem]:
+    """A rule of inference, one of `closed.RULES`. Its docstring is its statement; an argument of another type than its
+    parameter has, or a premise that is not a theorem, raises RuleError. So does a second rule of the same name, as
+    proof trees refer to rules by name."""
+    name = function.__name__
+    if not closed.is_of(closed.RULES, function):
+        raise RuleError(f"{function.__module__}.{function.__qualname__} is none of the kernel's rules")
+    if name in RULES:
+        raise RuleError(f"two rules are named {name}: rename {function.__module__}.{function.__qualname__}")
+    signature = Signature(function)
+
+    @functools.wraps(function)
+    def infer(*args: Params.args, **named: Params.kwargs) -> Theorem:
+        try:
+            given = signature.bind(*args, **named)
+        except TypeError as error:
+            raise RuleError(f"{name}: {error}") from None
+        made = function(*given.args, **given.kwargs)
+        if not all(map(is_theorem, made.premises)):
+            raise RuleError(f"{name}: a premise is not a theorem")
+        return Theorem(made.goal, name, made.premises, made.word, _SEAL, MappingProxyType(given.arguments))
+
+    RULES[name] = infer
+    return infer
+
+
+def goal_of(theorem: Theorem, kind: type[Any], rule_name: str) -> Any:
+    """The goal of a premise, which must be of this kind. Raises RuleError."""
+    if not is_theorem(theorem) or type(theorem.goal) is not kind:
+        raise RuleError(f"{rule_name}: a premise of another kind is needed: {kind.__name__}")
+    return theorem.goal

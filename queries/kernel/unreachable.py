@@ -1,0 +1,90 @@
+"""Cases that no input reaches: a theorem from a solver's answer to a question that is made of the unit's own
+evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from queries.kernel.conditions import Condition, Flags, conditions_of
+from queries.kernel.lemmas import word_of
+from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
+from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from queries.solvers.asking import Engines
+from queries.solvers.smtlib import Query
+from smtmodel.algebra import Bits, all_of, any_of
+from smtmodel.carriers.terms import TermCarrier
+from smtmodel.dot import Model
+from smtmodel.operands import Operands
+
+Case = tuple[Condition, ...]  # conditions that hold together
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """No input of a unit reaches any of some cases."""
+
+    model: Model
+    cases: tuple[Case, ...]
+
+    def statement(self) -> str:
+        return f"no input of {self.model.reference} reaches: {'; '.join(map(text_of, self.cases))}"
+
+
+def text_of(case: Case) -> str:
+    """A case in words."""
+    return " and ".join(map(str, case))
+
+
+@dataclass(frozen=True)
+class Datapath:
+    """A unit evaluated over solver terms, with its conditions. `free`: the products that are not zero; None: any."""
+
+    carrier: TermCarrier
+    operands: Operands[Bits]
+    flags: Flags
+
+    def query(self, cases: Sequence[Case]) -> Query:
+        """Is there an input that reaches one of the cases?"""
+        wanted = any_of([all_of([self.flags[condition] for condition in case]) for case in cases])
+        symbols = tuple(bits.node for bits in self.operands.every if bits.value is None)
+        return Query(symbols, (*self.carrier.definitions, wanted.node))
+
+
+@lru_cache(maxsize=8)
+def datapath(model: Model, free: tuple[int, ...] | None = None) -> Datapath:
+    """The datapath of a unit; made once."""
+    carrier = TermCarrier(maximum="relational")
+    problem = Problem(model, model)
+    operands = symbolic_operands(problem, carrier, free)
+    flags = conditions_of(model, problem.layout, operands, evaluate_on(model, operands))
+    return Datapath(carrier, operands, flags)
+
+
+@rule
+def refuted(goal: Unreachable, engines: Engines, others: Sequence[Engines] = ()) -> Made:
+    """No input reaches any of the cases if an engine finds that the question whether one does has no model; one of the
+    others may confirm it. The query is made here, of the unit's own evaluation over every input, with nothing
+    abstracted."""
+    return Made(goal, (), word_of(datapath(goal.model).query(goal.cases), goal.statement(), engines, others))
+
+
+@rule
+def implied(goal: Unreachable, premise: Theorem) -> Made:
+    """No input reaches cases each of which has every condition of a case that no input reaches."""
+    known: Unreachable = goal_of(premise, Unreachable, "implied")
+    if known.model != goal.model:
+        raise RuleError("implied: the premise is about another unit")
+    for case in goal.cases:
+        if not any(set(part) <= set(case) for part in known.cases):
+            raise RuleError(f"implied: the premise does not speak of {text_of(case)}")
+    return Made(goal, (premise,))
+
+
+def unreachable_by(theorems: Mapping[Case, Theorem], model: Model, case: Case) -> Theorem | None:
+    """The theorem that a case is not reached, from what is known of its parts."""
+    for part in ((condition,) for condition in case):
+        if part in theorems:
+            return implied(Unreachable(model, (case,)), theorems[part])
+    return None

@@ -1,0 +1,159 @@
+"""Forms as text: coefficients rounded up to a few digits, magnitudes in the names of operands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+from queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
+
+SHORT = 1 << 9  # numerators that are printed as they are
+DIGITS = 10**4
+GROWTH, COUNT = "growth", "count"  # the names of G(n) and of K among magnitudes
+SIGNLESS = {ERROR: "E", SIZE: "A", COUNT: "K"}  # magnitudes that are not those of a number with a sign
+GROUPS = 3  # up to this number of coefficients of like atoms are printed separately; of more, the largest
+
+
+def up_text(value: Fraction) -> str:
+    """A nonnegative number as a multiple of a power of two; one with many digits is rounded up."""
+    if not value:
+        return "0"
+    place = (value.numerator & -value.numerator).bit_length() - (value.denominator & -value.denominator).bit_length()
+    rest = value / power(place)
+    if rest.denominator == 1 and rest.numerator < SHORT:
+        return _times(str(rest.numerator), place)
+    place = value.numerator.bit_length() - value.denominator.bit_length()
+    place -= power(place) > value
+    up = -(-value * DIGITS // power(place))
+    if up == 2 * DIGITS:
+        return _times("1", place + 1)
+    return _times(f"{float(up) / DIGITS:.4f}", place)
+
+
+def up_decimal(value: Fraction | float, digits: int) -> str:
+    """A nonnegative number in decimals, rounded up to `digits` digits: what is at most the number is at most this."""
+    exact, context = Fraction(value), Context(prec=digits, rounding=ROUND_CEILING)
+    found = context.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{float(found):.{digits}g}"
+
+
+def up_float(value: Fraction) -> float:
+    """The smallest f64 that is not below a number."""
+    found = float(value)
+    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+
+
+def _times(number: str, place: int) -> str:
+    if -6 <= place <= 6 and number.isdigit() and place >= 0:
+        return str(int(number) << place)
+    return f"2^{place}" if number == "1" else f"{number}*2^{place}" if place else number
+
+
+def form_text(form: Form) -> str:
+    """A form, or an upper bound of it, on one line: atoms that differ only in their places are printed as a sum."""
+    groups: dict[tuple[str, ...], list[tuple[Atom, Fraction]]] = {}
+    for atom, value in form.parts.items():
+        groups.setdefault(_shape(atom), []).append((atom, value))
+    order = sorted(groups, key=lambda shape: (shape == _shape(ONE), shape[0] == "max"))
+    texts = [text for shape in order for text in _texts(groups[shape])]
+    return " + ".join(texts) or "0"
+
+
+def _texts(members: Sequence[tuple[Atom, Fraction]]) -> list[str]:
+    values = sorted({value for _, value in members}, reverse=True)
+    if len({up_text(value) for value in values}) > GROUPS:
+        values = values[:1]
+    found = []
+    for value in values:
+        atoms = [atom for atom, own in members if own == value or len(values) == 1]
+        coefficient = "" if value == 1 else up_text(value)
+        text = _atoms_text(atoms)
+        found.append(f"{coefficient} * {text}" if coefficient and text else coefficient or text or "1")
+    return found
+
+
+def _shape(atom: Atom) -> tuple[str, ...]:
+    """A key, equal for atoms that are printed together."""
+    return ("max", str(sorted(map(sorted, atom)))) if len(atom) > 1 else _kind(next(iter(atom)))
+
+
+def _kind(item: Monomial) -> tuple[str, ...]:
+    """The names of its factors; and their places, if its elements of a and b have different ones."""
+    alike = len({factor[1:3] for factor in item if factor.name in ("a", "b")}) < 2
+    return "".join(map(_name, item)), "" if alike else str(item)
+
+
+def _name(factor: Factor) -> str:
+    return f"|{factor.name}{'°' if factor.raised else ''}|"
+
+
+def _atoms_text(atoms: Sequence[Atom]) -> str:
+    if atoms == [ONE]:
+        return ""
+    if len(atoms) == 1 and len(atoms[0]) > 1:
+        return _largest_text(atoms[0])
+    items = [item for atom in atoms for item in atom]
+    if len(items) == 1:
+        return _item_text(items[0], "")
+    return f"sum {_item_text(items[0], _places(items))}"
+
+
+def _largest_text(atom: Atom) -> str:
+    kinds: dict[tuple[str, ...], list[Monomial]] = {}
+    for item in sorted(atom):
+        kinds.setdefault(_kind(item), []).append(item)
+    return (
+        f"max({', '.join(_item_text(items[0], _places(items) if len(items) > 1 else '') for items in kinds.values())})"
+    )
+
+
+def _places(items: Sequence[Monomial]) -> str:
+    numbers = sorted({item[0].offset for item in items})
+    return f"k={numbers[0]}..{numbers[-1]}" if numbers == list(range(numbers[0], numbers[-1] + 1)) else \
+        f"k={','.join(map(str, numbers))}"  # fmt: skip
+
+
+def _item_text(item: Monomial, places: str) -> str:
+    parts, elements = [], any(factor.name in ("a", "b") for factor in item)
+    for factor in item:
+        if factor.name in SIGNLESS:
+            parts.append(SIGNLESS[factor.name])
+            continue
+        single = factor.name in ("c", EXACT) or (elements and factor.name.startswith("scale"))  # that of the product
+        place = "" if single else "_k" if places else f"_{_place(factor)}"
+        parts.append(f"{factor.name}{place}{'°' if factor.raised else ''}")
+    text = " ".join(parts)
+    text = text if all(factor.name in SIGNLESS for factor in item) else f"|{text}|"
+    return f"{text} ({places})" if places else text
+
+
+def _place(factor: Factor) -> str:
+    loops = [f"{'' if step == 1 else step}{'ijklmn'[level % 6]}" for level, step in factor.factors]
+    return "+".join([*loops, *([str(factor.offset)] if factor.offset or not loops else [])])
+
+
+def sum_text(form: Form) -> str:
+    """A bound of a plan, rounded up, on one line: a magnitude of a product means the sum over all products, and each
+    coefficient is x + y G for numbers x and y. Raises ValueError for a power of G."""
+    kinds: dict[Monomial, dict[bool, Fraction]] = {}
+    for atom, value in form.flat().parts.items():
+        (item,) = atom
+        kind = tuple(factor for factor in item if factor.name != GROWTH)
+        if len(item) - len(kind) > 1:
+            raise ValueError("G enters twice")
+        kinds.setdefault(kind, {})[len(kind) < len(item)] = value
+    order = sorted(kinds, key=lambda kind: (not kind, "a" not in {factor.name for factor in kind}, -len(kind), kind))
+    return " + ".join(_sum_part(kind, kinds[kind]) for kind in order) or "0"
+
+
+def _sum_part(kind: Monomial, values: dict[bool, Fraction]) -> str:
+    texts = [up_text(values[times]) + (" G" if times else "") for times in (True, False) if times in values]
+    if len(texts) > 1 and kind:
+        texts = [f"({' + '.join(texts)})"]
+    if not kind:
+        return " + ".join(texts)
+    name = _item_text(kind, "k" if any(factor.name in ("a", "b") for factor in kind) else "")
+    name = f"sum {name.removesuffix(' (k)')}" if name.endswith("(k)") else name
+    return name if texts == ["1"] else f"{texts[0]} * {name}"

@@ -1,0 +1,168 @@
+"""The normal form of a unit's expression: every rewriting rule whose lemmas are proved is applied, operands first,
+until none applies.
+
+A tactic, which calls the rules of the kernel and is not trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from queries.kernel.ranges import Scope
+from queries.kernel.rewriting import (
+    REWRITES,
+    Alike,
+    Replacement,
+    SameResults,
+    congruent,
+    followed,
+    is_blind,
+    kind_of,
+    looped,
+    multiples,
+    plus_for_zeros,
+    results_alike,
+    rewritten,
+)
+from queries.kernel.theorem import RuleError, Theorem
+from queries.search.distinguish import Options
+from queries.tactics.records import Lemma
+from queries.tactics.settling import Settled
+from smtmodel.nodes import Each, FusedSum, Node, Product, Repeat, Scale
+from smtmodel.nodes.normal import Forms
+from smtmodel.unit import Unit
+
+LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not applied
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a replacement of a node has to preserve: how it counts in an alignment (`counting`), and the signs of
+    zeros."""
+
+    counting: bool
+    signs: bool
+
+    def allows(self, found: Alike | Replacement) -> bool:
+        return (found.counting or not self.counting) and (found.signs or not self.signs)
+
+
+class Normaliser:
+    """Finds normal forms, and keeps what is proved about nodes, and lemmas; a second engine proves each lemma too if
+    `confirmed`. `forms` is kept for `smtmodel.nodes.normal.normal`, which needs no lemma."""
+
+    def __init__(self, options: Options, confirmed: bool = False) -> None:
+        self.settle = Settled(options, confirmed, LEMMA_SECONDS, needed=False)
+        self.known: dict[Scope, dict[tuple[Node, Wanted], Theorem | None]] = {}
+        self.forms = Forms()
+
+    def proof(self, unit: Unit) -> Theorem | None:
+        """The theorem that the unit computes the same with its normal form; None if its expression is the normal form,
+        or if `results_alike` does not apply, as where the form names another pattern for NaN."""
+        found = self._alike(Scope.of(unit), unit.result, Wanted(True, True))
+        with suppress(RuleError):
+            return None if found is None else results_alike(unit, found)
+        return None
+
+    def lemmas(self, proofs: Sequence[Theorem]) -> list[Lemma]:
+        """The lemmas that engines proved, on which proofs rest."""
+        names = {one.goal.statement() for proof in proofs for one in proof.walk() if one.rule == "settled"}
+        return [lemma for lemma in self.settle.asked if lemma.name in names]
+
+    def engines(self, proofs: Sequence[Theorem]) -> list[str]:
+        """The engines that proofs rest on."""
+        return sorted({lemma.answer.engine for lemma in self.lemmas(proofs)})
+
+    def _alike(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
+        """The theorem that a node computes alike with its normal form; None if it is its normal form."""
+        known = self.known.setdefault(scope, {})
+        key = node, wanted
+        if key not in known:
+            known[key] = self._rewritten(scope, node, wanted)
+        return known[key]
+
+    def _inside(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
+        if isinstance(node, Repeat):
+            return self._loop(scope, node, wanted.signs)
+        fused = isinstance(node, FusedSum)
+        counting = wanted.counting if isinstance(node, (Product, Scale, Each)) else fused
+        below = Wanted(counting, wanted.signs and not plus_for_zeros(node))
+        found = [self._alike(scope, operand, below) for operand in node.operands]
+        if all(one is None for one in found):
+            return None
+        with suppress(RuleError):
+            return _if(congruent(scope, node, found), wanted)
+        return None
+
+    def _loop(self, scope: Scope, node: Repeat, signs: bool) -> Theorem | None:
+        if not signs and not is_blind(node.body):
+            signs = True
+        ends = is_blind(node.body) and plus_for_zeros(node.body)
+        start, found = self._alike(scope, node.start, Wanted(True, signs and not ends)), None
+        if start is not None:
+            with suppress(RuleError):
+                found = congruent(scope, node, (start, None))
+        current = node if found is None else _other(found)
+        assert isinstance(current, Repeat)
+        known = multiples(scope, current)
+        lemmas = None if known is None else self.settle.all_of(known[1])
+        held = kind_of(scope, current) if known is None or lemmas is None else known[0]
+        needed = () if lemmas is None or held == kind_of(scope, current) else lemmas
+        inner = None if held is None else scope.within(node.level, held)
+        body = None if inner is None else self._alike(inner, current.body, Wanted(True, signs))
+        if body is not None:
+            with suppress(RuleError):
+                found = _joined(found, looped(scope, current, body, needed))
+        return found
+
+    def _rewritten(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
+        """Rewrites the operands, then the node by one rule, then the operands again, and so on until no rule
+        applies."""
+        found: Theorem | None = None
+        while True:
+            inside = self._inside(scope, node if found is None else _other(found), wanted)
+            if inside is not None:
+                found = _joined(found, inside)
+            step = self._step(scope, node if found is None else _other(found), wanted)
+            if step is None:
+                return found
+            found = _joined(found, step)
+
+    def _step(self, scope: Scope, node: Node, wanted: Wanted) -> Theorem | None:
+        for name, rewrite in REWRITES.items():
+            proposed = rewrite(scope, node)
+            if proposed is None or not wanted.allows(proposed):
+                continue
+            if (lemmas := self.settle.all_of(proposed.lemmas)) is not None:
+                return rewritten(scope, node, name, lemmas)
+        return None
+
+
+def normal_form(unit: Unit, proof: Theorem | None) -> Node:
+    """The normal form that a proof ends in."""
+    if proof is None:
+        return unit.result
+    assert isinstance(proof.goal, SameResults)
+    return proof.goal.other
+
+
+def rules_of(proofs: Sequence[Theorem]) -> list[str]:
+    """The rules of rewriting that proofs use, in the order of the rules."""
+    used = {one.word for proof in proofs for one in proof.walk() if one.rule == "rewritten"}
+    return [name for name in REWRITES if name in used]
+
+
+def _other(theorem: Theorem) -> Node:
+    assert isinstance(theorem.goal, Alike)
+    return theorem.goal.other
+
+
+def _joined(first: Theorem | None, second: Theorem) -> Theorem:
+    return second if first is None else followed(first, second)
+
+
+def _if(theorem: Theorem, wanted: Wanted) -> Theorem | None:
+    assert isinstance(theorem.goal, Alike)
+    return theorem if wanted.allows(theorem.goal) else None

@@ -1,0 +1,95 @@
+"""The parts of a staged proof: lemmas, and the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pysmt.fnode import FNode
+
+from queries.certificates.certificate import Leaf
+from queries.kernel.problem import Problem
+from queries.kernel.same import Compared
+from queries.kernel.theorem import Theorem
+from queries.search.witness import Witness
+from queries.solvers.contract import Answer
+from queries.solvers.smtlib import Query
+
+Verdict = Literal["equal", "different", "unknown"]
+
+
+@dataclass(frozen=True)
+class Lemma:
+    """A fact proved, mostly that two signals are equal: `cuts` earlier terms were replaced by fresh variables
+    (cut-points), about which it may use the facts `using`. `pair`: the two terms, as they were built, that the lemma
+    proves equal. `confirmed` is another engine's answer."""
+
+    name: str
+    cuts: int
+    query: Query
+    answer: Answer
+    pair: tuple[FNode, FNode] | None = None
+    using: str = ""
+    confirmed: Answer | None = None
+
+    @property
+    def leaf(self) -> Leaf:
+        """The lemma as a leaf of a certificate."""
+        words = [answer for answer in (self.answer, self.confirmed) if answer is not None]
+        return Leaf(self.name, self.query, tuple(map(str, words)))
+
+
+@dataclass(frozen=True)
+class Derived:
+    """The fact `claim`, proved from the facts `uses` by the lemma with the index `lemma` in the proof; `terms`: each
+    free symbol of the lemma, and the term that it replaces."""
+
+    name: str
+    lemma: int
+    uses: tuple[FNode, ...]
+    claim: FNode
+    terms: tuple[tuple[FNode, FNode], ...]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Facts, each proved from earlier ones; the last is the statement asked for. `axioms`: the condition on admitted
+    inputs and the definitions of maxima, with their names."""
+
+    axioms: tuple[tuple[str, FNode], ...]
+    steps: tuple[Derived, ...]
+
+
+@dataclass
+class Proof:
+    """The outcome: the verdict, the lemmas in order, and a replayed witness if the two sides differ. `why`: what a
+    proof without lemmas rests on. `compared`: the problem as terms, nothing cut or merged, which the lemmas are
+    about."""
+
+    problem: Problem
+    verdict: Verdict = "unknown"
+    lemmas: list[Lemma] = field(default_factory=list)
+    witness: Witness | None = None
+    tried: list[Answer] = field(default_factory=list)
+    seconds: float = 0.0
+    interrupted: bool = False
+    compared: Compared | None = None
+    why: str = ""
+    theorem: Theorem | None = None
+
+    @property
+    def engines(self) -> list[str]:
+        """The engines whose answers the verdict rests on."""
+        return sorted({f"{lemma.answer.engine} {lemma.answer.version}" for lemma in self.lemmas})
+
+    @property
+    def confirmations(self) -> list[str]:
+        """The engines that confirmed every lemma; empty if one lemma was not confirmed."""
+        return confirmations_of([self])
+
+
+def confirmations_of(proofs: Sequence[Proof]) -> list[str]:
+    """The engines that confirmed every lemma of proofs; empty if one lemma was not confirmed."""
+    found = [lemma.confirmed for proof in proofs for lemma in proof.lemmas]
+    return sorted({f"{one.engine} {one.version}" for one in found if one is not None}) if None not in found else []

@@ -1,0 +1,84 @@
+"""Lemmas settled by engines: a second one is asked as well, and what is proved is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from queries.kernel.lemmas import Lemma, exhausted, settled
+from queries.kernel.theorem import RuleError, Theorem
+from queries.search.distinguish import Options
+from queries.solvers.asking import Engines
+from queries.tactics.confirm import CONFIRMERS, LEAST, SHARE
+from queries.tactics.records import Lemma as ProofLemma
+from smtmodel.errors import FaultError
+
+TAKEN = 20.0  # seconds that count as those of a lemma's proof where another engine is asked
+
+
+class Settled:
+    """Settles lemmas: by evaluating all inputs where they are few, or by an engine, and another one if `confirmed`.
+
+    `seconds`: for one lemma, within the time of the options. `needed`: a lemma that does not hold contradicts a rule,
+    and raises FaultError; else the rule that needs the lemma does not apply. `asked`: the lemmas that engines proved.
+    """
+
+    def __init__(self, options: Options, confirmed: bool = True, seconds: float = 30.0, needed: bool = True) -> None:
+        self.options, self.confirmed, self.seconds, self.needed = options, confirmed, seconds, needed
+        self.deadline = None if options.timeout is None else options.clock() + options.timeout
+        self.known: dict[Lemma, Theorem | None] = {}
+        self.asked: list[ProofLemma] = []
+
+    def late(self) -> bool:
+        """Whether the time of the options is over."""
+        return self.deadline is not None and self.options.clock() > self.deadline
+
+    @property
+    def open(self) -> list[Lemma]:
+        """The lemmas that were asked for and are not proved."""
+        return [goal for goal, theorem in self.known.items() if theorem is None]
+
+    def __call__(self, goal: Lemma) -> Theorem | None:
+        if goal not in self.known:
+            self.known[goal] = self._settled(goal)
+        return self.known[goal]
+
+    def all_of(self, goals: Sequence[Lemma]) -> list[Theorem] | None:
+        """The theorems of several lemmas; None if one of them is not proved."""
+        found = []
+        for goal in goals:
+            if (theorem := self(goal)) is None:
+                return None
+            found.append(theorem)
+        return found
+
+    def _settled(self, goal: Lemma) -> Theorem | None:
+        with suppress(RuleError):
+            return exhausted(goal)
+        left = self.seconds if self.deadline is None else self.deadline - self.options.clock()
+        engines = self.options.engines(max(0.0, min(self.seconds, left)), goal.statement())
+        others = self._others(goal, engines)
+        try:
+            theorem = settled(goal, engines, others)
+        except RuleError:
+            answer = engines.said[0].answer
+            if answer.status == "sat" and self.needed:
+                raise FaultError(f"{answer} contradicts a rule of error bounds: {goal.statement()}") from None
+            return None
+        (said,) = engines.said
+        second = next((one.answer for other in others for one in other.said if one.answer.status == "unsat"), None)
+        self.asked.append(ProofLemma(goal.statement(), 0, said.query, said.answer, confirmed=second))
+        return theorem
+
+    def _others(self, goal: Lemma, engines: Engines) -> list[Engines]:
+        """The engines that may confirm: the last of them has most of the time."""
+        if not self.confirmed:
+            return []
+        allowed = max(LEAST, SHARE * TAKEN)
+        if self.options.timeout is not None:
+            allowed = min(allowed, self.options.timeout - TAKEN)
+        *early, last = CONFIRMERS
+        limits = dict.fromkeys(early, allowed / 4) | {last: allowed}
+        return [replace(engines, solver=engine, seconds=max(0.0, limits[engine]), said=[],
+                        name=f"{engines.name}: cross-checked by {engine}") for engine in CONFIRMERS]  # fmt: skip

@@ -1,0 +1,96 @@
+"""Theorems as a document of plain data (forms, nodes and goals), by which an independent program can check them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+
+from queries.kernel.forms import Form
+from queries.kernel.steps import PlanAt
+from queries.kernel.theorem import Theorem
+from smtmodel.formats import Format
+from smtmodel.nodes.node import Node, walk
+from smtmodel.unit import Unit
+
+SCHEMA = 1
+APART = ("unit", "model", "claim", "plan")  # fields with a goal's subject, which a document states once: not written
+
+
+class Written:
+    """A unit, and theorems about it: nodes and formats are numbered, theorems premises first."""
+
+    def __init__(self, unit: Unit | PlanAt) -> None:
+        self.nodes = {node: number for number, node in enumerate(walk(unit.result))}
+        self.formats: dict[Format, int] = {}
+        self.theorems: dict[Theorem, int] = {}
+        self.document: dict[str, Any] = {
+            "schema": SCHEMA,
+            "unit": {name: self._plain(getattr(unit, name)) for name in ("a", "b", "c", "d", "scale")}
+            | {"length": unit.length, "result": self.nodes[unit.result]}
+            | ({"scales": unit.scales} if isinstance(unit, Unit) else {}),
+            "nodes": [],
+            "formats": [],
+            "theorems": [],
+            "states": [],
+        }
+        self._list(list(self.nodes))
+
+    def stating(self, roots: Sequence[Theorem], leaves: Mapping[Theorem, str]) -> dict[str, Any]:
+        """The document, which states these theorems; `leaves`: the file or part on which a theorem rests, not on its
+        premises, where there is one."""
+        for root in roots:
+            for theorem in root.walk(leaves):
+                if theorem not in self.theorems:
+                    self.theorems[theorem] = len(self.theorems)
+                    self.document["theorems"].append(self._theorem(theorem, leaves.get(theorem)))
+        self.document["states"] = [self.theorems[root] for root in roots]
+        self.document["formats"] = [self._fields(fmt) for fmt in self.formats]
+        return self.document
+
+    def restated(self, value: Any, formats: Sequence[Format]) -> Any:
+        """A value as plain data, as in a document with these formats."""
+        self.formats = {fmt: number for number, fmt in enumerate(formats)}
+        return self._fields(value)
+
+    def _theorem(self, theorem: Theorem, leaf: str | None) -> dict[str, Any]:
+        goal = {"is": type(theorem.goal).__name__} | self._fields(theorem.goal)
+        premises = [] if leaf else [self.theorems[premise] for premise in theorem.premises]
+        found = {"rule": theorem.rule, "premises": premises, "goal": goal}
+        if theorem.rule == "rewritten":
+            found["name"] = theorem.word
+        return found | ({"leaf": leaf} if leaf else {})
+
+    def _number(self, node: Node) -> int:
+        """The number of a node; one that is not of the unit comes after the unit's own."""
+        if node not in self.nodes:
+            new = [part for part in walk(node) if part not in self.nodes]
+            self.nodes |= {part: len(self.nodes) + k for k, part in enumerate(new)}
+            self._list(new)
+        return self.nodes[node]
+
+    def _list(self, nodes: Sequence[Node]) -> None:
+        self.document["nodes"] += [{"kind": node.kind} | self._fields(node) for node in nodes]
+
+    def _fields(self, value: Any) -> dict[str, Any]:
+        found = {one.name: getattr(value, one.name) for one in fields(value)}
+        return {name: self._plain(part) for name, part in found.items() if name not in APART or part is None or
+                isinstance(part, int)}  # fmt: skip
+
+    def _plain(self, value: Any) -> Any:
+        """Fractions as text, forms as their parts, nodes and formats as their numbers."""
+        match value:
+            case Node():
+                return self._number(value)
+            case Format():
+                return self.formats.setdefault(value, len(self.formats))
+            case Form():
+                return [[str(factor), self._plain(sorted(atom))] for atom, factor in value.parts.items()]
+            case Fraction():
+                return str(value)
+            case frozenset():
+                return sorted(map(self._plain, value), key=repr)
+            case tuple() | list() | range():
+                return [self._plain(item) for item in value]
+        return self._fields(value) if is_dataclass(value) else value

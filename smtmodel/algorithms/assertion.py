@@ -1,0 +1,52 @@
+"""What a claim about algorithms says: a predicate over results of parts, for all or some inputs in windows."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal
+
+from smtmodel.algorithms.predicate import parse_predicate
+from smtmodel.algorithms.scene import Shape
+from smtmodel.operands import Layout
+
+Quantifier = Literal["all", "exists"]
+
+
+@dataclass(frozen=True)
+class Assertion:
+    """`text`, a predicate, of all (or of some) inputs of `terms` products in the windows of a shape that meet each
+    predicate of `where`. `zero_addend`: c is +0."""
+
+    quantifier: Quantifier
+    terms: int
+    shape: Shape
+    zero_addend: bool
+    where: tuple[str, ...]
+    text: str
+
+    @cached_property
+    def predicate(self) -> ast.expr:
+        """The predicate as a tree. Raises ParameterError for what is none."""
+        return parse_predicate(self.text, self.shape.names)
+
+    @cached_property
+    def conditions(self) -> tuple[ast.expr, ...]:
+        """The predicates of `where` as trees. Raises ParameterError for what is none."""
+        return tuple(parse_predicate(text, self.shape.names) for text in self.where)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The order of an input's patterns."""
+        factors, count = self.shape.factors, self.terms
+        names = (*(f"{side}{k}" for side in "ab" for k in range(count)), "c")
+        return Layout(count, 0, (factors,) * (2 * count) + (self.shape.addend,), names)
+
+    def reshaped(self, **changes: Any) -> Assertion:
+        """The same of a shape with other fields."""
+        return replace(self, shape=replace(self.shape, **changes))
+
+    def __str__(self) -> str:
+        conditions = "".join(f", {text}" for text in self.where)
+        return f"for {self.quantifier} inputs of {self.terms} products{conditions}: {self.text}"
