@@ -437,8 +437,11 @@ def _is_held(fmt: Format, pattern: int, unit: int | None) -> bool:
 
 def alike(goal: Alike, rng: random.Random) -> Iterator[str]:
     found, loops = alike_window(dict(goal.scope.formats), [goal.node, goal.other], dict(goal.scope.held), rng)
-    one, two = (found.evaluation.value(node, loops) for node in (goal.node, goal.other))
-    yield from unlike(one, two, goal.counting, goal.signs)
+    sides = [list(found.evaluation.terms(node, loops)) for node in (goal.node, goal.other)]
+    if len(sides[0]) != len(sides[1]):
+        yield "other numbers of terms"
+    for one, two in zip(*sides, strict=False):
+        yield from unlike(one, two, goal.counting, goal.signs)
 
 
 def unlike(one: Value, two: Value, counting: bool, signs: bool) -> Iterator[str]:
@@ -502,12 +505,13 @@ def turns(goal: Turns, rng: random.Random) -> Iterator[str]:
             sides = (patterns, negation(fmt, patterns))
             for own, side in zip(loops, sides, strict=True):
                 own[level] = (places.get(level, 0), replace(number(fmt, side), patterns=None))
-        before, after = (one.value(node, own) for one, own in zip((found.evaluation, other), loops, strict=True))
+        sides = [one.terms(node, own) for one, own in zip((found.evaluation, other), loops, strict=True)]
         sign = -1.0 if goal.turns else 1.0
-        same = (before.kind == after.kind) & (after.exact == sign * before.exact)
-        if (~same).any():
-            at = int(np.argmax(~same))
-            yield f"negated inputs give {after.exact[at]} after {before.exact[at]}"
+        for before, after in zip(*sides, strict=True):
+            same = (before.kind == after.kind) & (after.exact == sign * before.exact)
+            if (~same).any():
+                at = int(np.argmax(~same))
+                yield f"negated inputs give {after.exact[at]} after {before.exact[at]}"
 
 
 def rises(goal: Rises, rng: random.Random) -> Iterator[str]:
@@ -539,7 +543,8 @@ def rises(goal: Rises, rng: random.Random) -> Iterator[str]:
 
 def _number_line(value: Value) -> Lanes:
     """Numbers with infinities and NaNs as binary64 has them."""
-    return np.where(value.finite, value.exact, np.where(value.kind == NOT_A_NUMBER, np.nan, value.exact * np.inf))
+    infinite = np.where(value.exact < 0, -np.inf, np.inf)
+    return np.where(value.finite, value.exact, np.where(value.kind == NOT_A_NUMBER, np.nan, infinite))
 
 
 MEANINGS: dict[type, Meaning] = {

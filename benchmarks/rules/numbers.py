@@ -50,7 +50,7 @@ FINE, LARGE = 30, 20  # numbers are multiples of 2^-FINE below 2^LARGE
 BELOW_ALL = -5000  # an exponent that no term has
 FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2
 
-#: formats of at most six bits: how the oracle of formats knows them
+#: formats of at most six bits, and wider ones of results: how the oracle of formats knows them
 SMALL = {
     "e1m1_none": (1, 1, 1, "none"), "e1m2_none": (1, 2, 1, "none"), "e1m3_none": (1, 3, 1, "none"),
     "e2m1": (2, 1, 0, "none"), "e2m2_none": (2, 2, 0, "none"), "e2m3": (2, 3, 0, "none"), "e3m2": (3, 2, -2, "none"),
@@ -61,6 +61,7 @@ SMALL = {
     "binary5p2sf": (3, 1, -3, "fnuz"), "ue1m1_none": (1, 1, 1, "none"), "ue2m1_none": (2, 1, 0, "none"),
     "ue1m1_all_ones": (1, 1, 1, "all_ones"), "ue2m1_ieee": (2, 1, 0, "ieee"), "e1m1b2_none": (1, 1, -1, "none"),
     "e2m1b3_none": (2, 1, -2, "none"), "e4m1_none": (4, 1, -6, "none"), "e4m1_ieee": (4, 1, -6, "ieee"),
+    "e3m3_ieee": (3, 3, -2, "ieee"), "e4m3_ieee": (4, 3, -6, "ieee"),
 }  # fmt: skip
 for _name, _row in SMALL.items():
     oracle.FORMATS.setdefault(_name, oracle.Format(*_row, signed=not _name.startswith("u")))

@@ -26,6 +26,7 @@ FACTORS = ("e1m1_none", "e1m1_none", "e2m1", "e2m1", "binary3p2se", "e2m1_ieee",
 ADDENDS = ("e1m1_none", "e2m1", "e3m1_none", "e2m2_none", "e2m1_ieee", "binary4p2se", "e3m2", "e2m3", "e3m2_ieee")
 RESULTS = ("e2m1", "e3m2", "e2m3", "e2m2_none", "e1m2_none", "e3m1_none", "e2m2_ieee", "e3m2_ieee", "e2m1_ieee",
            "e2m1_all_ones", "e3m1_all_ones", "binary4p2se", "binary6p3se", "binary5p2sf")  # fmt: skip
+WIDE = ("e3m3_ieee", "e4m3_ieee", "e3m2_ieee", "e4m1_ieee", "e2m3")  # what holds products of small numbers
 SCALES = ("ue1m1_none", "ue1m1_all_ones", "ue2m1_none")
 
 
