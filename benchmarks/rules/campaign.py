@@ -71,7 +71,7 @@ class Campaign:
             return None
         except Exception as error:
             file, line = site_of(error.__traceback__)
-            own.broken[f"{type(error).__name__} in {Path(file).name}:{line}, first at {self.seed}"] += 1
+            own.broken[f"{type(error).__name__}: {error} ({Path(file).name}:{line})"] += 1
             return None
         own.theorems += 1
         if check:
