@@ -1,9 +1,8 @@
-"""Instances of the rules about results of units: bounds in units of an alignment, signs, order, equality, properties."""
+"""Instances of the rules about results of units: bounds in units of an alignment, signs, order."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +10,6 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving
 from benchmarks.rules.lemmas import Truths, some_lemma
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
-from hypotheses.schema import Inputs
 from queries.kernel.enclosures import alignments
 from queries.kernel.errors import RuleError
 from queries.kernel.lemmas import AlignmentLoses
@@ -26,7 +24,6 @@ from smtmodel.nodes import Each, Element, FusedSum, Index, Node, Product, Repeat
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
 from smtmodel.unit import Unit
-
 
 # -- bounds in units of an alignment
 
@@ -194,7 +191,8 @@ def rising_unit(rng: random.Random) -> Unit:
             else:
                 total = maker.sum_of(tuple(items))
             if rng.random() < 0.2:
-                total = maker.sum_of((total, maker.product(0))) if rng.random() < 0.5 else Round(total, maker.rounding())
+                more = rng.random() < 0.5
+                total = maker.sum_of((total, maker.product(0))) if more else Round(total, maker.rounding())
             result: Node = Round(total, maker.rounding(rng.choice((None, format_named(rng.choice(WIDE))))))
             if rng.random() < 0.15:
                 result = maker.repeat(1)
@@ -217,7 +215,3 @@ def order(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
             if rng.random() < 0.05:
                 proved = proved[1:]
             campaign.call("rises", unit, raised, normal, proved)
-
-
-Everything = Sequence[Theorem]
-ANY = Inputs()
