@@ -193,8 +193,8 @@ def _statements(function: Callable[..., Any], returns: bool) -> Iterator[Refusal
             yield Refusal(file, start + node.lineno - 1, start + (node.end_lineno or 0) - 1, ast.unparse(node))
         if not returns and isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             kind = ast.unparse(node.exc.func)
-            if kind in (RuleError.__name__, OpenLemmaError.__name__, ParameterError.__name__):
-                text = ast.unparse(node.exc.args[-1]).strip("f'\"")
+            if kind in (RuleError.__name__, OpenLemmaError.__name__):
+                text = ast.unparse(node.exc.args[-1]).removeprefix("f")[1:-1]
                 yield Refusal(file, start + node.lineno - 1, start + (node.end_lineno or 0) - 1, text)
 
 

@@ -267,7 +267,7 @@ def bits_of(lemma: Lemma) -> int:
 
 
 def some_range(rng: random.Random) -> Range:
-    width = rng.randint(1, 5)
+    width = rng.randint(2, 5)
     fraction, low = rng.randint(0, width + 1), rng.randint(-4, 2)
     return Range(width, fraction, low, low + rng.randint(0, 5), low - fraction + rng.choice((0, 0, 0, 1, 2, 3)),
                  rng.random() < 0.4)  # fmt: skip

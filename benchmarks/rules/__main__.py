@@ -1,0 +1,98 @@
+"""Every rule of the kernel on small formats: `python -m benchmarks.rules [--seeds 1000] [--part NAME] [-o FILE]`.
+
+Arguments of each rule are made at random, right and wrong ones; what a rule makes of them is held against its meaning
+on all inputs of units of formats of at most six bits (a window of them, where they are too many).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.rules.campaign import Campaign, Tally, never_failed, refusals
+from benchmarks.rules.everything import LEFT_OUT, PARTS, run
+
+PAGE = """# Each rule on small formats
+
+Made by `python -m benchmarks.rules -o benchmarks/rules.md`: arguments of every rule are made at random, right ones and
+wrong ones, over units of formats of at most six bits. What a rule makes of them is held against what the docstring of
+its goal says, computed in exact numbers by code that shares nothing with the rules (benchmarks/rules/), on all inputs,
+or on {some} of them where there are more than {most}.
+
+Theorems: of how many arguments the rule made one; refused: of how many it made none. Conditions: how many of the
+statements by which a rule, or what it calls, refuses did so, of how many there are. A rule of rewriting refuses where it
+says nothing of a node; a lemma, where not all its values make it true.
+
+| Rule | Theorems | Refused | Conditions | False |
+| --- | ---: | ---: | ---: | ---: |
+{rows}
+
+## Conditions that nothing failed
+
+{never}
+
+## Rules of no part
+
+{left_out}
+"""
+
+
+def row(name: str, own: Tally) -> str:
+    every, never = refusals_of(name), never_failed(name, own) if refusals_of(name) else []
+    conditions = f"{len(every) - len(never)} of {len(every)}" if every else ""
+    unchecked = f" ({own.unchecked} of them too wide)" if own.unchecked else ""
+    return f"| `{name}` | {own.theorems:,}{unchecked} | {own.refused.total():,} | {conditions} | {len(own.false)} |"
+
+
+def refusals_of(name: str) -> tuple[object, ...]:
+    return () if name[0].isupper() else refusals(name)
+
+
+def page(campaign: Campaign) -> str:
+    names = [name for part in PARTS for name in part.rules]
+    from benchmarks.rules.units import MOST, SOME
+
+    left_out: dict[str, list[str]] = {}
+    for name, reason in LEFT_OUT.items():
+        left_out.setdefault(reason, []).append(f"`{name}`")
+    return PAGE.format(
+        some=f"{SOME:,}", most=f"{1 << MOST:,}",
+        rows="\n".join(row(name, campaign.tally(name)) for name in names),
+        never="\n".join(_never(campaign, names)) or "None.",
+        left_out="\n".join(f"- {', '.join(own)}: {reason}." for reason, own in left_out.items()),
+    )  # fmt: skip
+
+
+def _never(campaign: Campaign, names: list[str]) -> Iterator[str]:
+    for name in names:
+        own = never_failed(name, campaign.tally(name)) if refusals_of(name) else []
+        if own:
+            yield f"- `{name}`: {'; '.join(f'`{one.text}`' for one in own)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=1000, help="how many seeds a part of share 1 takes")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--part", help="this part alone")
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args()
+    parts = tuple(part for part in PARTS if options.part in (None, part.name))
+    campaign = run(parts, lambda part: range(options.first, options.first + max(1, int(part.share * options.seeds))))
+    text = page(campaign)
+    if options.output is None:
+        print(text)
+    else:
+        options.output.write_text(text, encoding="utf-8")
+    for name, own in campaign.tallies.items():
+        for broken, count in own.broken.items():
+            print(f"{name}: {count} times {broken}", file=sys.stderr)
+    for false in campaign.false():
+        print(false, file=sys.stderr)
+    sys.exit(bool(campaign.false()))
+
+
+if __name__ == "__main__":
+    main()

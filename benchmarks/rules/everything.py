@@ -1,0 +1,85 @@
+"""All parts of the campaign: which rules each of them calls, and what no part calls, with the reason."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.rules import enclosures, facts, lemmas, meanings, plans, properties, results, rewriting
+from benchmarks.rules.campaign import Campaign, Meaning
+from benchmarks.rules.lemmas import TRUTHS, Truths
+from queries.kernel.closed import REWRITES
+from queries.kernel.enclosures import Enclosed
+from queries.kernel.steps import PlanAt
+
+
+def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
+    return (plans.of_plan if isinstance(goal.unit, PlanAt) else meanings.enclosed)(goal, rng)
+
+
+MEANINGS: dict[type, Meaning] = {
+    **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS, Enclosed: _enclosed
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rules, and what makes instances of them from a source of chance. `few`: how many seeds the tests take;
+    `share`: of the seeds of the whole campaign."""
+
+    name: str
+    make: Callable[[Campaign, Truths, random.Random], None]
+    rules: tuple[str, ...]
+    few: int = 10
+    share: float = 1.0
+
+
+PARTS = (
+    Part("lemmas", lemmas.instances, ("exhausted", *(kind.__name__ for kind in TRUTHS)), 12),
+    Part("lemmas asked", facts.lemmas, ("settled",), 2, 0.1),
+    Part("rewrites", rewriting.instances, ("rewritten", "followed", "congruent", "looped", "results_alike"), 12),
+    Part("rewrites that apply", rewriting.focused, tuple(REWRITES), 3),
+    Part("nodes", enclosures.instances,
+         ("element", "segment", "constant", "literal", "assumed", "product", "unchanged", "scale", "exact", "fused",
+          "grid", "cut", "rounded", "whole", "weakened", "repeated"), 20, 3.0),
+    Part("chains", enclosures.chained_units, ("chained", "closed", "carried"), 40, 2.0),
+    Part("units of an alignment", results.in_units, ("summed", "truncated", "loosened"), 40, 2.0),
+    Part("signs", results.signs, ("turned",), 30),
+    Part("order", results.order, ("rises",), 40),
+    Part("terms", facts.instances,
+         ("given", "defined", "follows", "themselves", "replaced", "one_maximum", "never"), 10),
+    Part("two sides", properties.sides, ("one_expression", "one_form", "agreed"), 8, 1.0),
+    Part("orders", properties.orders,
+         ("one_sum", "every_order", "each_part", "raised_elsewhere", "does_not_fall"), 20, 4.0),
+    Part("negation", properties.negations, ("negates",), 20, 3.0),
+    Part("plans", plans.instances,
+         ("begun", "held", "nothing", "tile", "added", "iterated", "of_all_products"), 6, 1.0),
+    Part("halves of plans", plans.halves, ("halved",), 6, 1.0),
+)  # fmt: skip
+
+#: what no part calls, and why
+LEFT_OUT = {
+    **dict.fromkeys(("part", "rejoined"), "what it needs to know of its premises is about to stand in their goals"),
+    **dict.fromkeys(("begins", "from_here", "after_instruction", "after_addition", "near_the_sum", "near_each_other",
+                     "compares", "WordIsSmall", "WordsLeave"),
+                    "shares of sums: what they need to know of their premises is about to stand in their goals"),
+    **dict.fromkeys(("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence",
+                     "never_overflows"),
+                    "about f32 alone: tests/test_rows.py evaluates every operation on the numbers that it bounds"),
+    **dict.fromkeys(("by_first_words", "undecided", "FirstWordIsWhole", "ZerosGiveZero", "ConditionsReadNumbers"),
+                    "about claims: benchmarks/claim_statements.py holds what they prove against all inputs"),
+    **dict.fromkeys(("refuted", "implied"),
+                    "about conditions of the datapath: tests/test_cover.py evaluates every input of small units"),
+}  # fmt: skip
+
+
+def run(parts: tuple[Part, ...], seeds: Callable[[Part], range]) -> Campaign:
+    """The campaign on some seeds of each part."""
+    campaign, truths = Campaign(MEANINGS), Truths()
+    for part in parts:
+        for seed in seeds(part):
+            campaign.seed = f"{part.name} {seed}"
+            part.make(campaign, truths, random.Random(campaign.seed))
+    return campaign
