@@ -22,8 +22,8 @@ its goal says, computed in exact numbers by code that shares nothing with the ru
 or on {some} of them where there are more than {most}.
 
 Theorems: of how many arguments the rule made one; refused: of how many it made none. Conditions: how many of the
-statements by which a rule, or what it calls, refuses did so, of how many there are. A rule of rewriting refuses where it
-says nothing of a node; a lemma, where not all its values make it true.
+statements by which a rule, or what it calls, refuses did so, of how many there are. A rule of rewriting refuses where
+it says nothing of a node; a lemma, where not all its values make it true.
 
 | Rule | Theorems | Refused | Conditions | False |
 | --- | ---: | ---: | ---: | ---: |

@@ -302,6 +302,9 @@ def is_whole(x: Lanes) -> Flags:
 
 
 def chained(goal: Chained, rng: random.Random) -> Iterator[str]:
+    if not is_next(goal.unit):
+        yield "a result is no addend"
+        return
     unit, step = goal.unit, goal.step
     for one in situations(unit, unit.result, {}, {CHAIN: frozenset({unit.c})}, frozenset(), [step.own, step.size], rng):
         value, exact = one.evaluation.value(unit.result, {}), one.exact.of(unit.result, {})
@@ -324,6 +327,14 @@ class Instructions:
     counts: Flags
 
 
+def is_next(unit: Unit) -> bool:
+    """Whether every result is, as a pattern, the same number as an addend."""
+    if unit.d.width != unit.c.width:
+        return False
+    (kind, exact, *_), (other_kind, other, *_) = map(table_of, (unit.d, unit.c))
+    return bool(((kind == other_kind) & (exact == other)).all())
+
+
 def run_chain(unit: Unit, count: int, rng: random.Random) -> Instructions:
     """The instructions of a chain: element k of instruction i is element i * length + k."""
     every = reads([unit.result], {}) | {(name, k) for name in ("a", "b") for k in range(unit.length)} | {("c", 0)}
@@ -344,6 +355,9 @@ def run_chain(unit: Unit, count: int, rng: random.Random) -> Instructions:
 
 
 def carried(goal: Carried, rng: random.Random) -> Iterator[str]:
+    if not is_next(goal.unit):
+        yield "a result is no addend"
+        return
     if goal.count > 4:
         return
     chain = run_chain(goal.unit, goal.count, rng)
@@ -353,6 +367,9 @@ def carried(goal: Carried, rng: random.Random) -> Iterator[str]:
 
 
 def closed(goal: Closed, rng: random.Random) -> Iterator[str]:
+    if not is_next(goal.unit):
+        yield "a result is no addend"
+        return
     unit, strides = goal.unit, {"a": goal.unit.length, "b": goal.unit.length}
     for count in (1, 2, 3):
         chain = run_chain(unit, count, rng)
