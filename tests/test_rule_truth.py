@@ -5,6 +5,7 @@ The quick part of the campaign benchmarks/rules, whose table is benchmarks/rules
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from benchmarks.rules.campaign import never_failed, refusals
 from benchmarks.rules.everything import LEFT_OUT, PARTS, Part, run
 from benchmarks.rules.numbers import NOT_A_NUMBER, TooWide, formats_of
 from benchmarks.rules.units import reads, small_unit, window
+from queries.certificates.tree import Tree
 from queries.kernel import (
     closed,
     effects,
@@ -34,6 +36,7 @@ from queries.kernel.enclosures import LOSSES
 from queries.kernel.errors import RuleError
 from queries.kernel.rounding_losses import RoundingLoses
 from queries.kernel.theorem import RULES
+from queries.tactics.written import Written
 from smtmodel.formats import format_named
 from smtmodel.nodes import Element, ExactSum, Index, Product, Round
 from smtmodel.nodes.round import Rounding
@@ -190,3 +193,17 @@ def test_the_addend_is_an_input_or_the_previous_result() -> None:
     product = RULES["product"](usual.items[1], (), [RULES["element"](other, factor, ()) for factor in factors])
     total = RULES["exact"](usual, (), [RULES["assumed"](other, c, frozenset({fmt})), product])
     RULES["chained"](RULES["rounded"](other.result, (), [total], [lemma]))
+
+
+def test_no_tree_has_an_addend_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statement of the rules that certificates are checked by sees it as well, where the kernel does not."""
+    fmt = format_named("e2m1")
+    c = Element("c")
+    twice = ExactSum((c, c))
+    unit = Unit(fmt, fmt, fmt, 1, Round(twice, Rounding(fmt)))
+    as_input, as_result = RULES["element"](unit, c), RULES["assumed"](unit, c, frozenset({fmt}))
+    monkeypatch.setattr(enclosures, "_reads_addend", lambda node: False)
+    for premises, faults in (([as_input, as_result], True), ([as_result, as_result], False)):
+        total = RULES["exact"](twice, (), premises)
+        document = json.loads(json.dumps(Written(unit).stating([total], {})))
+        assert any("the addend is exact in one premise" in text for _, text in Tree(document).check()) == faults

@@ -7,7 +7,7 @@ from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
-from queries.certificates.goals import Facts, Goal
+from queries.certificates.goals import CHAIN, Facts, Goal
 from queries.certificates.magnitudes import Form, add, most, need, plain, two
 
 #: by mode, in units of the last place: how far a rounding lowers a value at most, and how far it raises one
@@ -79,9 +79,26 @@ class Document:
         they do."""
         found = [self.enclosed(premise) for premise in premises]
         need([(one.node, one.places) for one, _ in found] == list(wanted), "the premises are not about its operands")
-        assumed = frozenset[tuple[Any, frozenset[int]]]().union(*(one.assuming for one, _ in found))
-        need(goal.assuming == assumed, "it assumes something else than its premises")
+        need(goal.assuming == self.assumed([one for one, _ in found]), "it assumes something else than its premises")
         return [facts for _, facts in found]
+
+    def assumed(self, goals: Sequence[Goal]) -> frozenset[tuple[Any, frozenset[int]]]:
+        """What goals assume together: where one of them assumes something of the addend, each that reads it does."""
+        found = frozenset[tuple[Any, frozenset[int]]]().union(*(one.assuming for one in goals))
+        if any(level == CHAIN for level, _ in found):
+            exact = [one.node for one in goals if all(level != CHAIN for level, _ in one.assuming)]
+            need(not self.reads_addend(exact), "the addend is exact in one premise, and not in another")
+        return found
+
+    def reads_addend(self, nodes: Sequence[int]) -> bool:
+        """Whether an addend is among some nodes and all below them."""
+        waiting, seen = list(nodes), set[int]()
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                seen.add(node)
+                waiting += operands_of(self.nodes[node])
+        return any(self.nodes[node]["kind"] == "element" and self.nodes[node]["operand"] == "c" for node in seen)
 
     def numbers(self, formats: frozenset[int], low: Form, high: Form, size: Form, grid: int | None = None,
                 flushed: bool = False) -> Facts:  # fmt: skip

@@ -100,7 +100,8 @@ def repeated(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> Non
     inner = {own: place for own, place in known.items() if own != level}
     need(body.places == tree.bound(what["body"], inner.items()), "the body is not of any place")
     own = [one for one in body.assuming if one[0] == level]
-    need(goal.assuming == (body.assuming - frozenset(own)) | first.assuming, "it assumes something else")
+    others = tree.assumed([first, replace(body, assuming=body.assuming - frozenset(own))])
+    need(goal.assuming == others, "it assumes something else")
     need(len(own) <= 1 and bool(what["places"]), "the body assumes several things, or there is no place")
     if not own:  # the last round alone counts
         last = what["places"][-1]
