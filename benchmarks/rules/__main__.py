@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.rules.campaign import Campaign, Tally, never_failed, refusals
-from benchmarks.rules.everything import LEFT_OUT, PARTS, run
+from benchmarks.rules.campaign import Campaign, Refusal, Tally, refusals
+from benchmarks.rules.everything import LEFT_OUT, PARTS, Part, run
+from benchmarks.rules.units import MOST, SOME
+from queries.kernel import closed
 
 PAGE = """# Each rule on small formats
 
@@ -22,7 +24,7 @@ its goal says, computed in exact numbers by code that shares nothing with the ru
 or on {some} of them where there are more than {most}.
 
 Theorems: of how many arguments the rule made one; refused: of how many it made none. Conditions: how many of the
-statements by which a rule, or what it calls, refuses did so, of how many there are. A rule of rewriting refuses where
+statements by which a rule, or what it calls, refuses did so in its calls, of how many there are. A rule of rewriting refuses where
 it says nothing of a node; a lemma, where not all its values make it true.
 
 | Rule | Theorems | Refused | Conditions | False |
@@ -39,21 +41,20 @@ it says nothing of a node; a lemma, where not all its values make it true.
 """
 
 
+def conditions_of(name: str) -> tuple[Refusal, ...]:
+    return refusals(name) if name in closed.RULES or name in closed.REWRITES else ()
+
+
 def row(name: str, own: Tally) -> str:
-    every, never = refusals_of(name), never_failed(name, own) if refusals_of(name) else []
-    conditions = f"{len(every) - len(never)} of {len(every)}" if every else ""
+    every = conditions_of(name)
+    failed = sum(any(one.holds(site) for site in own.refused) for one in every)
+    conditions = f"{failed} of {len(every)}" if every else ""
     unchecked = f" ({own.unchecked} of them too wide)" if own.unchecked else ""
     return f"| `{name}` | {own.theorems:,}{unchecked} | {own.refused.total():,} | {conditions} | {len(own.false)} |"
 
 
-def refusals_of(name: str) -> tuple[object, ...]:
-    return () if name[0].isupper() else refusals(name)
-
-
-def page(campaign: Campaign) -> str:
-    names = [name for part in PARTS for name in part.rules]
-    from benchmarks.rules.units import MOST, SOME
-
+def page(campaign: Campaign, parts: Sequence[Part]) -> str:
+    names = [name for part in parts for name in part.rules]
     left_out: dict[str, list[str]] = {}
     for name, reason in LEFT_OUT.items():
         left_out.setdefault(reason, []).append(f"`{name}`")
@@ -65,9 +66,13 @@ def page(campaign: Campaign) -> str:
     )  # fmt: skip
 
 
-def _never(campaign: Campaign, names: list[str]) -> Iterator[str]:
+def _never(campaign: Campaign, names: Sequence[str]) -> Iterator[str]:
+    """The statements that refused in no call of any rule, each once."""
+    sites = {site for own in campaign.tallies.values() for site in own.refused}
+    told = set[Refusal]()
     for name in names:
-        own = never_failed(name, campaign.tally(name)) if refusals_of(name) else []
+        own = [one for one in conditions_of(name) if one not in told and not any(map(one.holds, sites))]
+        told.update(own)
         if own:
             yield f"- `{name}`: {'; '.join(f'`{one.text}`' for one in own)}"
 
@@ -81,7 +86,7 @@ def main() -> None:
     options = parser.parse_args()
     parts = tuple(part for part in PARTS if options.part in (None, part.name))
     campaign = run(parts, lambda part: range(options.first, options.first + max(1, int(part.share * options.seeds))))
-    text = page(campaign)
+    text = page(campaign, parts)
     if options.output is None:
         print(text)
     else:

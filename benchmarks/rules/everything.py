@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.rules import enclosures, facts, lemmas, meanings, plans, properties, results, rewriting
+from benchmarks.rules import enclosures, facts, lemmas, meanings, plans, properties, results, rewriting, rows
 from benchmarks.rules.campaign import Campaign, Meaning
 from benchmarks.rules.lemmas import TRUTHS, Truths
 from queries.kernel.closed import REWRITES
@@ -20,7 +20,7 @@ def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
 
 
 MEANINGS: dict[type, Meaning] = {
-    **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS, Enclosed: _enclosed
+    **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS, **rows.MEANINGS, Enclosed: _enclosed
 }  # fmt: skip
 
 
@@ -57,6 +57,9 @@ PARTS = (
     Part("plans", plans.instances,
          ("begun", "held", "nothing", "tile", "added", "iterated", "of_all_products"), 4, 1.0),
     Part("halves of plans", plans.halves, ("halved",), 3, 1.0),
+    Part("rows", rows.instances,
+         ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"), 12),
+    Part("cases", rows.cases, ("refuted", "implied"), 2, 0.5),
 )  # fmt: skip
 
 #: what no part calls, and why
@@ -65,13 +68,8 @@ LEFT_OUT = {
     **dict.fromkeys(("begins", "from_here", "after_instruction", "after_addition", "near_the_sum", "near_each_other",
                      "compares", "WordIsSmall", "WordsLeave"),
                     "shares of sums: what they need to know of their premises is about to stand in their goals"),
-    **dict.fromkeys(("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence",
-                     "never_overflows"),
-                    "about f32 alone: tests/test_rows.py evaluates every operation on the numbers that it bounds"),
     **dict.fromkeys(("by_first_words", "undecided", "FirstWordIsWhole", "ZerosGiveZero", "ConditionsReadNumbers"),
                     "about claims: benchmarks/claim_statements.py holds what they prove against all inputs"),
-    **dict.fromkeys(("refuted", "implied"),
-                    "about conditions of the datapath: tests/test_cover.py evaluates every input of small units"),
 }  # fmt: skip
 
 
