@@ -1,4 +1,4 @@
-"""Every rule of the kernel on small formats: `python -m benchmarks.rules [--seeds 1000] [--part NAME] [-o FILE]`.
+"""Every rule of the kernel on small formats: `python -m benchmarks.rules [--part NAME] [-o FILE]`.
 
 Arguments of each rule are made at random, right and wrong ones; what a rule makes of them is held against its meaning
 on all inputs of units of formats of at most six bits (a window of them, where they are too many).
@@ -24,8 +24,8 @@ its goal says, computed in exact numbers by code that shares nothing with the ru
 or on {some} of them where there are more than {most}.
 
 Theorems: of how many arguments the rule made one; refused: of how many it made none. Conditions: how many of the
-statements by which a rule, or what it calls, refuses did so in its calls, of how many there are. A rule of rewriting refuses where
-it says nothing of a node; a lemma, where not all its values make it true.
+statements by which a rule, or what it calls, refuses did so in its calls, of how many there are. A rule of rewriting
+refuses where it says nothing of a node; a lemma, where not all its values make it true.
 
 | Rule | Theorems | Refused | Conditions | False |
 | --- | ---: | ---: | ---: | ---: |
@@ -79,18 +79,25 @@ def _never(campaign: Campaign, names: Sequence[str]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=1000, help="how many seeds a part of share 1 takes")
+    parser.add_argument("--seeds", type=int, default=1000, help="how many seeds a part of share 1 takes at most")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--enough", type=int, default=1000, help="instances of each rule, after which a part ends")
     parser.add_argument("--part", help="this part alone")
-    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("-o", "--output", type=Path, help="where the table is written, after each part")
     options = parser.parse_args()
     parts = tuple(part for part in PARTS if options.part in (None, part.name))
-    campaign = run(parts, lambda part: range(options.first, options.first + max(1, int(part.share * options.seeds))))
-    text = page(campaign, parts)
+
+    def seeds(part: Part) -> range:
+        return range(options.first, options.first + max(1, int(part.share * options.seeds)))
+
+    def done(campaign: Campaign, part: Part) -> None:
+        print(part.name, file=sys.stderr, flush=True)
+        if options.output is not None:
+            options.output.write_text(page(campaign, parts), encoding="utf-8")
+
+    campaign = run(parts, seeds, options.enough, done)
     if options.output is None:
-        print(text)
-    else:
-        options.output.write_text(text, encoding="utf-8")
+        print(page(campaign, parts))
     for name, own in campaign.tallies.items():
         for broken, count in own.broken.items():
             print(f"{name}: {count} times {broken}", file=sys.stderr)

@@ -48,6 +48,7 @@ from smtmodel.nodes import (
 )
 from smtmodel.nodes.node import walk
 from smtmodel.unit import Unit
+from tests.node_units import MODES
 
 RULE_OF: dict[type, str] = {
     Segment: "segment", Product: "product", Gate: "unchanged", Cancelling: "unchanged", Relu: "unchanged",
@@ -154,6 +155,37 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     _after(own, top, [theorem for _, theorem in known])
     _misused(own, known)
     _strange(own)
+
+
+def kinds(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """The rules of nodes that random units have seldom, on one unit that has all of them."""
+    choose: Any = rng.choice
+    a, b, c = (format_named(rng.choice(("e1m1_none", "e2m1", "e1m2_none", "binary3p2se"))) for _ in range(3))
+    scale = format_named(rng.choice(("ue1m1_none", "ue2m1_none")))
+    maker = Small(rng, 1, {"a": a, "b": b, "c": c}, scale)
+    left, right, first = maker.element("a"), maker.element("b"), rng.choice((0, 0, 1))
+    segment = Segment(left, first, first + rng.randint(1, 2), rng.random() < 0.5, rng.random() < 0.3)
+    gated = Gate(Product(left, right, rng.random() < 0.3), rng.random() < 0.5)
+    parts = Product(segment, right, rng.random() < 0.2)
+    while True:
+        try:
+            total = maker.sum_of((rng.choice((gated, parts)), maker.element("c")))
+            grid = maker.grid((rng.choice((gated, parts)), maker.element("c")))
+            cut = Cut(rng.choice((total, grid)), rng.randint(2, 4), choose(MODES), rng.choice((None, -3, 0)))
+            every: list[Node] = [grid, cut, Cancelling(total), maker.scaled(gated), maker.scaled(parts),
+                                 Relu(Round(cut, maker.rounding()))]  # fmt: skip
+            body = Round(maker.sum_of((Running(0), rng.choice((gated, grid, parts)))), maker.rounding())
+            every.append(Repeat(0, range(rng.choice((1, 2))), choose((maker.element("c"), Constant())), body))
+            top = Round(maker.fused(tuple(rng.sample(every, 2))), maker.rounding())
+            unit = Unit(a, b, c, 1, top, scale, 1)
+            break
+        except ParameterError:
+            continue
+    own = Deriving(campaign, truths, unit, rng, chain=False)
+    for node in every:
+        own.node(node, ())
+    own.node(top, ())
+    _misused(own, [(key, theorem) for key, theorem in own.known.items() if theorem is not None])
 
 
 def some_places(unit: Unit, node: Node, rng: random.Random) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -296,7 +328,3 @@ def chained_unit(rng: random.Random) -> Unit:
             return Unit(a, b, c, length, result)
         except ParameterError:
             continue
-
-
-def parts_of(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
-    """Roundings that are kept, and what follows where none is."""

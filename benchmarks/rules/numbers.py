@@ -63,6 +63,7 @@ SMALL = {
     "e2m1b3_none": (2, 1, -2, "none"), "e4m1_none": (4, 1, -6, "none"), "e4m1_ieee": (4, 1, -6, "ieee"),
     "e3m3_ieee": (3, 3, -2, "ieee"), "e4m3_ieee": (4, 3, -6, "ieee"),
 }  # fmt: skip
+oracle.FORMATS.setdefault("bare", oracle.Format(2, 1, -1, "none", subnormals=False))  # without a zero
 for _name, _row in SMALL.items():
     oracle.FORMATS.setdefault(_name, oracle.Format(*_row, signed=not _name.startswith("u")))
 

@@ -200,8 +200,22 @@ class Sums:
         return np.where((size > 0) & (size < least), least, size) if factor.raised else size
 
 
+def is_repeated(step: Step) -> bool:
+    """Whether it takes any number of products."""
+    match step:
+        case Halved():
+            return True
+        case Loop():
+            return step.count is None or is_repeated(step.start) or is_repeated(step.body)
+        case Tile():
+            return is_repeated(step.start)
+        case Added():
+            return any(map(is_repeated, step.values))
+    return False
+
+
 def summed(goal: Summed, rng: random.Random) -> Iterator[str]:
-    for rounds in (1, 2, 3):
+    for rounds in (1, 2, 3) if is_repeated(goal.step) else (1,):
         drawn = np.random.default_rng(rng.getrandbits(32))
         run = Run(Feed(goal.plan, drawn), rounds, rounds - 1, np.ones(ROWS, dtype=bool), {})
         others = dict[tuple[str, int], Lanes]()
@@ -363,9 +377,24 @@ class Composing:
         self.known: list[Theorem] = []
 
     def call(self, name: str, *arguments: Any) -> Theorem | None:
+        self.wrong(name, list(arguments))
         found = self.campaign.call(name, *arguments)
         self.known += [] if found is None else [found]
         return found
+
+    def wrong(self, name: str, arguments: list[Any]) -> None:
+        """Calls with one premise that is about something else."""
+        rng = self.rng
+        places = [place for place, given in enumerate(arguments) if isinstance(given, Theorem | list) and given]
+        for _ in range(2 if places and self.known else 0):
+            given, place, other = list(arguments), rng.choice(places), rng.choice(self.known)
+            if isinstance(given[place], list):
+                inner = list(given[place])
+                inner[rng.randrange(len(inner))] = other
+                given[place] = inner
+            else:
+                given[place] = other
+            self.campaign.call(name, *given)
 
     def proved(self, *roundings: Rounding | None) -> list[Theorem]:
         goals = dict.fromkeys(RoundingLoses(how.format, how.mode) for how in roundings if how is not None)

@@ -189,9 +189,10 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
             other = call("trees", found, rng.choice((1, 2, 3, 4)))
         else:
             other = call("in_sequence", found)
+        call("parted", found, rng.randrange(length), length)
         if other is not None and other.goal.made.length:  # type: ignore[attr-defined]
             found = other
-    if rng.random() < 0.3:
+    if rng.random() < 0.5:
         _reduced(campaign, parse_reduction(rng.choice(REDUCTIONS)), rng)
 
 
@@ -200,12 +201,11 @@ def _reduced(campaign: Campaign, reduction: Reduction, rng: random.Random) -> No
     counts = list(largest_counts(reduction, numbers).values())
     sums = [reduction.evaluate(_Called(campaign), RULES["below_one"](count)) for count in counts]
     every = [one for one in sums if one is not None]
-    kind = rng.random()
-    if kind < 0.2:
-        every = every[1:]
-    elif kind < 0.4:
-        every.append(RULES["below_one"](3))
-    campaign.call("never_overflows", reduction, numbers, every)
+    for _ in range(4):
+        some = rng.sample(every, rng.randint(max(0, len(every) - 1), len(every)))
+        if rng.random() < 0.2:
+            some.append(RULES["below_one"](3))
+        campaign.call("never_overflows", reduction, rng.randint(1, numbers), some)
 
 
 # -- cases that no input reaches
@@ -242,7 +242,7 @@ def cases(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     none = [one for one in every if not met[one].any()]
     engines = Engines("bitwuzla", 20.0)
     found = []
-    for _ in range(2):
+    for _ in range(6):
         some = tuple(rng.sample(every, 1)) if rng.random() < 0.3 or not none else (rng.choice(none),)
         if rng.random() < 0.3:
             some = (*some, rng.choice(every))
