@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
-from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, Small, small_unit
+from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
 from queries.kernel.enclosures import (
     Enclosed,
     alignments,
@@ -21,6 +21,7 @@ from queries.kernel.enclosures import (
 from queries.kernel.errors import RuleError
 from queries.kernel.forms import Form, number
 from queries.kernel.lemmas import Lemma
+from queries.kernel.parts import part_lemmas
 from queries.kernel.rounding_losses import RoundingLoses
 from queries.kernel.theorem import Theorem
 from smtmodel.errors import ParameterError
@@ -65,6 +66,7 @@ class Deriving:
         self.campaign, self.truths, self.unit, self.rng, self.chain = campaign, truths, unit, rng, chain
         self.known: dict[Any, Theorem | None] = {}
         self.mixing = rng.random() < 0.15
+        self.keeping = 0.0  # the share of roundings that are kept, where they may be
 
     def call(self, name: str, *arguments: Any) -> Theorem | None:
         return self.campaign.call(name, *arguments)
@@ -114,6 +116,8 @@ class Deriving:
         name = RULE_OF.get(type(node))
         if name is None:
             return None
+        if isinstance(node, Round) and self.rng.random() < self.keeping:
+            return self.call("part", self.unit, node, places, self.proved(part_lemmas(node)))
         if name not in WITH_LEMMAS:
             return self.call(name, node, places, premises)
         return self.call(name, node, places, premises, self.proved(self.lemmas(node, places, premises)))
@@ -328,3 +332,38 @@ def chained_unit(rng: random.Random) -> Unit:
             return Unit(a, b, c, length, result)
         except ParameterError:
             continue
+
+
+def parts(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """Inputs that are taken in parts, each rounded: the parts are kept, and their sums are as good as none was lost."""
+    a, b, c = (format_named(rng.choice(("e1m2_none", "e2m2_none", "e2m1", "e1m3_none"))) for _ in range(3))
+    maker = Small(rng, 1, {"a": a, "b": b, "c": c}, None)
+    coarse = format_named(rng.choice(("e2m1", "e1m2_none", "e2m2_none", "e3m1_none")))
+    minus = Literal(coarse.one | coarse.sign_bit, coarse)
+
+    def parted(factor: Node) -> tuple[Node, Node]:
+        how = replace(maker.rounding(coarse), nan=None)
+        first = Round(factor, how)
+        rest = ExactSum((factor, Product(first, minus)))
+        return first, Round(rest, replace(maker.rounding(coarse), nan=None)) if rng.random() < 0.8 else first
+
+    (a0, a1), (b0, b1) = parted(Element("a", Index(0))), parted(Element("b", Index(0)))
+    terms: list[Node] = [Product(a0, b0), Product(a0, b1), Product(a1, b0), Element("c")]
+    total = ExactSum(tuple(rng.sample(terms, rng.randint(2, 4))))
+    try:
+        top = Round(total, maker.rounding(format_named(rng.choice(WIDE))))
+        unit = Unit(a, b, c, 1, Round(Cut(total, 4), top.rounding) if rng.random() < 0.2 else top)
+    except ParameterError:
+        return
+    own = Deriving(campaign, truths, unit, rng, chain=rng.random() < 0.05)
+    for node in (a0, a1, b0, b1):
+        if isinstance(node, Round):
+            own.call("part", unit, node, ((3, 0),) if rng.random() < 0.05 else (), own.proved(part_lemmas(node)))
+    own.keeping = rng.choice((0.8, 1.0, 1.0))
+    for node in (total, unit.result):
+        found = own.node(node, ())
+        if found is not None:
+            own.call("rejoined", found)
+    for theorem in [one for one in own.known.values() if one is not None][:3]:
+        own.call("rejoined", theorem)
+    own.call("part", unit, top, (), own.proved(part_lemmas(top)))

@@ -45,6 +45,7 @@ PARTS = (
     Part("rewrites that apply", rewriting.focused, tuple(REWRITES), 3, 0.2),
     Part("nodes", enclosures.instances, NODES, 14, 0.3),
     Part("kinds of nodes", enclosures.kinds, RARE, 6, 0.6),
+    Part("parts of inputs", enclosures.parts, ("part", "rejoined"), 20, 0.6),
     Part("chains", enclosures.chained_units, ("chained", "closed", "carried"), 16, 0.8),
     Part("units of an alignment", results.in_units, ("summed", "truncated", "loosened"), 40),
     Part("signs", results.signs, ("turned",), 12, 0.1),
@@ -67,10 +68,9 @@ PARTS = (
 
 #: what no part calls, and why
 LEFT_OUT = {
-    **dict.fromkeys(("part", "rejoined"), "what it needs to know of its premises is about to stand in their goals"),
     **dict.fromkeys(("begins", "from_here", "after_instruction", "after_addition", "near_the_sum", "near_each_other",
                      "compares", "WordIsSmall", "WordsLeave"),
-                    "shares of sums: what they need to know of their premises is about to stand in their goals"),
+                    "about shares of sums: tests/test_shares.py holds what they prove against products of the units"),
     **dict.fromkeys(("by_first_words", "undecided", "FirstWordIsWhole", "ZerosGiveZero", "ConditionsReadNumbers"),
                     "about claims: benchmarks/claim_statements.py holds what they prove against all inputs"),
 }  # fmt: skip
