@@ -61,7 +61,7 @@ def page(campaign: Campaign, parts: Sequence[Part]) -> str:
     return PAGE.format(
         some=f"{SOME:,}", most=f"{1 << MOST:,}",
         rows="\n".join(row(name, campaign.tally(name)) for name in names),
-        never="\n".join(_never(campaign, names)) or "None.",
+        never="\n".join(_never(campaign, [name for part in PARTS for name in part.rules])) or "None.",
         left_out="\n".join(f"- {', '.join(own)}: {reason}." for reason, own in left_out.items()),
     )  # fmt: skip
 
@@ -82,10 +82,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1000, help="how many seeds a part of share 1 takes at most")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--enough", type=int, default=1000, help="instances of each rule, after which a part ends")
-    parser.add_argument("--part", help="this part alone")
+    parser.add_argument("--part", nargs="+", help="these parts alone")
     parser.add_argument("-o", "--output", type=Path, help="where the table is written, after each part")
     options = parser.parse_args()
-    parts = tuple(part for part in PARTS if options.part in (None, part.name))
+    parts = tuple(part for part in PARTS if options.part is None or part.name in options.part)
 
     def seeds(part: Part) -> range:
         return range(options.first, options.first + max(1, int(part.share * options.seeds)))

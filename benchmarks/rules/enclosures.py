@@ -81,7 +81,7 @@ class Deriving:
     def node(self, node: Node, places: tuple[tuple[int, int], ...]) -> Theorem | None:
         """The theorem about a node, where there is one."""
         key = node, places
-        if key not in self.known:
+        if key not in self.known or 0 < self.keeping < 1:  # once it is kept, and once it is not
             self.known[key] = self._node(node, places)
         return self.known[key]
 
@@ -359,7 +359,7 @@ def parts(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     for node in (a0, a1, b0, b1):
         if isinstance(node, Round):
             own.call("part", unit, node, ((3, 0),) if rng.random() < 0.05 else (), own.proved(part_lemmas(node)))
-    own.keeping = rng.choice((0.8, 1.0, 1.0))
+    own.keeping = rng.choice((0.6, 1.0, 1.0))
     for node in (total, unit.result):
         found = own.node(node, ())
         if found is not None:
