@@ -45,7 +45,7 @@ GROUPS = {
         "algorithms", "compiled", "cpu_devices", "cpu_units", "own_formats", "plans", "simulate", "witnesses",
     ),
     "oracle": ("algebra", "carriers", "mma_sim", "nodes", "oracle", "oracle_formats", "rdna", "reductions", "second"),
-    "all_inputs": ("odd_units", "rows", "table9"),
+    "all_inputs": ("odd_units", "rows", "rule_truth", "table9"),
     "records": ("plan_choices", "recordings"),
     "curves": ("drawings", "renderers", "studies"),
     "pages": ("claims_page", "documentation", "extending", "notebook", "page_commands"),

@@ -102,6 +102,8 @@ def _apply(node: FNode, arguments: Sequence[Lanes]) -> Lanes:
 def _leaf(node: FNode, values: Mapping[str, Lanes], count: int) -> Lanes:
     if node.is_symbol():
         lanes = values[node.symbol_name()]
+        if node.get_type().is_bool_type():
+            return lanes.astype(bool)
         if max(lanes) > _mask(node.bv_width()) or min(lanes) < 0:
             raise ValueError(f"{node.symbol_name()} is wider than {node.bv_width()} bits")
         return lanes

@@ -1,5 +1,5 @@
 """Error bounds of plans, composed from the error bounds of their units: a tactic that calls the rules of
-`queries.proof`."""
+`queries.kernel`."""
 
 from __future__ import annotations
 

@@ -1,0 +1,96 @@
+"""All parts of the campaign: which rules each of them calls, and what no part calls, with the reason."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.rules import enclosures, facts, lemmas, meanings, plans, properties, results, rewriting, rows, strange
+from benchmarks.rules.campaign import Campaign, Meaning
+from benchmarks.rules.lemmas import TRUTHS, Truths
+from queries.kernel.closed import REWRITES
+from queries.kernel.enclosures import Enclosed
+from queries.kernel.steps import PlanAt
+
+
+def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
+    return (plans.of_plan if isinstance(goal.unit, PlanAt) else meanings.enclosed)(goal, rng)
+
+
+MEANINGS: dict[type, Meaning] = {
+    **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS, **rows.MEANINGS, Enclosed: _enclosed
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some rules, and what makes instances of them from a source of chance. `few`: how many seeds the tests take;
+    `share`: of the seeds of the whole campaign."""
+
+    name: str
+    make: Callable[[Campaign, Truths, random.Random], None]
+    rules: tuple[str, ...]
+    few: int = 10
+    share: float = 1.0
+
+
+NODES = ("element", "constant", "literal", "assumed", "product", "exact", "rounded", "whole", "weakened")
+RARE = ("segment", "unchanged", "scale", "fused", "grid", "cut", "repeated")
+PARTS = (
+    Part("lemmas", lemmas.instances, ("exhausted", *(kind.__name__ for kind in TRUTHS)), 12),
+    Part("lemmas asked", facts.lemmas, ("settled",), 2, 0.1),
+    Part("rewrites", rewriting.instances, ("rewritten", "followed", "congruent", "looped", "results_alike"), 12, 0.7),
+    Part("rewrites that apply", rewriting.focused, tuple(REWRITES), 3, 0.2),
+    Part("nodes", enclosures.instances, NODES, 14, 0.3),
+    Part("kinds of nodes", enclosures.kinds, RARE, 6, 0.6),
+    Part("parts of inputs", enclosures.parts, ("part", "rejoined"), 20, 0.6),
+    Part("chains", enclosures.chained_units, ("chained", "closed", "carried"), 16, 0.8),
+    Part("units of an alignment", results.in_units, ("summed", "truncated", "loosened"), 40),
+    Part("signs", results.signs, ("turned",), 12, 0.1),
+    Part("order", results.order, ("rises",), 16, 0.2),
+    Part("terms", facts.instances,
+         ("given", "defined", "follows", "themselves", "replaced", "one_maximum", "never"), 5, 0.5),
+    Part("two sides", properties.sides, ("one_expression", "one_form", "agreed"), 3, 0.4),
+    Part("orders", properties.orders,
+         ("one_sum", "every_order", "each_part", "raised_elsewhere", "does_not_fall"), 20, 1.4),
+    Part("negation", properties.negations, ("negates",), 20, 0.8),
+    Part("plans", plans.instances,
+         ("begun", "held", "nothing", "tile", "added", "iterated", "of_all_products"), 4, 0.8),
+    Part("halves of plans", plans.halves, ("halved",), 6, 0.8),
+    Part("rows", rows.instances,
+         ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
+         6, 0.8),
+    Part("strange", strange.instances, (), 2, 0.1),
+    Part("cases", rows.cases, ("refuted", "implied"), 2, 0.17),
+)  # fmt: skip
+
+#: what no part calls, and why
+LEFT_OUT = {
+    **dict.fromkeys(("begins", "from_here", "after_instruction", "after_addition", "near_the_sum", "near_each_other",
+                     "compares", "WordIsSmall", "WordsLeave"),
+                    "about shares of sums: tests/test_shares.py holds what they prove against products of the units"),
+    **dict.fromkeys(("by_first_words", "undecided", "FirstWordIsWhole", "ZerosGiveZero", "ConditionsReadNumbers"),
+                    "about claims: benchmarks/claim_statements.py holds what they prove against all inputs"),
+}  # fmt: skip
+
+
+def run(
+    parts: Sequence[Part],
+    seeds: Callable[[Part], range],
+    enough: int | None = None,
+    done: Callable[[Campaign, Part], None] = lambda campaign, part: None,
+) -> Campaign:
+    """The campaign on some seeds of each part; of a part whose rules all have `enough` instances on no more. `done` is
+    called after each part."""
+    campaign, truths = Campaign(MEANINGS), Truths()
+    for part in parts:
+        for seed in seeds(part):
+            campaign.seed = f"{part.name} {seed}"
+            part.make(campaign, truths, random.Random(campaign.seed))
+            least = min((campaign.tally(name).instances for name in part.rules), default=0)
+            if enough is not None and least >= enough:
+                break
+        done(campaign, part)
+    return campaign

@@ -1,0 +1,319 @@
+"""The truth of lemmas about the datapath, over all their values: from the docstring of each, in binary64.
+
+What a lemma says of an alignment or of a rounding is computed here from numbers, not from bits; its claim, as the
+kernel evaluates it, calls the code of the datapath.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.rules.campaign import Campaign
+from benchmarks.rules.meanings import is_whole
+from benchmarks.rules.numbers import (
+    INFINITE,
+    NOT_A_NUMBER,
+    ROUND,
+    Flags,
+    Lanes,
+    Value,
+    Whole,
+    log2,
+    number,
+    rounded,
+    units,
+    zeros,
+)
+from benchmarks.rules.units import RESULTS
+from queries.kernel.effects import (
+    AlignmentKeepsUnit,
+    BoundKeeps,
+    FormatHolds,
+    LargestIsKept,
+    NeverReaches,
+    Normalises,
+    NumberIsKept,
+    RoundingKeepsUnit,
+    RoundsAlike,
+)
+from queries.kernel.errors import RuleError
+from queries.kernel.lemmas import AlignmentLoses, Lemma
+from queries.kernel.opposite import RoundsOpposite
+from queries.kernel.ranges import Range
+from queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
+from queries.kernel.rounding_rises import RoundingRises, RoundingScales
+from queries.kernel.theorem import RULES, Theorem
+from smtmodel.formats import Format, format_named
+from smtmodel.nodes.round import Rounding
+from smtmodel.rounding import NEAREST, OVERFLOWS, Mode, Target
+from tests.node_units import MODES
+from tests.said import believed
+
+SPARE = 3  # bits of a magnitude below those of a format: of those that follow, rounding sees only whether one is set
+FEW = 15  # bits of a lemma that is evaluated by the kernel itself before a rule is given it
+
+
+def numbers_of(one: Range) -> tuple[Lanes, Whole]:
+    """The nonzero numbers of a range, of both signs, and their exponents."""
+    size, e = (side.ravel() for side in np.meshgrid(np.arange(1, 1 << one.width), np.arange(one.low, one.high + 1)))
+    exact = np.ldexp(size.astype(float), e - one.fraction)
+    counts = is_whole(np.ldexp(exact, -one.unit))
+    if one.leading:
+        counts = counts & ((size >> (one.width - 1) != 0) | (e == one.low))
+    exact, e = exact[counts], e[counts]
+    return np.concatenate([exact, -exact]), np.concatenate([e, e])
+
+
+def magnitudes(fmt: Format, low: int, high: int, most: int | None = None, spare: int = SPARE) -> tuple[Lanes, Flags]:
+    """Numbers of both signs, with zeros, of all significands at all places; and which are negative."""
+    digits = np.arange((1 << fmt.fraction + 1 + spare) if most is None else most + 1).astype(float)
+    size = np.unique(np.ldexp(digits[:, None], np.arange(low, high + 1)[None, :]))
+    return np.concatenate([size, -size]), np.repeat([False, True], len(size))
+
+
+def signed(exact: Lanes, negative: Flags) -> Value:
+    """Single numbers, with the signs of zeros."""
+    found = zeros(len(exact), False)
+    return Value(found.kind, exact, found.exponent, exact == 0, negative, negative, found.single, found.fault)
+
+
+def target_value(exact: Lanes, negative: Flags, target: Target) -> Value:
+    """Numbers rounded for a target."""
+    how = Rounding(target.format, target.rounding, target.overflow, "flush_after" if target.flush else "keep",
+                   "positive" if target.positive_zero else "ieee")  # fmt: skip
+    return rounded(signed(exact, negative), how)
+
+
+def grid(fmt: Format) -> int:
+    """The exponent of the smallest numbers of a format."""
+    return fmt.emin - fmt.fraction
+
+
+def in_bounds(lost: Lanes, exact: Lanes, kept: Lanes, unit: Lanes, mode: Mode) -> bool:
+    """Whether a rounding loses at most a unit, half of one to nearest, and in its direction."""
+    size = np.abs(lost) <= unit / 2 if mode in NEAREST else np.abs(lost) <= unit
+    way = {"down": kept <= exact, "up": kept >= exact, "toward_zero": np.abs(kept) <= np.abs(exact)}
+    return bool((size & way.get(mode, True)).all())
+
+
+def alignment_loses(own: AlignmentLoses) -> bool:
+    size = np.arange(1 << own.width).astype(float)
+    exact = np.ldexp(np.concatenate([size, -size]), -own.fraction)
+    for m in range(own.width + own.bits + 4):
+        kept = units(exact, m - own.bits, own.mode)
+        lost = np.abs(exact - kept)
+        if not in_bounds(lost, exact, kept, np.ldexp(np.ones(len(exact)), m - own.bits), own.mode):
+            return False
+        if (lost >= 2.0 ** (m - own.bits)).any() or (m == 0 and own.fraction <= own.bits and lost.any()):
+            return False
+    return True
+
+
+def in_format(exact: Lanes, fmt: Format, mode: Mode) -> tuple[Lanes, Lanes, Flags]:
+    """Rounded to the precision and the least exponent of a format, the unit there, and where it is below the largest
+    number."""
+    e = np.maximum(np.where(exact != 0, log2(np.where(exact != 0, exact, 1.0)), fmt.emin), fmt.emin)
+    kept = np.ldexp(ROUND[mode](np.ldexp(exact, fmt.fraction - e)), e - fmt.fraction)
+    top, significand = fmt.largest_number
+    return kept, np.ldexp(1.0, e - fmt.fraction), np.abs(kept) < float(significand) * 2.0**top
+
+
+def rounding_loses(own: RoundingLoses) -> bool:
+    exact, _ = magnitudes(own.format, grid(own.format) - 2, own.format.emax + 2)
+    kept, _, below = in_format(exact, own.format, own.mode)
+    f, emin = own.format.fraction, own.format.emin
+    unit = np.where(np.abs(exact) < 2.0**emin, 2.0 ** (emin - f), np.abs(exact) * 2.0**-f)
+    return in_bounds(((kept - exact) * below), exact, np.where(below, kept, exact), unit, own.mode)
+
+
+def truncation_keeps(own: TruncationKeeps) -> bool:
+    exact, _ = magnitudes(own.format, grid(own.format) - 2, own.format.emax + 2)
+    d, _, below = in_format(exact, own.format, "toward_zero")
+    e = np.maximum(np.where(d != 0, log2(np.where(d != 0, d, 1.0)), own.format.emin), own.format.emin)
+    ulp = np.ldexp(1.0, e - own.format.fraction)
+    return bool((~below | ((np.abs(d) <= np.abs(exact)) & (np.abs(exact) < np.abs(d) + ulp))).all())
+
+
+def bound_keeps(own: BoundKeeps) -> bool:
+    exact, e = numbers_of(own.range)
+    raised = units(exact, own.bound - own.bits, own.mode)
+    return all(((e > m) | (units(exact, m - own.bits, own.mode) == raised)).all()
+               for m in range(own.range.low, own.bound))  # fmt: skip
+
+
+def alignment_keeps_unit(own: AlignmentKeepsUnit) -> bool:
+    exact, e = numbers_of(own.range)
+    return all(((e > m) | is_whole(np.ldexp(units(exact, m - own.bits, own.mode), -own.unit))).all()
+               for m in range(own.range.low, max(own.range.high, own.unit + own.bits) + 2))  # fmt: skip
+
+
+def largest_is_kept(own: LargestIsKept) -> bool:
+    exact, e = numbers_of(own.range)
+    return bool((units(exact, e - own.bits, own.mode) != 0).all())
+
+
+def never_reaches(own: NeverReaches) -> bool:
+    return bool((np.abs(numbers_of(own.range)[0]) < 2.0**own.limit).all())
+
+
+def format_holds(own: FormatHolds) -> bool:
+    exact, _ = numbers_of(own.range)
+    exact = np.concatenate([exact, [0.0, -0.0]])
+    negative = np.signbit(exact)
+    found = target_value(exact, negative, own.target)
+    same = found.finite & (found.exact == exact) & (found.negative == negative)
+    return bool((same & ((exact == 0) | (found.exponent == log2(np.where(exact == 0, 1.0, exact))))).all())
+
+
+def number_is_kept(own: NumberIsKept) -> bool:
+    every = number(own.target.format, np.arange(1 << own.target.format.width).astype(np.uint64))
+    counts = every.finite
+    found = target_value(np.where(counts, every.exact, 0.0), every.negative, own.target)
+    return bool((~counts | (found.finite & (found.exact == every.exact) & (found.negative == every.negative))).all())
+
+
+def rounds_alike(own: RoundsAlike) -> bool:
+    fmt, least = own.left.format, grid(own.left.format)
+    most = 1 << fmt.fraction + 1 if own.fitting else None
+    every = magnitudes(fmt, least if own.fitting else least - SPARE - fmt.fraction, fmt.emax + 3, most)
+    one, two = (target_value(*every, target).patterns for target in (own.left, own.right))
+    assert one is not None
+    return bool((one == two).all())
+
+
+def rounding_keeps_unit(own: RoundingKeepsUnit) -> bool:
+    exact, negative = magnitudes(own.target.format, own.unit, max(own.target.format.emax, own.unit) + 3)
+    exact, negative = exact[exact != 0], negative[exact != 0]
+    found = target_value(exact, negative, own.target)
+    holds = is_whole(np.ldexp(found.exact, -own.unit)) & ((found.exact != 0) | (not own.nonzero))
+    return bool((~found.finite | holds).all())
+
+
+def rounds_opposite(own: RoundsOpposite) -> bool:
+    fmt = own.target.format
+    exact, _ = magnitudes(fmt, grid(fmt) - 4, fmt.emax + 4)
+    size = exact[: len(exact) // 2]
+    one, two = (
+        target_value(-size if minus else size, np.full(len(size), minus), own.target) for minus in (False, True)
+    )
+    nan = (one.kind == NOT_A_NUMBER) & (two.kind == NOT_A_NUMBER)
+    signs = (one.exact >= 0) & (two.exact <= 0)
+    return bool((nan | ((one.kind == two.kind) & (one.exact == -two.exact) & signs)).all())
+
+
+def rounding_rises(own: RoundingRises) -> bool:
+    fmt = own.target.format
+    exact, _ = magnitudes(fmt, grid(fmt) - 4, fmt.emax + 4)
+    size = exact[: len(exact) // 2]
+    for minus in (False, True):
+        found = target_value(-size if minus else size, np.full(len(size), minus), own.target)
+        line = np.where(found.kind == INFINITE, found.exact * 1e300, found.exact) * (-1 if minus else 1)
+        line = line[found.kind != NOT_A_NUMBER]
+        if (np.maximum.accumulate(line) > line).any():
+            return False
+    return True
+
+
+TRUTHS: dict[type, Callable[[Any], bool]] = {
+    AlignmentLoses: alignment_loses, RoundingLoses: rounding_loses, TruncationKeeps: truncation_keeps,
+    BoundKeeps: bound_keeps, AlignmentKeepsUnit: alignment_keeps_unit, LargestIsKept: largest_is_kept,
+    NeverReaches: never_reaches, FormatHolds: format_holds, NumberIsKept: number_is_kept, RoundsAlike: rounds_alike,
+    RoundingKeepsUnit: rounding_keeps_unit, RoundsOpposite: rounds_opposite, RoundingRises: rounding_rises,
+    Normalises: lambda own: True, RoundingScales: lambda own: True,  # the same number, whatever its unit
+}  # fmt: skip
+
+
+class Truths:
+    """Theorems of lemmas that are true, each found once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Lemma, Theorem | None] = {}
+
+    def theorem(self, lemma: Lemma) -> Theorem | None:
+        """The lemma, if it is true: by the kernel's own evaluation where it has few inputs."""
+        if lemma not in self._known:
+            true = TRUTHS[type(lemma)](lemma)
+            self._known[lemma] = (_evaluated(lemma) or believed(lemma)) if true else None
+        return self._known[lemma]
+
+
+def _evaluated(lemma: Lemma) -> Theorem | None:
+    try:
+        return RULES["exhausted"](lemma) if bits_of(lemma) <= FEW else None
+    except RuleError:
+        return None
+
+
+def bits_of(lemma: Lemma) -> int:
+    """The bits of all inputs of a lemma."""
+    from smtmodel.algebra import Bits, constant
+    from smtmodel.carriers.arrays import ArrayCarrier
+
+    carrier, widths = ArrayCarrier(), list[int]()
+
+    def symbol(name: str, width: int) -> Bits:
+        widths.append(width)
+        return constant(carrier, 0, width)
+
+    lemma.inputs(symbol)
+    return sum(widths)
+
+
+# -- lemmas at random
+
+
+def some_range(rng: random.Random) -> Range:
+    width = rng.randint(2, 5)
+    fraction, low = rng.randint(0, width + 1), rng.randint(-4, 2)
+    return Range(width, fraction, low, low + rng.randint(0, 5), low - fraction + rng.choice((0, 0, 0, 1, 2, 3)),
+                 rng.random() < 0.4)  # fmt: skip
+
+
+def some_target(rng: random.Random, fmt: Format | None = None) -> Target:
+    choose: Any = rng.choice
+    fmt = format_named(choose(RESULTS)) if fmt is None else fmt
+    return Target(fmt, choose(MODES), choose(OVERFLOWS), rng.random() < 0.2, rng.random() < 0.3)
+
+
+def some_lemma(kind: type, rng: random.Random) -> Any:
+    """A lemma of a class, true or not."""
+    mode: Any = rng.choice(MODES)
+    one, target, bits = some_range(rng), some_target(rng), rng.randint(0, 6)
+    fmt = target.format
+    made: dict[type, Callable[[], Any]] = {
+        AlignmentLoses: lambda: AlignmentLoses(rng.randint(1, 3), rng.randint(0, 5), bits, mode),
+        RoundingLoses: lambda: RoundingLoses(fmt, mode),
+        TruncationKeeps: lambda: TruncationKeeps(fmt),
+        BoundKeeps: lambda: BoundKeeps(one, bits, mode, one.low + rng.randint(1, 6)),
+        AlignmentKeepsUnit: lambda: AlignmentKeepsUnit(one, bits, mode, one.low - bits + rng.randint(1, 6)),
+        LargestIsKept: lambda: LargestIsKept(one, bits, mode),
+        NeverReaches: lambda: NeverReaches(one, one.high + one.integer + rng.randint(-2, 1)),
+        Normalises: lambda: Normalises(one),
+        FormatHolds: lambda: FormatHolds(one, target),
+        NumberIsKept: lambda: NumberIsKept(target),
+        RoundsAlike: lambda: RoundsAlike(target, some_target(rng, fmt) if rng.random() < 0.7 else target,
+                                         rng.random() < 0.5),
+        RoundingKeepsUnit: lambda: RoundingKeepsUnit(target, grid(fmt) + rng.randint(-2, 4), rng.random() < 0.5),
+        RoundsOpposite: lambda: RoundsOpposite(target),
+        RoundingRises: lambda: RoundingRises(target),
+        RoundingScales: lambda: RoundingScales(target),
+    }  # fmt: skip
+    return made[kind]()
+
+
+def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """A lemma of each class, settled by evaluation: what is settled is true."""
+    for kind in TRUTHS:
+        lemma = some_lemma(kind, rng)
+        own = campaign.tally(kind.__name__)
+        theorem = campaign.call("exhausted", lemma, check=False)
+        if theorem is None:
+            own.refused["", 0] += 1
+            continue
+        own.theorems += 1
+        if not TRUTHS[kind](lemma):
+            own.false.append(f"{campaign.seed}: {lemma.statement()}")

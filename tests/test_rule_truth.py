@@ -1,0 +1,210 @@
+"""Each rule on small formats: no theorem is false on any input, and a rule whose argument is wrong is found out.
+
+The quick part of the campaign benchmarks/rules, whose table is benchmarks/rules.md.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from benchmarks.rules.campaign import never_failed, refusals
+from benchmarks.rules.everything import LEFT_OUT, PARTS, Part, run
+from benchmarks.rules.numbers import NOT_A_NUMBER, TooWide, formats_of
+from benchmarks.rules.units import reads, small_unit, window
+from queries.kernel import (
+    closed,
+    effects,
+    enclosures,
+    expressions,
+    facts,
+    forms,
+    induction,
+    opposite,
+    rewriting,
+    rises,
+    sums,
+)
+from queries.kernel.enclosures import LOSSES
+from queries.kernel.errors import RuleError
+from queries.kernel.rounding_losses import RoundingLoses
+from queries.kernel.theorem import RULES
+from smtmodel.formats import format_named
+from smtmodel.nodes import Element, ExactSum, Index, Product, Round
+from smtmodel.nodes.round import Rounding
+from smtmodel.unit import Unit
+from tests import node_oracle
+from tests.said import believed
+from tests.second.tree import Tree
+from tests.second.written import written
+
+
+def part_named(name: str) -> Part:
+    return next(part for part in PARTS if part.name == name)
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_theorems_are_true_on_all_inputs(part: Part) -> None:
+    campaign = run((part,), lambda part: range(part.few))
+    assert not campaign.false()
+    assert not {name: dict(own.broken) for name, own in campaign.tallies.items() if own.broken}
+    assert all(campaign.tally(name).instances for name in part.rules)
+
+
+def test_every_rule_is_called_or_it_is_said_why_not() -> None:
+    called = [name for part in PARTS for name in part.rules]
+    assert len(called) == len(set(called))
+    assert {*called, *LEFT_OUT} == {*closed.RULES, *closed.REWRITES, *closed.LEMMAS}
+    assert not set(called) & set(LEFT_OUT)
+
+
+def test_side_conditions_are_found_in_the_source() -> None:
+    """Those of the rule itself, and of what it calls; a rule of rewriting says nothing where a condition fails."""
+    assert [one.text for one in refusals("carried")] == ["carried: a chain has an instruction"]
+    assert len(refusals("needless_floor")) == 4
+    assert any("beside its exponent" in one.text for one in refusals("product"))
+    campaign = run((part_named("chains"),), lambda part: range(4))
+    own = campaign.tally("carried")
+    own.refused.clear()
+    assert never_failed("carried", own) == list(refusals("carried"))
+
+
+def test_numbers_are_those_of_exact_rationals() -> None:
+    """The oracle on many inputs at once is the oracle on one of them."""
+    compared = 0
+    for seed in range(60):
+        rng = random.Random(seed)
+        unit = small_unit(rng)
+        found = window(formats_of(unit), reads([unit.result], {}) | {("c", 0)}, rng)
+        try:
+            value = found.evaluation.value(unit.result, {})
+        except TooWide:
+            continue
+        assert value.patterns is not None
+        for row in rng.sample(range(found.count), 20):
+            given: dict[str, list[int]] = {name: [0] * unit.length for name in found.evaluation.formats}
+            for (name, place), side in found.evaluation.inputs.items():
+                given[name][place] = int(side[row])
+            wanted = node_oracle.evaluate(unit, given["a"], given["b"], given["c"][0], *list(given.values())[3:])
+            same = value.kind[row] == NOT_A_NUMBER if wanted == node_oracle.ANY_NAN else value.patterns[row] == wanted
+            assert same, (seed, row)
+            compared += 1
+    assert compared > 1000
+
+
+# -- rules with a wrong argument
+
+
+def _shorter(step: Any, places: Any, error: Any, size: Any) -> Any:
+    return _run(step, places[:-1], error, size)
+
+
+def _lossless(facts: Any, how: Any) -> Any:
+    return replace(_rounded(facts, how), low=facts.low, high=facts.high)
+
+
+_run, _rounded = induction.Step.run, sums.after_rounding
+QUARTER = Fraction(1, 4)
+KEEPS = ("AlignmentKeepsUnit", "RoundingKeepsUnit")
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """What is wrong: a part of a rule's argument is replaced. `part`: the part of the campaign that finds the rules
+    `names` to be false then, from the seed `first` on."""
+
+    part: str
+    names: tuple[str, ...]
+    where: Any
+    what: str
+    instead: Any
+    first: int = 0
+
+
+WRONG = {
+    "a zero may be added whatever the rounding": Wrong(
+        "rewrites that apply", ("zero_added", "first_step"), rewriting, "plus_for_zeros", lambda node: True, 5
+    ),
+    "no sum wraps": Wrong("rewrites that apply", ("needless_carry",), rewriting, "fits", lambda *given: True),
+    "no term is -0": Wrong(
+        "rewrites that apply", ("positive_term",), rewriting, "_never_negative_zero", lambda *given: (), 4
+    ),
+    "every term is whole": Wrong(
+        "nodes", ("fused", "grid"), enclosures._Aligned, "whole", property(lambda self: True), 4
+    ),
+    "to nearest loses a quarter": Wrong(
+        "nodes", ("rounded", "cut", "fused"), enclosures, "LOSSES", {**LOSSES, "nearest_even": (QUARTER, QUARTER)}
+    ),
+    "one step less of a loop": Wrong("nodes", ("repeated",), induction.Step, "run", _shorter),
+    "one instruction less": Wrong("chains", ("carried",), induction.Step, "run", _shorter),
+    "any bound is implied": Wrong("nodes", ("weakened",), forms.Form, "covers", lambda *given: True),
+    "rounding up is even": Wrong("signs", ("turned",), opposite, "EVEN", (*opposite.EVEN, "up", "down"), 54),
+    "a sum may lose more than it gains": Wrong("order", ("rises",), rises, "_kept", lambda gain: max(gain, 0)),
+    "any fact says that terms are equal": Wrong("terms", ("replaced",), facts, "_says", lambda *given: True, 3),
+    "all normal forms are one": Wrong("orders", ("one_sum",), expressions, "normal", lambda node: 0),
+    "all is a multiple": Wrong("lemmas", KEEPS, effects, "is_multiple", lambda value, places: value.eq(value)),
+    "a rounding loses nothing": Wrong("plans", ("added",), sums, "after_rounding", _lossless, 12),
+}
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """What rules keep of earlier calls is forgotten, before and after."""
+    rises.needed.cache_clear()
+    yield
+    rises.needed.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_argument_is_found_out(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = WRONG[wrong]
+    monkeypatch.setattr(own.where, own.what, own.instead)
+    for seed in range(own.first, own.first + 100):
+        campaign = run((part_named(own.part),), lambda part, seed=seed: range(seed, seed + 1))
+        if any(campaign.tally(name).false for name in own.names):
+            return
+    pytest.fail("no theorem was false")
+
+
+# -- what the campaign found
+
+
+def test_the_addend_is_an_input_or_the_previous_result() -> None:
+    """Of a sum of c twice, one of them as an exact input, the error of the previous result would count once."""
+    fmt = format_named("e2m1")
+    c, factors = Element("c"), (Element("a", Index(0)), Element("b", Index(0)))
+    how, lemma = Rounding(fmt), believed(RoundingLoses(fmt, "nearest_even"))
+    twice, usual = ExactSum((c, c)), ExactSum((c, Product(*factors)))
+    unit = Unit(fmt, fmt, fmt, 1, Round(twice, how))
+    as_input, as_result = RULES["element"](unit, c), RULES["assumed"](unit, c, frozenset({fmt}))
+    for premises in ([as_input, as_result], [as_result, as_input]):
+        with pytest.raises(RuleError, match="taken both as a previous result and as an exact input"):
+            RULES["exact"](twice, (), premises)
+    for premise in (as_input, as_result):
+        RULES["exact"](twice, (), [premise, premise])
+    other = Unit(fmt, fmt, fmt, 1, Round(usual, how))  # the product reads no addend
+    product = RULES["product"](usual.items[1], (), [RULES["element"](other, factor, ()) for factor in factors])
+    total = RULES["exact"](usual, (), [RULES["assumed"](other, c, frozenset({fmt})), product])
+    RULES["chained"](RULES["rounded"](other.result, (), [total], [lemma]))
+
+
+def test_no_tree_has_an_addend_of_both_kinds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second statement of the rules sees it as well, where the kernel does not."""
+    fmt = format_named("e2m1")
+    c = Element("c")
+    twice = ExactSum((c, c))
+    unit = Unit(fmt, fmt, fmt, 1, Round(twice, Rounding(fmt)))
+    as_input, as_result = RULES["element"](unit, c), RULES["assumed"](unit, c, frozenset({fmt}))
+    monkeypatch.setattr(
+        enclosures, "assumed_together", lambda name, goals: frozenset().union(*(one.assuming for one in goals))
+    )
+    for premises, faults in (([as_input, as_result], True), ([as_result, as_result], False)):
+        total = RULES["exact"](twice, (), premises)
+        document = written(unit, [total])
+        assert any("c is also an exact input" in text for _, text in Tree(document).check()) == faults
