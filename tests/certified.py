@@ -115,6 +115,12 @@ def _claim(folder: Path, part: str = "", **data: Any) -> None:
     certify_claim(decide(claim, FREE), folder, FREE)
 
 
+def shown_by_none(folder: Path) -> None:
+    """Of a claim about some input, that there is none."""
+    positive = LARGE | {"where": ["finite(p)", "value(p) > 0"]}
+    _claim(folder, OVERFLOWS, terms=1, quantifier="exists", claim="value(p) > 12", inputs=positive)
+
+
 def _table_9(folder: Path) -> None:
     own = unit_of(SUM.format("F=2"))
     theorem = bound_in_units(own, own.length + 1, True, Settled(FREE, needed=False))

@@ -15,11 +15,15 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from benchmarks.plan_statements import plan
 from cli.main import main
+from queries.certificates.asked import Asked
 from queries.certificates.bitblast import cnf_of_text
 from queries.certificates.certificate import whole_of_query
+from queries.certificates.logged import certify_theorems
 from queries.certificates.manifest import read_manifest
-from queries.certificates.names import STATING
+from queries.certificates.names import PLAN, STATING, SUFFIXES
+from queries.certificates.plan_files import plan_texts
 from queries.certificates.questions import question_texts
 from queries.certificates.reading import Held
 from queries.checking.finding import Contents, Finding
@@ -27,11 +31,18 @@ from queries.checking.folder import check_folder, stated
 from queries.checking.log import log
 from queries.kernel import closed
 from queries.kernel.lemmas import AlignmentLoses, query_of
+from queries.kernel.log import Subject
 from queries.kernel.problem import Problem
+from queries.kernel.statements import Reordered
+from queries.properties.bound import bound_of
+from queries.properties.certify import certify_proofs
+from queries.properties.proving import proofs_of
+from smtmodel.dot import Model
 from smtmodel.errors import InputError
 from smtmodel.reference import parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
-from tests.certified import KINDS, VOLTA, unit
+from tests.certified import FREE, KINDS, VOLTA, shown_by_none, unit
+from tests.said import believed
 from tests.tampering import accepted, documents, fitted, lines, tampered
 
 Document = dict[str, Any]
@@ -106,8 +117,7 @@ WITHIN = """given defined follows themselves replaced one_maximum never settled 
     segment constant literal assumed product unchanged scale exact fused grid cut part repeated
     chained summed begun held nothing tile added iterated halved begins from_here after_instruction
     after_addition near_the_sum near_each_other below_one parted joined converted column_sums trees
-    in_sequence rewritten followed congruent looped results_alike turned rises joined_sums
-    joined_after_zero read_plainly same_parts same_steps same_steps_from_zero"""
+    in_sequence rewritten followed congruent looped results_alike turned rises same_forms same_parts same_steps"""
 #: of each other rule, a rule of a kind here whose theorems have the same goal: what is stated is checked alike
 LIKE = {
     "agreed": "undiffering", "one_sum": "one_expression", "raised_elsewhere": "one_expression",
@@ -338,7 +348,7 @@ def test_another_claim_is_refused(kinds: Callable[[str], Path], kind: str, tmp_p
         shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("change", [{"numbers": 21}, {"overflow": "smallest"}, {"numbers": 1 << 20}, {"numbers": 0},
+@pytest.mark.parametrize("change", [{"numbers": 21}, {"overflow": "smallest"}, {"numbers": 1 << 10}, {"numbers": 0},
                                     {"reduction": "recurrence@side=2,chain=2"}])  # fmt: skip
 def test_another_count_is_refused(kinds: Callable[[str], Path], change: Document, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(kinds("overflow"), tmp_path / "c"))
@@ -352,7 +362,7 @@ def test_another_count_is_refused(kinds: Callable[[str], Path], change: Document
     ("plans at every K", {"multiples": 0, "length": 8}), ("plans at every K", {"multiples": -4}),
     ("plans at every K", {"multiples": True}), ("plans at a K", {"length": 16}), ("plans at a K", {"length": 0}),
     ("plans at a K", {"multiples": 8, "length": 0}), ("plans at a K", {"length": 1 << 60}),
-    ("plans with a tail", {"length": 9}), ("plans with a tail", {"length": 6}), ("plans with a tail", {"units": []}),
+    ("plans with a tail", {"length": 9}), ("plans with a tail", {"length": 6}), ("plans with a tail", {"parts": []}),
 ])  # fmt: skip
 def test_another_number_of_products_is_refused(
     kinds: Callable[[str], Path], kind: str, change: Document, tmp_path: Path
@@ -376,7 +386,8 @@ def test_plans_in_each_others_place_are_refused(kinds: Callable[[str], Path], tm
 
 @pytest.mark.parametrize("change", [
     {"model": "volta/mma/m8n8k4.f32.f16.f16.f32"}, {"model": f"{VOLTA}@length=2,carry_bits=9"}, {"lengths": []},
-    {"lengths": [2]}, {"lengths": [1, 1]}, {"model": "u.yaml"}, {"model": 1}, {"model": "plan:cublas/plain@length=2"},
+    {"lengths": [2]}, {"lengths": [1, 1]}, {"lengths": [True]}, {"lengths": [1.0]},
+    {"model": "u.yaml"}, {"model": 1}, {"model": "plan:cublas/plain@length=2"},
     {"property": "exact"}, {"property": "order-independent"}, {"property": "sign-symmetric"},
 ])  # fmt: skip
 def test_a_forged_padding_is_refused(kinds: Callable[[str], Path], change: Document, tmp_path: Path) -> None:
@@ -422,7 +433,9 @@ def test_what_rises_of_normal_numbers_says_nothing_of_others(kinds: Callable[[st
 
 
 def with_lemma(folder: Path) -> str:
-    return str(next(piece["name"] for piece in document(folder, "manifest.json")["pieces"]))
+    """The query with the longest proof: some follow by unit propagation alone, whatever else their proofs say."""
+    pieces = document(folder, "manifest.json")["pieces"]
+    return str(max(pieces, key=lambda piece: piece["proof_lines"] or 0)["name"])
 
 
 WITH_LEMMAS = ("padding", "stages", "claim", "claim by shares", "cover", "plans with a tail")
@@ -463,7 +476,7 @@ def test_words_are_no_proof(kinds: Callable[[str], Path], kind: str, tmp_path: P
     name = with_lemma(folder)
 
     def change(manifest: Document) -> None:
-        piece = manifest["pieces"][0]
+        (piece,) = (one for one in manifest["pieces"] if one["name"] == name)
         piece["sha256"] = {f"{name}.smt2": "0" * 64}
         piece["words"] = ["z3 4.13: unsat in 0.1 s, confirmed by everybody"]
 
@@ -597,6 +610,88 @@ def test_cases_that_some_input_reaches_are_refused(kinds: Callable[[str], Path],
     (folder / "unit-1.yaml").write_text(unit_text(unit("fused", bits=3).unit))
     fitted(folder)
     assert refused(folder)  # a change that some input shows
+
+
+def test_a_change_of_a_cover_is_said_with_its_unit(kinds: Callable[[str], Path], tmp_path: Path) -> None:
+    """What it is called is the word of its writer; it reads what the unit reads."""
+    folder = Path(shutil.copytree(kinds("cover"), tmp_path / "c"))
+    put(folder, lambda asked: asked["changes"][0].update(change="F=99"), "cover.json")
+    found = [found.says for found in found_in(folder) if "F=99" in found.says]
+    assert found == ["unit-1.yaml gives the same d as unit.yaml, and is called F=99 by its writer"]
+    (folder / "unit-1.yaml").write_text((folder / "unit-1.yaml").read_text().replace(", c,", ","))
+    fitted(folder)
+    assert any("a change reads other operands than the unit" in found.says for found in found_in(folder))
+
+
+# -- what is said, and of what
+
+
+def test_the_bound_of_a_unit_is_none_of_a_plan_that_uses_it(tmp_path: Path) -> None:
+    """Both are said in the same words."""
+    used = plan("sum(promote(8, fma, r), c)")
+    theorem = bound_of(used.models[0].unit, believed)
+    certify_theorems([theorem], Asked(Subject(plans=(used,))), plan_texts({PLAN: used}), tmp_path, FREE)
+    assert [found.says for found in found_in(tmp_path) if found.kind == "fault"] == [
+        "does not state what the files ask"
+    ]
+
+
+def test_a_unit_is_compared_with_itself_alone(kinds: Callable[[str], Path], tmp_path: Path) -> None:
+    """That another unit gives with its products in another order what this one gives is no property of this one."""
+    left = unit("chain")
+    text = unit_text(left.unit).replace("a[i] * b[i]", "a[1 - i] * b[1 - i]")
+    problem = Reordered(left, Model("turned", parse_unit(text, "small.yaml")), order=(1, 0))
+    certify_proofs("equal", proofs_of([problem], FREE, confirm=False), tmp_path, FREE)
+    faults = [found.says for found in found_in(tmp_path) if found.kind == "fault"]
+    assert faults
+    assert all("a unit is compared with itself" in says for says in faults)
+
+
+def test_what_no_input_shows_is_said_so(tmp_path: Path) -> None:
+    """The proof that nothing shows a claim about some input refutes it."""
+    shown_by_none(tmp_path / "c")
+    assert accepted(tmp_path / "c")
+    assert document(tmp_path / "c", "manifest.json")["question"].startswith("mine: for no input, value(p) > 12\n")
+
+
+def test_an_addend_that_one_unit_does_not_read_is_said(tmp_path: Path) -> None:
+    left = unit("exact")
+    text = unit_text(left.unit).replace(", c))", "))")
+    problem = Problem(left, Model("without", parse_unit(text, "small.yaml")), compare="value")
+    certify_proofs("equal", proofs_of([problem], FREE, confirm=False), tmp_path, FREE)
+    assert accepted(tmp_path)
+    put(tmp_path, lambda asked: asked["inputs"].update(zero_terms=[]), "question.json")
+    assert any("the file does not say so" in found.says for found in found_in(tmp_path))
+
+
+def test_the_table_of_queries_says_nothing_else(kinds: Callable[[str], Path], tmp_path: Path) -> None:
+    """What its writer calls a query, and who answered it, stand in one line of the page."""
+    folder = Path(shutil.copytree(kinds("stages"), tmp_path / "c"))
+    rows = (folder / "README.md").read_text().count("\n")
+    more = "x |\n\n# All units agree\n\x1b[2J"
+    put(folder, lambda manifest: manifest["pieces"][0].update(states=more, words=[more]), "manifest.json")
+    page = (folder / "README.md").read_text()
+    assert (page.count("\n"), "\n# All units" in page, "\x1b" in page) == (rows, False, False)
+
+
+@pytest.mark.parametrize("name", ["more.txt", "UNIT.yaml", "unit-9.yaml", "right.yaml", "terms.smt2", "Claim.yaml"])
+def test_a_file_that_nothing_reads_is_refused(kinds: Callable[[str], Path], name: str, tmp_path: Path) -> None:
+    """Somebody may take it for what is stated, whatever digest it has."""
+    folder = Path(shutil.copytree(kinds("bound"), tmp_path / "c"))
+    (folder / name).write_text((folder / "unit.yaml").read_text())
+    put(folder, lambda manifest: manifest["sha256"].update({name: "0" * 64}), "manifest.json")
+    assert [found.place for found in found_in(folder) if found.kind == "fault"] == [name]
+
+
+def test_a_query_that_is_there_twice_is_refused(kinds: Callable[[str], Path], tmp_path: Path) -> None:
+    for other in ("lemma-01", "lemma-77"):
+        folder = Path(shutil.copytree(kinds("stages"), tmp_path / other))
+        (piece,) = document(folder, "manifest.json")["pieces"]
+        again = piece | {"name": other, "sha256": {f"{other}.{suffix}": "0" * 64 for suffix in SUFFIXES}}
+        for suffix in SUFFIXES:
+            (folder / f"{other}.{suffix}").write_text((folder / f"lemma-01.{suffix}").read_text())
+        put(folder, lambda manifest, again=again: manifest["pieces"].append(again), "manifest.json")  # type: ignore[misc]
+        assert [found.place for found in found_in(folder) if found.kind == "fault"] == [f"{other}.smt2"]
 
 
 def test_the_command_says_where_it_is_wrong(kinds: Callable[[str], Path], tmp_path: Path) -> None:

@@ -2,112 +2,33 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import random
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from fractions import Fraction
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.sabotage import ROOT, changes
 from cli.main import main
 from queries.certificates.certificate import whole_of_query
 from queries.checking.folder import check_all, check_folder
-from queries.kernel import (
-    addends,
-    enclosures,
-    expressions,
-    facts,
-    merged,
-    plans,
-    rows,
-    same,
-    shares,
-    stages,
-    sums,
-    together,
-    undecided,
-    unreachable,
-)
-from queries.kernel import closed as listed
-from queries.kernel.enclosures import weakened
-from queries.kernel.induction import carried, closed
 from queries.kernel.lemmas import AlignmentLoses, query_of
 from queries.kernel.theorem import RULES as MADE
 from queries.kernel.theorem import Made, RuleError
 from queries.kernel.theorem import rule as made_rule
-from queries.properties.bound import bound_in_units, bound_of, chain_of, error_of
 from queries.properties.bound_certificate import certify_bound
 from queries.properties.bound_report import find_bound
 from queries.search.distinguish import Options
 from queries.solvers.contract import Answer
 from smtmodel.inputs import Inputs
 from smtmodel.reference import parse_reference
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit, unit_text
-from tests.node_units import random_unit
-from tests.second.tree import RULES, Tree, statement_text
-from tests.second.written import Written
+from tests.said import believed
 from tests.tampering import fitted
-from tests.test_bounds import ARITHMETICS, UNITS, believed, small
-from tests.test_table9 import SUM, unit_of
 
 BFDOT = "arm/neon/bfdot"
-TABLE_9 = unit_of(SUM.format("F=2"))
 Document = dict[str, Any]
-
-
-def tree_of(unit: Unit) -> Document:
-    """All that is proved of a unit: its bound, and that of a chain. Raises RuleError for nothing."""
-    roots = [theorem := bound_of(unit, believed)]
-    roots.append(weakened(theorem, error_of(theorem).merged()))
-    with suppress(RuleError):  # no chain
-        chain = chain_of(unit, believed)
-        roots += [closed(chain), carried(chain, 3)]
-    with suppress(RuleError):  # no sum of the kind of Table 9
-        roots.append(bound_in_units(unit, unit.length + 1, True, believed))
-    lemmas = [theorem for root in roots for theorem in root.walk() if theorem.rule == "settled"]
-    found: Document = json.loads(json.dumps(Written(unit).stating(roots, dict.fromkeys(lemmas, "lemma"))))
-    return found
-
-
-def faults(document: Document) -> list[tuple[int, str]]:
-    return list(Tree(document).check())
-
-
-def found_at(document: Document, number: int) -> bool:
-    """Whether a fault is found in a theorem; what comes after it is not checked."""
-    return any(place == number for place, _ in Tree(document).check())
-
-
-#: modules of rules of which nothing is said a second time
-SAID_ONCE = (
-    sums,
-    unreachable,
-    facts,
-    undecided,
-    same,
-    rows,
-    together,
-    expressions,
-    shares,
-    plans,
-    stages,
-    merged,
-    addends,
-)
-
-
-def test_every_rule_about_a_unit_is_said_twice() -> None:
-    once = {name for name, module in listed.RULES.items() if module in {one.__name__ for one in SAID_ONCE}}
-    assert not once & RULES.keys()
-    assert once | RULES.keys() == listed.RULES.keys()
 
 
 def test_two_rules_of_one_name_are_refused() -> None:
@@ -119,150 +40,6 @@ def test_two_rules_of_one_name_are_refused() -> None:
     with pytest.raises(RuleError, match=r"none of the kernel's rules"):
         made_rule(exact)
     assert before == MADE
-
-
-@pytest.mark.parametrize("name", UNITS)
-def test_trees_of_small_units_pass(name: str) -> None:
-    assert faults(tree_of(small(*UNITS[name]).unit)) == []
-
-
-def test_trees_of_the_table_pass() -> None:
-    for reference in ARITHMETICS[::6]:
-        unit = parse_reference(reference).unit
-        document = tree_of(unit)
-        assert faults(document) == [], reference
-        again = Written(parse_unit(unit_text(unit), "unit.yaml")).stating((), {})
-        assert json.loads(json.dumps(again["nodes"])) == document["nodes"], reference
-
-
-def test_trees_of_random_units_pass() -> None:
-    rng, seen = random.Random(5), 0
-    for _ in range(120):
-        unit = random_unit(rng)
-        try:
-            document = tree_of(unit)
-        except RuleError:
-            continue
-        assert faults(document) == [], unit_text(unit)
-        seen += 1
-    assert seen > 30
-
-
-# -- one thing changed in a tree
-
-
-def numbers_in(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The places of all numbers and fractions in a goal."""
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            yield from numbers_in(inner, (*path, key))
-    elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from numbers_in(inner, (*path, place))
-    elif (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, str) and value[0].isdigit()):
-        yield path
-
-
-def put(value: Any, path: tuple[Any, ...], change: Callable[[Any], Any]) -> None:
-    for key in path[:-1]:
-        value = value[key]
-    value[path[-1]] = change(value[path[-1]])
-
-
-def own(document: Document, number: int) -> Document:
-    """The document with a theorem of its own at a place, to be changed."""
-    theorems = list(document["theorems"])
-    theorems[number] = copy.deepcopy(theorems[number])
-    return {**document, "theorems": theorems}
-
-
-def other(value: int | str) -> int | str:
-    """Another number: a fraction becomes a little smaller, nothing becomes something."""
-    return value + 1 if isinstance(value, int) else str(Fraction(value) * (1 - Fraction(1, 1 << 20)) or Fraction(1, 7))
-
-
-#: a sum with cut terms that becomes one of a chain, and roundings that flush
-CHANGED = ["chain", "cut", "flush before", "floor", "exact in a sum", "chain that flushes", "table 9"]
-
-
-def small_tree(name: str) -> Document:
-    return tree_of(TABLE_9 if name == "table 9" else small(*UNITS[name]).unit)
-
-
-@pytest.mark.parametrize("name", CHANGED)
-def test_any_number_changed_in_a_conclusion_is_found_there(name: str) -> None:
-    document, rng, count = small_tree(name), random.Random(6), 0
-    for number, theorem in enumerate(document["theorems"]):
-        places = list(numbers_in(theorem["goal"]))
-        for path in rng.sample(places, min(len(places), 12)):
-            broken = own(document, number)
-            less = theorem["rule"] == "loosened"  # more units would follow as well
-            put(broken["theorems"][number]["goal"], path, (lambda units: units - 9) if less else other)
-            if theorem["rule"] == "settled":  # a lemma about something else: those that need it miss it
-                users = {k for k, one in enumerate(document["theorems"]) if number in one["premises"]}
-                assert users <= {k for k, _ in faults(broken)}, (number, path)
-            else:
-                assert found_at(broken, number), (number, path)
-            count += 1
-    assert count > 50
-
-
-#: the first of which may be called the second: a lemma is one, and the result's own size is that of the exact result
-ALIKE = {("settled", "exhausted"), ("weakened", "whole")}
-
-
-@pytest.mark.parametrize("name", CHANGED)
-def test_another_premise_or_rule_is_found_there(name: str) -> None:
-    document, rng = small_tree(name), random.Random(7)
-    goals = [theorem["goal"] for theorem in document["theorems"]]
-    for number, theorem in enumerate(document["theorems"]):
-        for place, premise in enumerate(theorem["premises"]):
-            before, after = theorem["premises"][:place], theorem["premises"][place + 1 :]
-            others = [new for new in range(number) if goals[new] != goals[premise]]
-            for middle in [[], [number], [-1], [10**6], *([new] for new in rng.sample(others, min(3, len(others))))]:
-                broken = own(document, number)
-                broken["theorems"][number]["premises"] = [*before, *middle, *after]
-                assert found_at(broken, number), (number, premise, middle)
-        for rule in rng.sample([*RULES, "nothing"], 5):
-            if rule != theorem["rule"] and (theorem["rule"], rule) not in ALIKE:
-                broken = own(document, number)
-                broken["theorems"][number]["rule"] = rule
-                assert found_at(broken, number), (number, rule)
-
-
-def test_what_is_no_bound_of_the_result_is_not_stated() -> None:
-    document = tree_of(small(*UNITS["chain"]).unit)
-    for number, theorem in enumerate(document["theorems"]):
-        if number not in document["states"]:
-            broken = {**document, "states": [*document["states"], number]}
-            goal = theorem["goal"]
-            final = goal["is"] == "Enclosed" and goal["node"] == document["unit"]["result"] and not goal["assuming"]
-            assert found_at(broken, number) == (not final and goal["is"] != "Chained")
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("LOSSES", dict.fromkeys(enclosures.LOSSES, (Fraction(1, 2), Fraction(1, 2)))),
-        ("grid_of", lambda every: 0),
-        ("largest", lambda forms: forms[0]),
-        ("_multiplied", lambda facts: facts[0]),
-    ],
-)
-def test_a_broken_kernel_is_noticed(name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enclosures, name, value)
-    found = []
-    for unit in UNITS.values():
-        try:
-            found += faults(tree_of(small(*unit).unit))
-        except RuleError:
-            continue
-    assert found
-
-
-def test_changes_of_the_campaign_are_of_texts_that_stand_once() -> None:
-    for change in changes():
-        assert (ROOT / change["file"]).read_text().count(change["old"]) == 1, change["old"]
 
 
 # -- folders
@@ -394,13 +171,6 @@ def test_exit_codes(copied: Path) -> None:
     assert code == 1
     assert text.startswith("rejected by the checker: ")
     assert "log.json: theorem 3: " in text
-
-
-def test_what_is_stated_is_read_off_the_tree() -> None:
-    document = tree_of(small(*UNITS["truncated"]).unit)
-    tree = Tree(document)
-    assert list(tree.check()) == []
-    assert statement_text(tree, document["states"][0]).startswith("|d - exact| <= ")
 
 
 # -- claims

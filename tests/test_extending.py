@@ -21,6 +21,33 @@ roundings: {r: round(f16)}
 steps:
   d: r(exact(minus(a[0] * b[0]), c))
 """
+#: two units with a new node: by a rule, and by a solver
+CERTIFIED = [
+    ("prove minus.yaml turned.yaml --certificate rule --solver bitwuzla --no-confirm", "equal: proved in"),
+    ("check rule", "checked: 4 files as written, 0 proofs verified"),
+    ("prove minus.yaml thrice.yaml --certificate query --solver bitwuzla --no-confirm", ", by bitwuzla 0"),
+    ("check query", "checked: 5 files as written, 1 proof verified"),
+]
+#: the node of the example with a rounding of its own: texts of its two files, and others in their places
+ROUNDED = {
+    "smtmodel/nodes/minus.py": {
+        "    term: Node\n": "    term: Node\n    how: Rounding\n",
+        "context.value(self.term)": "context.value(Round(self.term, self.how))",
+        "import Context, Node, Number, Value": "import Context, Node, Number, Value\n"
+        "from smtmodel.nodes.round import Round, Rounding",
+    },
+    "smtmodel/unitfile.py": {
+        """        (term,) = self._arguments(tree, 1)
+        self._only(tree, options, ())
+        return Minus(self._node(term, scope))
+""": """        term, how = self._arguments(tree, 2)
+        self._only(tree, options, ())
+        return Minus(self._node(term, scope), self._rounding_text(how))
+""",
+        "minus({self._node(node.term)})": "minus({self._node(node.term)}, round({self._rounding(node.how)}))",
+        "minus(TERM)": "minus(TERM, round(FORMAT, MODE))",
+    },
+}
 #: what was added -> commands that could not run before, and what they say
 EXAMPLES = {
     "an algorithm": [("list algorithms", "markidis-three")],
@@ -38,6 +65,7 @@ EXAMPLES = {
         ("distinguish minus.yaml ieee/fma/f16 --solver bitwuzla", "left gives bc00"),
         ("prove --property order-independent minus.yaml --solver bitwuzla --no-confirm", ": proved in"),
         ("prove --property error-bound minus.yaml", "no rule says what minus loses"),
+        *CERTIFIED,
     ],
     "a solver": [("distinguish ieee/fma/f16 ieee/fma/f16@nan=none --solver z3-seeded", "z3-seeded")],
     "an instruction": [
@@ -70,16 +98,44 @@ def test_an_example(added: str, copy: Path) -> None:
         diff = PAGE.parent / "extending" / named[1]
         subprocess.run(["git", "apply", str(diff)], cwd=copy, check=True)
         changed = re.findall(r"^\+\+\+ b/(.*)$", diff.read_text(encoding="utf-8"), re.MULTILINE)
-        (copy / "minus.yaml").write_text(MINUS, encoding="utf-8")
+        write_units(copy)
     else:
         changed = ["smtmodel/units/mine/mma/half.yaml"]
         (copy / changed[0]).parent.mkdir(parents=True)
         (copy / changed[0]).write_text(MINUS.replace("minus(a[0] * b[0])", "a[0] * b[0]"), encoding="utf-8")
     assert len(changed) == files <= 2
     for command, said in EXAMPLES[added]:
-        done = subprocess.run([sys.executable, "-m", "cli.main", *command.split()], cwd=copy, capture_output=True,
-                              text=True, timeout=120)  # fmt: skip
-        assert said in done.stdout + done.stderr, (command, done.stdout + done.stderr)
+        assert said in run(copy, command), command
+
+
+def test_a_new_node_with_a_rounding_of_its_own(copy: Path) -> None:
+    """Two that differ in it alone are no equal ones."""
+    subprocess.run(["git", "apply", str(PAGE.parent / "extending" / "node.diff")], cwd=copy, check=True)
+    for name, changes in ROUNDED.items():
+        text = (copy / name).read_text(encoding="utf-8")
+        for old, new in changes.items():
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        (copy / name).write_text(text, encoding="utf-8")
+    write_units(copy, ", round(f16, down)")
+    (copy / "up.yaml").write_text((copy / "minus.yaml").read_text().replace("down", "up"), encoding="utf-8")
+    for command, said in [*CERTIFIED, ("prove minus.yaml up.yaml --solver bitwuzla --no-confirm", "different: ")]:
+        assert said in run(copy, command), command
+
+
+def write_units(copy: Path, more: str = "") -> None:
+    """A unit with the node of the example, and two that compute the same; `more`: arguments of the node."""
+    once, product = f"minus(a[0] * b[0]{more})", "minus(a[0] * b[0])"
+    terms = {"minus": f"{once}, c", "turned": f"c, {once}", "thrice": f"minus(minus({once}{more}){more}), c"}
+    for name, text in terms.items():
+        (copy / f"{name}.yaml").write_text(MINUS.replace(f"{product}, c", text), encoding="utf-8")
+
+
+def run(copy: Path, command: str) -> str:
+    """What a command of the copy says."""
+    done = subprocess.run([sys.executable, "-m", "cli.main", *command.split()], cwd=copy, capture_output=True,
+                          text=True, timeout=120)  # fmt: skip
+    return done.stdout + done.stderr
 
 
 def test_what_is_said_to_be_possible_is_shown() -> None:

@@ -36,7 +36,7 @@ from smtmodel.errors import MmaprobeError
 from smtmodel.inputs import ExponentRange, Inputs
 from smtmodel.unitfile import parse_unit
 from tests.said import believed
-from tests.test_check import UNITS, small
+from tests.test_bounds import UNITS, small
 
 UNIT = """unit: held back
 formats: {{a: {a}, b: {a}, c: {d}, d: {d}}}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.plan_statements import UNITS, agree, lengths_of, plan, statement
+from queries.kernel.log import Replay, Subject, Writer
 from queries.kernel.plan_units import FORMS, AtLength, Form, Steps, Tails, same_forms, units_of
 from queries.kernel.plans import PlansAgree, same_sums, same_tails, same_units
 from queries.kernel.problem import Placed, Problem
@@ -35,7 +36,6 @@ from smtmodel.plans.planfile import parse_plan
 from smtmodel.plans.plantext import plan_text
 from smtmodel.reference import parse_plan_reference, parse_reference
 from smtmodel.unitfile import parse_unit, unit_text
-from tests.log import Replay, Subject, Writer
 from tests.said import assumed, says
 from tests.test_merged import disagreement
 from tests.test_plans import plan_of

@@ -33,7 +33,7 @@ from queries.kernel.problem import Problem
 from queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
 from queries.kernel.same import SidesAgree
 from queries.kernel.statements import exchangeable, problems_of, symmetries_of
-from queries.kernel.steps import PlanAt
+from queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from queries.kernel.table9 import BoundInUnits
 from queries.kernel.theorem import Goal
 from queries.kernel.together import HasProperty
@@ -45,7 +45,7 @@ from smtmodel.dot import Model
 from smtmodel.inputs import Compare, Inputs
 from smtmodel.plans import Plan
 
-LONGEST, MOST_LENGTHS = 1 << 24, 64  # products of the sum of a plan, and numbers of products, of one certificate
+MOST_LENGTHS = 64  # numbers of products of one certificate
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,9 @@ class Asked:
                 return False
         elif not isinstance(goal, Carried | Closed | BoundInUnits):
             return False
-        if isinstance(goal.unit, PlanAt):
-            return goal.unit.plan in self.subject.plans and goal.unit.length in self.subject.lengths
+        if self.subject.plans:  # of a plan, no bound of one of its units, which would be said in the same words
+            at = goal.unit
+            return isinstance(at, PlanAt) and at.plan in self.subject.plans and at.length in self.subject.lengths
         return goal.unit in self.subject.units
 
 
@@ -134,9 +135,11 @@ def of_unit(model: Model) -> Asked:
 def of_bounded_plan(plan: Plan, lengths: Sequence[int | None]) -> Asked:
     """Of bounds of a plan, at these K (None: at any). Raises CertificateError for more K, or larger ones, than a
     certificate is about, so that none takes long to check."""
-    if len(lengths) > MOST_LENGTHS or not all(one is None or (type(one) is int and 0 < one <= LONGEST)
+    if len(lengths) > MOST_LENGTHS or not all(one is None or (type(one) is int and 0 < one <= MOST_PRODUCTS)
                                               for one in lengths):  # fmt: skip
-        raise CertificateError(f"a certificate is about at most {MOST_LENGTHS} K, each of at most {LONGEST} products")
+        raise CertificateError(
+            f"a certificate is about at most {MOST_LENGTHS} K, each of at most {MOST_PRODUCTS} products"
+        )
     return Asked(Subject(plans=(plan,), lengths=tuple(lengths)))
 
 
@@ -165,9 +168,12 @@ def _read_part(left: Plan, right: Plan, data: Mapping[str, Any]) -> Part:
 
 
 def of_cover(model: Model, cases: Sequence[Sequence[str]], changed: Sequence[Model]) -> Asked:
-    """Of cases that no input of a unit reaches, and of other units that give the same results."""
+    """Of cases that no input of a unit reaches, and of other units that give the same results. Raises CertificateError
+    for one that does not read the same operands: the two would be compared on some inputs alone."""
     known = {str(condition): condition for condition in datapath(model).flags}
     problems = tuple(Problem(model, other) for other in changed)
+    if any(problem.inputs != Inputs() for problem in problems):
+        raise CertificateError("a change reads other operands than the unit")
     goals = [Unreachable(model, (tuple(known[name] for name in case),)) for case in cases]
     return Asked(Subject((model, *changed), problems=problems), (*goals, *map(SidesAgree, problems)))
 

@@ -24,7 +24,7 @@ from queries.certificates.manifest import MANIFEST, README, SCHEMA
 from queries.certificates.names import NAMES, SUFFIXES
 from queries.certificates.reading import digest, file_text
 from queries.certificates.sat import CertificateError, FaultyProofError, OutOfTimeError, solver_version
-from queries.certificates.statement import guide, statement
+from queries.certificates.statement import guide, plain_line, statement
 from queries.certificates.whole import Whole, WholeLemma
 from queries.search.distinguish import Options
 from queries.solvers.contract import DEFAULT_MEMORY
@@ -200,11 +200,16 @@ def readme(texts: Mapping[str, str], pieces: Sequence[Mapping[str, Any]]) -> str
     """The text for people who find the folder: what is stated, in words, and how to check it. Raises what reading the
     texts raises."""
     rows = [
-        f"| {p['name']} | {p['states']} | {p.get('clauses') or '-'} | {p.get('proof_lines') or 'none'} | "
-        f"{', '.join(p['words']) or '-'} |"
+        f"| {p['name']} | {_cell(p['states'])} | {p.get('clauses') or '-'} | {p.get('proof_lines') or 'none'} | "
+        f"{_cell(', '.join(p['words'])) or '-'} |"
         for p in pieces
     ]
     page = guide(texts)
     text = files("queries.certificates").joinpath(page).read_text(encoding="utf-8")
     by = {"QUESTION": statement(texts).replace("\n", "\n- "), "ROWS": "\n".join(rows)}
     return re.sub("|".join(by), lambda found: by[found[0]], text)
+
+
+def _cell(text: str) -> str:
+    """A text within one cell of a table, whatever it holds."""
+    return plain_line(text).replace("|", "\\|")

@@ -78,6 +78,15 @@ def read_question(texts: Mapping[str, str], name: str = QUESTION) -> Problem:
     document = read_document(texts, name)
     left, right = (read_model(texts, side) for side in (LEFT, RIGHT))
     inputs, compare = read_inputs(document)
+    problem = _asked(document, left, right, inputs, compare)
+    if type(problem) not in (Problem, Exact) and not same_unit(left.unit, right.unit):
+        raise ParameterError(RIGHT, f"a unit is compared with itself, and this is another than {LEFT}")
+    if problem.inputs != inputs:
+        raise ParameterError(name, "c is +0 where one of the units does not read it, and the file does not say so")
+    return problem
+
+
+def _asked(document: Mapping[str, Any], left: Model, right: Model, inputs: Inputs, compare: Compare) -> Problem:
     match document["asks"]:
         case "agree":
             kind = Exact if document.get("property") == "exact" else Problem  # which differ in what sides are called
@@ -102,7 +111,7 @@ def read_property(texts: Mapping[str, str]) -> tuple[str, Model, Inputs, Compare
     if wanted == PADDING:
         model = model_of_table(document["model"], model.unit)
         possible = [problem.left.length for problem in paddings(model)]
-        if sorted(document["lengths"]) != possible:
+        if list(map(str, sorted(document["lengths"]))) != list(map(str, possible)):  # 1 is neither true nor 1.0
             raise ParameterError("lengths", "nothing is said of some lengths, or something of others")
     return wanted, model, inputs, compare
 

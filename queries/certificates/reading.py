@@ -59,14 +59,16 @@ def json_of(path: Path) -> Any:
 
 class Held(Mapping[str, str]):
     """The texts of the files of these names in a folder, read where one is asked for, which raises what `file_text`
-    does."""
+    does. `read`: the names of those that were asked for."""
 
     def __init__(self, folder: Path, names: Collection[str]) -> None:
         self.folder, self.names = folder, names
+        self.read: set[str] = set()
 
     def __getitem__(self, name: str) -> str:
         if name not in self.names:
             raise KeyError(name)
+        self.read.add(name)
         return file_text(self.folder / name)
 
     def __contains__(self, name: object) -> bool:

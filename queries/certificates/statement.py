@@ -51,7 +51,7 @@ def statement(texts: Mapping[str, str]) -> str:
     units and windows. Raises what reading them raises."""
     for name, lines in _KINDS.items():
         if name in texts:
-            return "\n".join(_plain_line(line) for line in lines(texts))
+            return "\n".join(plain_line(line) for line in lines(texts))
     return "Nothing is stated."
 
 
@@ -60,7 +60,7 @@ def guide(texts: Mapping[str, str]) -> str:
     return "witness.md" if WITNESS in texts else "log.md"
 
 
-def _plain_line(text: str) -> str:
+def plain_line(text: str) -> str:
     """A line without what a terminal would take for a command."""
     return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
@@ -200,7 +200,9 @@ def _cover(texts: Mapping[str, str]) -> Iterator[str]:
     cases, changes = counted(len(document["cases"]), "case"), counted(len(document["changes"]), "change")
     yield f"no input of {UNIT} reaches any of {cases}, and {changes} of it alter no result"
     yield f"{COVER}, which lists them: SHA-256 {_digest(texts[COVER])}"
-    yield from _units(texts, UNIT)
+    for change in document["changes"]:
+        yield f"{change['unit']} gives the same d as {UNIT}, and is called {change['change']} by its writer"
+    yield from _units(texts, UNIT, *dict.fromkeys(change["unit"] for change in document["changes"]))
 
 
 def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
@@ -222,9 +224,9 @@ def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
 def _claim(texts: Mapping[str, str]) -> Iterator[str]:
     """A claim as its file has it, and the units that it names."""
     data = read_yaml(texts[CLAIM], CLAIM).data
-    some = data.get("quantifier", "all") == "exists"
+    some = "some input" if WITNESS in texts else "no input"  # a proof says that none shows the claim
     said = data.get("claim") or f"overflow: {data.get('overflow')}"
-    yield f"{data['id']}: for {'some input' if some else 'all inputs'}, {said}"
+    yield f"{data['id']}: for {some if data.get('quantifier', 'all') == 'exists' else 'all inputs'}, {said}"
     told = ("id", "about", "source", "says", "expect", "note", "quantifier", "claim", "maximise")
     for key, value in data.items():
         if key not in told:
@@ -293,7 +295,7 @@ def named(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if name not in (LEFT, RIGHT, UNIT) and not re.fullmatch(r"unit-\d+\.yaml", name):
             continue
         unit = parse_unit(texts[name], name)
-        called = _plain_line(unit.reference)
+        called = plain_line(unit.reference)
         if called.endswith(".yaml") or called.startswith("plan:"):
             yield name, f"calls itself {called}; the table of units has no such name"
             continue

@@ -60,9 +60,11 @@ def check_folder(folder: Path, ask: AskSolver | None = None, timeout: float | No
         yield from _piece(folder, piece, ask, timeout)
     contents = Contents(names)
     texts = Held(folder, {*manifest.sha256, *(f"{name}.smt2" for name in names)})
-    for name, answer in ANSWERS.items():
-        if name in manifest.sha256:
-            yield from answer(texts, contents)
+    found = [one for name, answer in ANSWERS.items() if name in manifest.sha256 for one in answer(texts, contents)]
+    yield from found
+    if all(one.kind == "fine" for one in found):
+        unread = sorted(manifest.sha256.keys() - texts.read)
+        yield from (Finding(name, "says nothing of what is stated: nothing reads it", "fault") for name in unread)
     if manifest.sha256.keys().isdisjoint(ANSWERS):
         yield Finding(MANIFEST, "nothing in the folder says what was proved", "fault")
     yield from _several(manifest.sha256)

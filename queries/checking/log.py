@@ -21,7 +21,10 @@ def log(texts: Mapping[str, str], contents: Contents) -> Iterator[Finding]:
     """The theorems that are made again, and what they state. What each query says is looked for among the queries of
     the certificate, of each of which it is said elsewhere whether it is proved."""
     document, about = read_document(texts, LOG), asked(texts)
-    names = {texts[f"{piece}.smt2"]: f"{piece}.smt2" for piece in contents.pieces}
+    names: dict[str, str] = {}
+    for file in (f"{piece}.smt2" for piece in contents.pieces):
+        if names.setdefault(texts[file], file) is not file:
+            yield Finding(file, f"is the query of {names[texts[file]]} again", "fault")
     engines = Engines(heard=_certified(names), asks=False)
     replay = Replay(document, about.subject, engines, texts.get(TERMS, ""))
     try:

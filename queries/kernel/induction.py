@@ -14,7 +14,7 @@ from smtmodel.formats import Format
 from smtmodel.nodes import Repeat
 from smtmodel.unit import Unit
 
-MOST_CARRIED = 1 << 16  # instructions of a chain
+MOST_CARRIED = 1 << 16  # instructions of a chain, and so products of one in a report
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ from smtmodel.plans.stages import (
     Whole,
 )
 
+MOST_PRODUCTS = 1 << 20  # of a sum of which a bound is proved
 LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
 
 

@@ -15,7 +15,7 @@ from queries.kernel.enclosures import Enclosed, premises_of, weakened
 from queries.kernel.forms import EXACT, Form, Monomial
 from queries.kernel.lemmas import AlignmentLoses
 from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.steps import PlanAt
+from queries.kernel.steps import MOST_PRODUCTS, PlanAt
 from queries.kernel.theorem import RuleError, Theorem
 from queries.kernel.wording import raised_in, sum_text, up_float, up_text
 from queries.plans.bound import bound_of_plan
@@ -29,7 +29,6 @@ from smtmodel.plans.plan import Plan
 from smtmodel.vectors import to_hex
 
 SIZES = (1024, 8192, 65536)
-LARGEST = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -90,22 +89,22 @@ class PlanBound:
 
 def find_plan_bound(
     plan: Plan, inputs: Inputs, lengths: Sequence[int], settle: Settle,
-    progress: Callable[[str], None] = lambda text: None, searched: int = LARGEST,
+    progress: Callable[[str], None] = lambda text: None, searched: int = MOST_PRODUCTS,
     late: Callable[[], bool] = lambda: False,
 ) -> PlanBound:  # fmt: skip
-    """The bounds of a plan: for every multiple of its period, and for each K of `lengths` (1 to LARGEST). For K up to
-    `searched`, samples are evaluated and compared with the bound, until it is `late`. Raises ParameterError if a K is
-    out of range or `inputs` restricts more than exponents, and FaultError if an evaluation contradicts a bound."""
+    """The bounds of a plan: for every multiple of its period, and for each K of `lengths`, 1 to MOST_PRODUCTS. For K up
+    to `searched`, samples are evaluated and compared with the bound, until it is `late`. Raises ParameterError if a K
+    is out of range or `inputs` restricts more than exponents, and FaultError if an evaluation contradicts a bound."""
     start = time.monotonic()
     if inputs != Inputs(exponents=inputs.exponents):
         raise ParameterError("inputs", "error-bound is about all finite inputs; it takes exponents alone")
-    if not all(1 <= length <= LARGEST for length in lengths):
-        raise ParameterError("length", f"a bound is for 1 to {LARGEST} products")
+    if not all(1 <= length <= MOST_PRODUCTS for length in lengths):
+        raise ParameterError("length", f"a bound is for 1 to {MOST_PRODUCTS} products")
     found = PlanBound(plan, inputs.exponents or WINDOW)
     found.premises = sorted({text for model in plan.models for text in premises_of(model.unit.result)})
     try:
-        if (longest := max(products.stage.period for products in plan.sums)) > LARGEST:
-            raise RuleError(f"it repeats {longest} products, which are too many; at most {LARGEST}")
+        if (longest := max(products.stage.period for products in plan.sums)) > MOST_PRODUCTS:
+            raise RuleError(f"it repeats {longest} products, which are too many; at most {MOST_PRODUCTS}")
         found.any = _shown(bound_of_plan(plan, None, settle))
     except RuleError as error:
         found.reason = str(error)

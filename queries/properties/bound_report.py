@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from queries.kernel.enclosures import premises_of, weakened
 from queries.kernel.forms import Form
-from queries.kernel.induction import Chained, Closed, carried, closed, step_text
+from queries.kernel.induction import MOST_CARRIED, Chained, Closed, carried, closed, step_text
 from queries.kernel.rounding_losses import LEMMAS
 from queries.kernel.theorem import RuleError, Theorem
 from queries.kernel.wording import form_text, raised, up_float
@@ -25,7 +25,6 @@ from smtmodel.inputs import ExponentRange, Inputs
 from smtmodel.operands import layout_of
 from smtmodel.vectors import Vector
 
-LONGEST_CHAIN = 1 << 16
 SHOWN = 160  # characters of a formula up to which it is shown as proved, its terms not merged
 WINDOW = ExponentRange(min=0, max=0)
 
@@ -113,10 +112,10 @@ def conditions_of(premises: Sequence[str], formula: str) -> str:
 def _count(model: Model, length: int | None) -> int:
     if length is None:
         return 1
-    if not 1 <= length <= LONGEST_CHAIN or length % model.length:
+    if not 1 <= length <= MOST_CARRIED or length % model.length:
         raise ParameterError(
             "length", f"{length} is not a chain of {model.reference}: it takes a multiple of {model.length}, at most "
-            f"{LONGEST_CHAIN}"
+            f"{MOST_CARRIED}"
         )  # fmt: skip
     return length // model.length
 
