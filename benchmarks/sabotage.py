@@ -69,8 +69,7 @@ from queries.properties.forms import by_rewriting
 from queries.properties.proving import verdict_of
 from queries.search.contradiction import check_problems
 from queries.search.distinguish import Options
-from queries.solvers.asking import Engines, Heard
-from queries.solvers.contract import Answer
+from queries.solvers.asking import Engines, _certified
 from queries.tactics.normalising import Normaliser, normal_form
 from queries.tactics.records import Proof
 from queries.tactics.settling import Settled
@@ -402,10 +401,8 @@ def _log_alone(directory: Path, _: Options, files: Mapping[str, str], leaves: Se
 def replay_log(folder: Path) -> bool:
     """Whether the log in a folder states what the files beside it ask, and the goals that are there."""
     texts = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir() if path.name != GOALS}
-    heard, about = Heard(), asked(texts)
-    for text in json.loads(texts[ANSWERED]):
-        heard.keep(text, Answer("unsat", "the changed copy", "", 0.0))
-    engines = Engines(heard=heard, seconds=20.0)
+    about = asked(texts)
+    engines = Engines(heard=_certified(json.loads(texts[ANSWERED])), seconds=20.0)
     try:
         goals = [one.goal for one in Replay(parse_json(texts[LOG]), about.subject, engines, texts.get(TERMS, "")).run()]
     except RuleError:
@@ -413,8 +410,10 @@ def replay_log(folder: Path) -> bool:
     if not (folder / GOALS).exists():
         return about.accepts(goals)
     wanted = pickle.loads((folder / GOALS).read_bytes())
-    return about.accepts(goals) and [{name: getattr(goal, name) for name in own} for goal, own in zip(
-        goals, wanted, strict=True)] == wanted  # fmt: skip
+    found: list[Any] = list(goals)  # of a unit
+    if any(goal.unit not in about.subject.units for goal in found):
+        return False
+    return [{name: getattr(goal, name) for name in own} for goal, own in zip(found, wanted, strict=True)] == wanted
 
 
 def _bounds() -> None:

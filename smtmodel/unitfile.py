@@ -655,6 +655,12 @@ def step_texts(unit: Unit) -> dict[str, str]:
     return writer.rounding_texts() | writer.step_texts()
 
 
+def rounding_text(how: Rounding) -> str:
+    """A rounding as it is written."""
+    parts = [how.format.name, how.mode, *_changed(how, ("overflow", "subnormals", "zero"))]
+    return f"round({', '.join([*parts, *([] if how.nan is None else [f'nan=0x{how.nan:x}'])])})"
+
+
 def _variable(level: int) -> str:
     """The loop variable of a level."""
     return VARIABLES[level - 1] if level <= len(VARIABLES) else f"loop{level}"
@@ -713,15 +719,11 @@ class _Writer:
         return inputs | ({"zeros": "positive"} if True in zeros else {})
 
     def rounding_texts(self) -> dict[str, str]:
-        return {name: f"round({self._rounding(how)})" for how, name in self.roundings.items()}
+        return {name: rounding_text(how) for how, name in self.roundings.items()}
 
     def step_texts(self) -> dict[str, str]:
         steps = {self.names[node]: self._body(node) for node in self.order if node is not self.unit.result}
         return steps | {"d": self._body(self.unit.result)}
-
-    def _rounding(self, how: Rounding) -> str:
-        return ", ".join([how.format.name, how.mode, *_changed(how, ("overflow", "subnormals", "zero"))] + (
-            [] if how.nan is None else [f"nan=0x{how.nan:x}"]))  # fmt: skip
 
     def _node(self, node: Node) -> str:
         return self.names[node] if node in self.names else self._body(node)

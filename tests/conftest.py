@@ -31,12 +31,13 @@ from tests.browser import chromium as chromium  # one browser for every module: 
 #: "records": the tables of recorded answers and of choices, row by row
 GROUPS = {
     "solvers": (
-        "admitted", "bitblast", "bounds", "build", "certificate", "check", "claim_stages", "compare", "contradictions",
-        "cover", "cover_certificates", "distinguish", "face", "facts", "false_statements", "families", "forms", "goals",
-        "held_back", "identify", "identify_gemm", "ieee", "long_sums", "merged", "monotone", "mutations", "normal_form",
-        "one_vector", "order", "output", "plan_bound_certificates", "plan_bounds", "plan_certificates", "pool",
-        "properties", "property_certificates", "prove", "prove_plans", "question_library", "rises", "shares",
-        "small_pairs", "solvers", "statements", "store_solving", "unit_properties", "verdicts", "verify",
+        "admitted", "attacks", "bitblast", "bounds", "build", "certificate", "check", "claim_stages", "compare",
+        "contradictions", "cover", "cover_certificates", "distinguish", "face", "facts", "false_statements", "families",
+        "forms", "goals", "held_back", "identify", "identify_gemm", "ieee", "long_sums", "merged", "monotone",
+        "mutations", "normal_form", "one_vector", "order", "output", "plan_bound_certificates", "plan_bounds",
+        "plan_certificates", "pool", "properties", "property_certificates", "prove", "prove_plans", "question_library",
+        "rises", "shares", "small_pairs", "solvers", "statements", "store_solving", "unit_properties", "verdicts",
+        "verify",
     ),
     "browser": ("datasheet", "report", "svg"),
     "cluster": ("cluster", "cluster_refused"),

@@ -77,7 +77,7 @@ def worst(folder: Path) -> set[tuple[str, str]]:
 def test_a_certificate_of_a_bound(copied: Path) -> None:
     found = list(check_folder(copied))
     assert {finding.kind for finding in found} == {"fine"}
-    assert [f for f in found if f.says.startswith("states: after 2 instructions |d - exact| <=")]
+    assert [f for f in found if f.says.startswith("states: after 2 instructions: |d - exact| <=")]
 
 
 @pytest.mark.parametrize("name", ["log.json", "unit.yaml", "lemma-01.smt2", "lemma-01.cnf", "lemma-01.drat"])
@@ -188,4 +188,4 @@ def test_a_claim_about_table_9_is_a_log(tmp_path: Path) -> None:
     assert worst(folder) == set()
     done = CliRunner().invoke(main, ["check", str(folder)])
     assert done.exit_code == 0, done.output
-    assert "states: |d - exact| <= 3 u + ulp(d), where inputs are finite" in done.output
+    assert "log.json: states: |d - exact| <= 3 u + ulp(d)\n" in done.output

@@ -99,10 +99,15 @@ def test_a_step_proved_by_a_solver_has_its_proof(tmp_path: Path) -> None:
     assert [path.name for path in folder.glob("*.drat")] == ["lemma-01.drat"]
     assert accepted(folder)
     asked = json.loads((folder / "plans.json").read_text())
-    for units in ([], asked["units"][::-1], asked["units"][:1], [asked["units"][0]] * len(asked["units"]), ["x.yaml"]):
-        (folder / "plans.json").write_text(json.dumps(asked | {"units": units}))
+    for parts in (
+        [],
+        ["x.yaml"],
+        [{"is": "Tails", "length": 5}],
+        [{"is": "Steps", "one": -1, "other": 0}],
+    ):
+        (folder / "plans.json").write_text(json.dumps(asked | {"parts": parts}))
         fitted(folder)
-        assert not accepted(folder), units
+        assert not accepted(folder), parts
     (folder / "plans.json").write_text(json.dumps(asked))
     fitted(folder)
     (folder / "lemma-01.drat").unlink()
@@ -144,10 +149,13 @@ DIFFER = [
 def put_plans(folder: Path, left: Plan, right: Plan) -> None:
     """Other plans in the place of those of a certificate."""
     texts = plan_texts({"left.plan.yaml": left, "right.plan.yaml": right})
+    for path in folder.glob("unit-*.yaml"):
+        path.unlink()
     for name, text in texts.items():
         (folder / name).write_text(text)
     manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["sha256"] |= dict.fromkeys(texts, "0" * 64)
+    kept = {name: "0" * 64 for name in manifest["sha256"] if not name.startswith("unit-")}
+    manifest["sha256"] = kept | dict.fromkeys(texts, "0" * 64)
     (folder / "manifest.json").write_text(json.dumps(manifest))
     fitted(folder)
 
@@ -203,7 +211,10 @@ def test_the_command(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["check", folder])
     assert done.exit_code == 0, done.output
     assert done.output.startswith("checked: ")
-    assert "are equal for every K that is a multiple of 16\n" in done.output
+    assert (
+        "stated: left.plan.yaml and right.plan.yaml give the same d, for every K that is a multiple of 16\n"
+        in done.output
+    )
 
 
 # -- products left over

@@ -298,13 +298,13 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
         lambda: same_parts(ONES, ONES, Odd(ONES.models[0]), Odd(ONES.models[0]), None), "Odd is not a Stage"),
     "a stage of one's own in a plan": (
         lambda: same_sums(replace(ONES, result=Products(Odd(ONES.models[0]), Element("c"))), ONES, [inductive()]),
-        "none of the project's stages"),
+        "a Odd within a (Plan|Split) is no value of the project's"),
     "a stage of one's own in another one": (
         lambda: same_parts(ONES, ONES, *[Split(2, Odd(ONES.models[0]), Rounding(E4M3))] * 2, None),
-        "none of the project's stages"),
+        "a Odd within a (Plan|Split) is no value of the project's"),
     "a stage that can be changed": (
         lambda: same_parts(ONES, ONES, *[Lanes(ONES.sums[0].stage, Rounding(E4M3), [2, Fold(2, 1)])] * 2, None),  # type: ignore[arg-type]
-        "can still be changed"),
+        "a list within a Lanes is no value of the project's"),
     "the text of a plan": (lambda: same_sums(plan_text(ONES), FMA, [inductive()]), "str is not a Plan"),  # type: ignore[arg-type]
     "no theorem": (lambda: same_sums(ONES, FMA, [PlansAgree(ONES, FMA, 1)]), "PlansAgree is not a Theorem"),  # type: ignore[list-item]
 }  # fmt: skip

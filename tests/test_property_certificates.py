@@ -17,7 +17,6 @@ from queries.claims.certify import certify_claim
 from queries.claims.decide import decide
 from queries.kernel.problem import Problem
 from queries.kernel.statements import Reordered, problems_of
-from queries.properties.bound import bound_of
 from queries.properties.bound_certificate import certify_wrap
 from queries.properties.bound_report import find_bound
 from queries.properties.certify import certify_proofs, certify_refuted
@@ -28,8 +27,6 @@ from smtmodel.reference import parse_reference
 from smtmodel.unitfile import unit_text
 from tests.certified import FREE, unit
 from tests.said import believed
-from tests.second.tree import Tree
-from tests.second.written import Written
 from tests.tampering import accepted, fitted, tampered
 
 #: of each property, a unit that has it
@@ -185,14 +182,6 @@ def test_units_of_one_normal_form(tmp_path: Path) -> None:
     (tmp_path / "right.yaml").write_text(kept)
     fitted(tmp_path)
     assert accepted(tmp_path)
-
-
-def test_a_sum_that_may_wrap_has_no_bound() -> None:
-    """The tree of a unit, said of one with fewer carry bits: 2 * 1.5^2 + 1.875 are above 2^2, and below 2^3."""
-    document = json.loads(json.dumps(Written(carried(2).unit).stating([bound_of(carried(2).unit, believed)], {})))
-    assert "fused: the sum may wrap" not in {fault for _, fault in Tree(document).check()}
-    next(node for node in document["nodes"] if node["kind"] == "fused")["carry_bits"] = 1
-    assert "fused: the sum may wrap" in {fault for _, fault in Tree(document).check()}
 
 
 def test_one_expression_has_a_certificate(tmp_path: Path) -> None:

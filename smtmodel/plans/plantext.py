@@ -29,6 +29,7 @@ from smtmodel.plans.stages import (
     Windows,
 )
 from smtmodel.turns import TURN
+from smtmodel.unitfile import rounding_text
 
 
 def plan_text(plan: Plan) -> str:
@@ -41,6 +42,8 @@ def stage_text(plan: Plan) -> str:
     """The step `d` of a plan alone, on one line, with whole references of units but for those of IEEE's operations, of
     which several products have their order. Raises as `plan_text` does."""
     writer = _Writer(plan)
+    if any(how != Rounding(how.format, how.mode) for how in writer.roundings):
+        raise ParameterError("plan", "a rounding with rules of its own has no text here")
     whole = {
         model: model.reference.rpartition("/")[2] if model.reference.startswith(TURN) else model.reference
         for model in writer.units
@@ -66,14 +69,12 @@ class _Writer:
             hows += _roundings(products.stage)
         self.roundings: dict[Rounding, str] = {}
         for how in hows:
-            if how != Rounding(how.format, how.mode):
-                raise ParameterError("plan", "a rounding with rules of its own has no text here")
             self.roundings.setdefault(how, f"r{len(self.roundings) + 1}" if self.roundings else "r")
 
     def text(self) -> str:
         plan = self.plan
         convert = {side: self.roundings[how] for side, how in self.conversions.items()}
-        roundings = {name: f"round({how.format.name}, {how.mode})" for how, name in self.roundings.items()}
+        roundings = {name: rounding_text(how) for how, name in self.roundings.items()}
         data = {
             "plan": plan.reference,
             **{key: getattr(plan, key) for key in ("about", "source", "evidence") if getattr(plan, key)},
