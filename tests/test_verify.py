@@ -168,6 +168,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"claim": "error(r) == 0"}, "unknown name 'r'", "claim"),
     ({"claim": "eror(p) == 0"}, "did you mean 'error'?", "claim"),
     ({"claim": "error(p"}, "not an expression", "claim"),
+    ({"claim": "error(p) <= 1  # for all units"}, "a comment within an expression", "claim"),
     ({"claim": "error(p, q) == 0"}, "error takes 1 argument", "claim"),
     ({"claim": "[error(p)]"}, "no part of the language", "claim"),
     ({"claim": "__import__('os')"}, "unknown function", "claim"),

@@ -45,6 +45,8 @@ def parse_predicate(text: str, names: Iterable[str]) -> ast.expr:
     """
     known = set(names)
     shown = shortened(text)
+    if "#" in text:
+        raise ParameterError(shown, "a comment within an expression would be read as part of what it says")
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError) as error:
