@@ -36,8 +36,8 @@ class Outcome:
     """What was found of one claim. `row`: the input that decides, replayed, in the order of the claim's layout;
     `theorem`: what was proved by rules; `lemmas`: the questions whose "unsat" it rests on, each with another engine's
     answer where there is one; `chain`: the steps from what is admitted to that no input decides; `proofs`: of a
-    property, what proved it; `refuting`: what broke it; `overflows`: of a claim about overflow, whether so many times
-    the largest number below 1, evaluated, do."""
+    property, what proved it; `refuting`: what broke it; `overflows`: of a claim about overflow, by their
+    count, whether copies of the largest number below 1, evaluated, do."""
 
     claim: AnyClaim
     row: Row | None = None
