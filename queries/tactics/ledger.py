@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from pysmt.fnode import FNode
 
-from queries.kernel.facts import Basis, Fact, follows, given
-from queries.kernel.theorem import RuleError, Theorem, goal_of
+from queries.kernel.facts import Basis, follows, given
+from queries.kernel.theorem import RuleError, Theorem
 from queries.solvers.asking import Engines, Heard
 from queries.tactics.records import Lemma
 
@@ -60,9 +60,3 @@ class Ledger:
     def _noted(self, theorems: Sequence[Theorem]) -> dict[Theorem, Lemma]:
         every = dict.fromkeys(one for theorem in theorems for one in theorem.walk())
         return {theorem: self._notes[theorem] for theorem in every if theorem in self._notes}
-
-
-def term_of(fact: Theorem) -> FNode:
-    """The term that a fact states to be true. Raises RuleError for another theorem."""
-    found: FNode = goal_of(fact, Fact, "ledger").term
-    return found
