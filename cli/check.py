@@ -47,8 +47,8 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
 
     Checks every file and every proof, calls every rule of the proof again, and compares what it ends in with what the
     files ask. Says first what is stated: of which inputs and units. --json lists every finding. Nothing but the folder
-    is read, which may hold several certificates, as the cases of a claim do. Exit code 1 if something is rejected, 3 if
-    something could not be checked.
+    is read, which may hold several certificates, as the cases of a claim do. Exit code 1 if a part is rejected, 3 if
+    one could not be checked.
 
     \b
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof

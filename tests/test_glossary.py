@@ -24,7 +24,7 @@ alter among call came certain carries change chosen
 before none twice web well whether writes
 cuda divide drawings either even far gpus hold kernels known lie lost
 becomes infinite least markdown measure nan types odd overflow place samples simulators studies why
-tests text tikzpicture
+rule tests text tikzpicture
 about above added adds after again against algorithms all alone alpha also and another answer apart append are
 arithmetic ask assumed auto bad bar belong below beta both build built but cache called can cannot case changed
 check code colours column come command compare compiled compiler complete compute confirm consistent contain

@@ -44,12 +44,6 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     tuple(TopologicalSorter(found).static_order())  # raises CycleError, which names the modules
 
 
-def test_the_steps_of_a_plan_are_found_again_by_other_code_than_the_provers() -> None:
-    """As rules are, which the order of packages tells: those of certificates import nothing of queries.kernel."""
-    (own,) = (others for name, others in imports().items() if name == "queries.checking.plan_steps")
-    assert all(other.startswith(("queries.certificates.", "smtmodel.")) for other in own)
-
-
 def test_the_kernel_imports_what_units_and_answers_are_and_nothing_else() -> None:
     allowed = ("queries.kernel", "queries.solvers", "smtmodel")
     own = {name: others for name, others in imports().items() if name.startswith(("queries.kernel", "queries.solvers"))}

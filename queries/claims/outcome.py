@@ -14,7 +14,7 @@ from queries.kernel.undecided import NoInputDecides
 from queries.properties.proving import verdict_on
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
-from queries.tactics.records import Chain, Lemma, Proof
+from queries.tactics.records import Lemma, Proof
 
 Verdict = Literal["holds", "refuted", "unknown"]
 BATCH = 4096  # inputs simulated at a time
@@ -35,9 +35,8 @@ class SearchStep:
 class Outcome:
     """What was found of one claim. `row`: the input that decides, replayed, in the order of the claim's layout;
     `theorem`: what was proved by rules; `lemmas`: the questions whose "unsat" it rests on, each with another engine's
-    answer where there is one; `chain`: the steps from what is admitted to that no input decides; `proofs`: of a
-    property, what proved it; `refuting`: what broke it; `overflows`: of a claim about overflow, whether so many times
-    the largest number below 1, evaluated, do."""
+    answer where there is one; `proofs`: of a property, what proved it; `refuting`: what broke it; `overflows`: of a
+    claim about overflow, by their count, whether copies of the largest number below 1, evaluated, do."""
 
     claim: AnyClaim
     row: Row | None = None
@@ -48,7 +47,6 @@ class Outcome:
     proofs: list[Proof] = field(default_factory=list)
     refuting: Proof | None = None
     theorem: Theorem | None = None
-    chain: Chain | None = None
     overflows: dict[int, bool] = field(default_factory=dict)
 
     @property

@@ -198,7 +198,6 @@ class _Verifier:
             numbers = None if question.fits.node.is_true() else self._numbers(question, ledger)
             self.outcome.theorem = undecided(question, none, numbers, list(first.values()), asked)
             facts = [fact for fact in (none, numbers) if fact is not None]
-            self.outcome.chain = ledger.chain(*facts)
             lemmas = [*self.apart, *ledger.lemmas(*facts)]
             self.outcome.lemmas = confirm(lemmas, self.options, time.monotonic() - self.start)
 

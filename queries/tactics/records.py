@@ -8,7 +8,6 @@ from typing import Literal
 
 from pysmt.fnode import FNode
 
-from queries.certificates.certificate import Leaf
 from queries.kernel.problem import Problem
 from queries.kernel.same import Compared, agrees
 from queries.kernel.theorem import Theorem
@@ -32,33 +31,6 @@ class Lemma:
     pair: tuple[FNode, FNode] | None = None
     using: str = ""
     confirmed: Answer | None = None
-
-    @property
-    def leaf(self) -> Leaf:
-        """The lemma as a leaf of a certificate."""
-        words = [answer for answer in (self.answer, self.confirmed) if answer is not None]
-        return Leaf(self.name, self.query, tuple(map(str, words)))
-
-
-@dataclass(frozen=True)
-class Derived:
-    """The fact `claim`, proved from the facts `uses` by the lemma with the index `lemma` in the proof; `terms`: each
-    free symbol of the lemma, and the term that it replaces."""
-
-    name: str
-    lemma: int
-    uses: tuple[FNode, ...]
-    claim: FNode
-    terms: tuple[tuple[FNode, FNode], ...]
-
-
-@dataclass(frozen=True)
-class Chain:
-    """Facts, each proved from earlier ones; the last is the statement asked for. `axioms`: the condition on admitted
-    inputs and the definitions of maxima, with their names."""
-
-    axioms: tuple[tuple[str, FNode], ...]
-    steps: tuple[Derived, ...]
 
 
 @dataclass
