@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.rules import enclosures, facts, lemmas, meanings, plans, properties, results, rewriting, rows, strange
+from benchmarks.rules import enclosures, equal_plans, facts, lemmas, meanings, plans, properties, results, rewriting, rows, strange
 from benchmarks.rules.campaign import Campaign, Meaning
 from benchmarks.rules.lemmas import TRUTHS, Truths
 from queries.kernel.closed import REWRITES
@@ -20,7 +20,8 @@ def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
 
 
 MEANINGS: dict[type, Meaning] = {
-    **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS, **rows.MEANINGS, Enclosed: _enclosed
+    **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS,
+    **equal_plans.MEANINGS, **rows.MEANINGS, Enclosed: _enclosed
 }  # fmt: skip
 
 
@@ -52,13 +53,15 @@ PARTS = (
     Part("order", results.order, ("rises",), 16, 0.2),
     Part("terms", facts.instances,
          ("given", "defined", "follows", "themselves", "replaced", "one_maximum", "never"), 5, 0.5),
-    Part("two sides", properties.sides, ("one_expression", "one_form", "agreed"), 3, 0.4),
+    Part("two sides", properties.sides, ("one_expression", "one_form", "undiffering", "agreed"), 3, 0.4),
     Part("orders", properties.orders,
          ("one_sum", "every_order", "each_part", "raised_elsewhere", "does_not_fall"), 20, 1.4),
     Part("negation", properties.negations, ("negates",), 20, 0.8),
     Part("plans", plans.instances,
          ("begun", "held", "nothing", "tile", "added", "iterated", "of_all_products"), 4, 0.8),
     Part("halves of plans", plans.halves, ("halved",), 6, 0.8),
+    Part("plans that agree", equal_plans.instances,
+         ("same_forms", "same_parts", "same_steps", "same_sums", "same_units", "same_tails"), 8, 1.2),
     Part("rows", rows.instances,
          ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
          6, 0.8),
