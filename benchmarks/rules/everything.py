@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.rules import enclosures, equal_plans, facts, lemmas, meanings, plans, properties, results, rewriting, rows, strange
+from benchmarks.rules import claims, enclosures, equal_plans, facts, lemmas, meanings, plans, properties, results, rewriting, rows, shares, strange
 from benchmarks.rules.campaign import Campaign, Meaning
 from benchmarks.rules.lemmas import TRUTHS, Truths
 from queries.kernel.closed import REWRITES
@@ -21,7 +21,7 @@ def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:
 
 MEANINGS: dict[type, Meaning] = {
     **meanings.MEANINGS, **facts.MEANINGS, **properties.MEANINGS, **plans.MEANINGS,
-    **equal_plans.MEANINGS, **rows.MEANINGS, Enclosed: _enclosed
+    **equal_plans.MEANINGS, **shares.MEANINGS, **claims.MEANINGS, **rows.MEANINGS, Enclosed: _enclosed
 }  # fmt: skip
 
 
@@ -62,6 +62,12 @@ PARTS = (
     Part("halves of plans", plans.halves, ("halved",), 6, 0.8),
     Part("plans that agree", equal_plans.instances,
          ("same_forms", "same_parts", "same_steps", "same_sums", "same_units", "same_tails"), 8, 1.2),
+    Part("shares", shares.instances,
+         ("begins", "from_here", "after_instruction", "after_addition", "near_the_sum", "near_each_other",
+          "WordIsSmall", "WordsLeave"), 8, 0.6),
+    Part("claims", claims.instances,
+         ("FirstWordIsWhole", "ZerosGiveZero", "ConditionsReadNumbers", "by_first_words", "undecided", "compares"),
+         8, 0.6),
     Part("rows", rows.instances,
          ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
          6, 0.8),
