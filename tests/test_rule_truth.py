@@ -66,7 +66,9 @@ def test_every_rule_is_called_or_it_is_said_why_not() -> None:
 
 def test_side_conditions_are_found_in_the_source() -> None:
     """Those of the rule itself, and of what it calls; a rule of rewriting says nothing where a condition fails."""
-    assert [one.text for one in refusals("carried")] == ["carried: a chain has an instruction, and at most {MOST_CARRIED}, each of which is a step"]
+    assert [one.text for one in refusals("carried")] == [
+        "carried: a chain has an instruction, and at most {MOST_CARRIED}, each of which is a step"
+    ]
     assert len(refusals("needless_floor")) == 4
     assert any("beside its exponent" in one.text for one in refusals("product"))
     campaign = run((part_named("chains"),), lambda part: range(4))
