@@ -36,7 +36,7 @@ from smtmodel.unit import Unit
 from tests import algorithm_oracle, oracle
 
 ROWS = 2048  # inputs of one statement, at most
-WIDE = ("e4m3_ieee", "e3m3_ieee", "e4m1_ieee", "e3m2_ieee")
+WIDE = (*("e4m3_ieee",) * 8, "e3m3_ieee", "e4m1_ieee", "e3m2_ieee")
 FACTORS = ("e2m1", "e3m2", "e2m3", "e2m2_none", "e2m1_ieee", "e3m1_ieee", "e1m2_none")
 
 
@@ -303,27 +303,46 @@ class Sharing:
 
     def pairs(self) -> list[tuple[int, int]]:
         every = [(i, j) for i in range(self.how.count) for j in range(self.how.count)]
+        if self.rng.random() < 0.4:
+            return every
         every = every if self.rng.random() < 0.95 else [*every, (self.how.count, 0)]
         return self.rng.sample(every, self.rng.randint(1, min(4, len(every))))
 
 
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """Values of one space, their errors, and how far they lie apart."""
-    how = some_words(rng)
-    unit = sums_unit(rng, how.into)
-    if unit is None:
+    for _ in range(6):  # mostly words and a unit of which all is known
+        how = some_words(rng)
+        unit = sums_unit(rng, how.into)
+        if unit is None:
+            continue
+        own = Sharing(campaign, truths, rng, how, unit)
+        if own.bound is not None and len(own.words) >= how.count:
+            break
+    else:
         return
-    own = Sharing(campaign, truths, rng, how, unit)
     space, call, nears = own.space, own.call, list[Theorem]()
     pairs = own.pairs()
-    for _ in range(3):
-        start = call("begins", space, rng.choice((Addend(), Addend(), Nothing())))
+    plain = call("begins", space, Addend())
+    assert plain is not None
+    every = [(i, j) for i in range(how.count) for j in range(how.count)]
+    if (found := own.chain(plain, every[: rng.choice((3, 9))])) is not None:
+        nears.append(found)
+    for _ in range(2):
+        start, none = (
+            call("begins", space, rng.choice((Addend(), Addend(), Nothing()))),
+            call("begins", space, Nothing()),
+        )
         assert start is not None
+        assert none is not None
         found = own.chain(start, pairs if rng.random() < 0.6 else own.pairs())
-        if found is not None and rng.random() < 0.4:
-            goal: Any = found.goal
-            value = Added(unit.c if rng.random() < 0.95 else space.factors, goal.value, start.goal.value)  # type: ignore[attr-defined]
-            found = call("after_addition", value, found, own.either(start))
+        if found is not None and rng.random() < 0.5:
+            fmt, other = unit.c if rng.random() < 0.95 else space.factors, none if rng.random() < 0.4 else start
+            if rng.random() < 0.6:
+                other = own.chain(none, own.pairs()[:2]) or other
+            sides = [found, other] if rng.random() < 0.7 else [other, found]
+            value = Added(fmt, sides[0].goal.value, sides[1].goal.value)  # type: ignore[attr-defined]
+            found = call("after_addition", value, sides[0], own.either(sides[1]))
         nears += [] if found is None else [found]
     if own.known:
         one = rng.choice(own.known)
@@ -333,31 +352,35 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
             nears += [common, further]
     for one in nears:
         _of_the_sum(own, one)
-    for _ in range(3 if nears else 0):
-        _apart(own, rng.choice(nears), rng.choice(nears))
+    for _ in range(4 if nears else 0):
+        _apart(own, *(rng.sample(nears, 2) if len(nears) > 1 and rng.random() < 0.9 else nears[:1] * 2))
     if len(nears) > 1:
         first, second = rng.sample(nears, 2)
         value = Added(unit.c, first.goal.value, second.goal.value)  # type: ignore[attr-defined]
         call("after_addition", value, first, second)
 
 
-def _lessened(share: Fraction, rng: random.Random) -> Fraction:
-    return share * rng.choice((1, 1, 1, Fraction(63, 64), Fraction(3, 2)))
+def _changed(known: Fraction, rest: Fraction, rng: random.Random) -> Fraction:
+    """A share that is as large as is known, or that leaves out some of what is not added."""
+    return (known + rest * rng.choice((1, 1, 1, Fraction(1, 2), 0))) * rng.choice((1, 1, 1, Fraction(63, 64), 2))
 
 
 def _of_the_sum(own: Sharing, near: Theorem) -> None:
     goal: Any = near.goal
     try:
-        share = goal.distance + left_out(goal, own.words, own.leaves)
+        rest = left_out(goal, own.words, own.leaves)
     except RuleError:
-        share = goal.distance + 1
-    own.call("near_the_sum", near, own.words, own.leaves, _lessened(share, own.rng))
+        rest = Fraction(1)
+    own.call("near_the_sum", near, own.words, own.leaves, _changed(goal.distance, rest, own.rng))
 
 
 def _apart(own: Sharing, one: Theorem, two: Theorem) -> None:
     first, second = one.goal, two.goal
+    assert isinstance(first, Near)
+    assert isinstance(second, Near)
     try:
-        share = first.distance + second.distance + apart(first, second, own.words)  # type: ignore[attr-defined, arg-type]
+        rest = apart(first, second, own.words)
     except RuleError:
-        share = Fraction(2)
-    own.call("near_each_other", [one, two], own.words, _lessened(share, own.rng))
+        rest = Fraction(1)
+    share = _changed(first.distance + second.distance, rest, own.rng)
+    own.call("near_each_other", [one, two], own.words, share)
