@@ -35,8 +35,10 @@ from queries.kernel import (
     undecided,
 )
 from queries.kernel.arguments import forget
+from queries.kernel.effects import Normalises
 from queries.kernel.enclosures import LOSSES
 from queries.kernel.errors import RuleError
+from queries.kernel.ranges import Range
 from queries.kernel.rounding_losses import RoundingLoses
 from queries.kernel.theorem import RULES
 from smtmodel.formats import format_named
@@ -231,3 +233,12 @@ def test_no_tree_has_an_addend_of_both_kinds(monkeypatch: pytest.MonkeyPatch) ->
         total = RULES["exact"](twice, (), premises)
         document = written(unit, [total])
         assert any("c is also an exact input" in text for _, text in Tree(document).check()) == faults
+
+
+def test_a_range_without_numbers_is_refused() -> None:
+    """One of one bit and one exponent has a number, which is as it is when normalised."""
+    one = Normalises(Range(1, 0, 2, 2, 2))
+    assert RULES["exhausted"](one).goal == one
+    for width, low, high in ((0, 0, 0), (-1, 0, 0), (1, 1, 0)):
+        with pytest.raises(RuleError, match="a range without numbers"):
+            Range(width, 0, low, high, 0)

@@ -60,8 +60,9 @@ def admitted(fmt: Format, window: tuple[int, int]) -> Patterns:
     """Zeros, and normal numbers with exponents in a window."""
     every = [oracle.decode(fmt.name, pattern) for pattern in range(1 << fmt.width)]
     low = max(window[0], oracle.FORMATS[fmt.name].emin)
-    return np.array([pattern for pattern, x in enumerate(every) if x.kind == "finite"
-                     and (x.value == 0 or low <= oracle.floor_log2(abs(x.value)) <= window[1])], dtype=np.uint64)  # fmt: skip
+    finite = [(pattern, abs(x.value)) for pattern, x in enumerate(every) if x.kind == "finite"]
+    found = [pattern for pattern, size in finite if not size or low <= oracle.floor_log2(size) <= window[1]]
+    return np.array(found, dtype=np.uint64)
 
 
 def in_window(how: Words, window: tuple[int, int]) -> list[tuple[Fraction, list[Fraction | None]]]:
