@@ -77,7 +77,7 @@ class Term:
         shift = self.significand.leading_zeros()
         high = self.exponent.high + self.integer - 1
         low = self.exponent.low + self.integer - self.significand.width
-        width = (high - low).bit_length()
+        width = max(1, (high - low).bit_length())
         bits = self.exponent.offset(self.integer - 1).rebased(low, width) - fit(shift, width)
         significand = self.significand.shl(shift)
         return Term(self.sign, significand, Exponent(bits, low, high, self.exponent.spare), self.significand.width - 1)

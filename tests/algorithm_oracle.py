@@ -23,7 +23,8 @@ def convert(pattern: int, source: str, target: str, mode: str) -> int:
         return FORMATS[target].nan
     if x.kind == "inf":
         return infinity(target, x.sign)
-    return encode(target, x.sign, abs(x.value), mode, "ieee", FORMATS[target].nan)
+    beyond = [] if FORMATS[target].specials == "none" else [FORMATS[target].nan]
+    return encode(target, x.sign, abs(x.value), mode, "ieee", *beyond)
 
 
 def times_power(pattern: int, fmt: str, exponent: int) -> int:

@@ -26,12 +26,19 @@ from queries.kernel import (
     forms,
     induction,
     opposite,
+    plan_units,
     rewriting,
     rises,
+    shares,
+    stages,
     sums,
+    undecided,
 )
+from queries.kernel.arguments import forget
+from queries.kernel.effects import Normalises
 from queries.kernel.enclosures import LOSSES
 from queries.kernel.errors import RuleError
+from queries.kernel.ranges import Range
 from queries.kernel.rounding_losses import RoundingLoses
 from queries.kernel.theorem import RULES
 from smtmodel.formats import format_named
@@ -50,7 +57,7 @@ def part_named(name: str) -> Part:
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
 def test_theorems_are_true_on_all_inputs(part: Part) -> None:
-    campaign = run((part,), lambda part: range(part.few))
+    campaign = run((part,), lambda part: range(part.first, part.first + part.few))
     assert not campaign.false()
     assert not {name: dict(own.broken) for name, own in campaign.tallies.items() if own.broken}
     assert all(campaign.tally(name).instances for name in part.rules)
@@ -65,7 +72,9 @@ def test_every_rule_is_called_or_it_is_said_why_not() -> None:
 
 def test_side_conditions_are_found_in_the_source() -> None:
     """Those of the rule itself, and of what it calls; a rule of rewriting says nothing where a condition fails."""
-    assert [one.text for one in refusals("carried")] == ["carried: a chain has an instruction"]
+    assert [one.text for one in refusals("carried")] == [
+        "carried: a chain has an instruction, and at most {MOST_CARRIED}, each of which is a step"
+    ]
     assert len(refusals("needless_floor")) == 4
     assert any("beside its exponent" in one.text for one in refusals("product"))
     campaign = run((part_named("chains"),), lambda part: range(4))
@@ -108,6 +117,10 @@ def _lossless(facts: Any, how: Any) -> Any:
     return replace(_rounded(facts, how), low=facts.low, high=facts.high)
 
 
+def _nothing(*given: Any) -> Fraction:
+    return Fraction(0)
+
+
 _run, _rounded = induction.Step.run, sums.after_rounding
 QUARTER = Fraction(1, 4)
 KEEPS = ("AlignmentKeepsUnit", "RoundingKeepsUnit")
@@ -148,16 +161,28 @@ WRONG = {
     "any fact says that terms are equal": Wrong("terms", ("replaced",), facts, "_says", lambda *given: True, 3),
     "all normal forms are one": Wrong("orders", ("one_sum",), expressions, "normal", lambda node: 0),
     "all is a multiple": Wrong("lemmas", KEEPS, effects, "is_multiple", lambda value, places: value.eq(value)),
-    "a rounding loses nothing": Wrong("plans", ("added",), sums, "after_rounding", _lossless, 12),
+    "a rounding loses nothing": Wrong("plans", ("added",), sums, "after_rounding", _lossless, 93),
+    "nothing overflows": Wrong("nodes", ("rounded",), enclosures.NoOverflow, "is_met", lambda *given: True),
+    "all units have one form": Wrong("plans that agree", ("same_forms",), plan_units, "normal", lambda node: 0, 1),
+    "all stages do the same": Wrong("plans that agree", ("same_parts",), stages, "same_around", lambda *given: True, 1),
+    "parts are as many as the whole": Wrong(
+        "plans that agree", ("same_parts",), stages, "partition", lambda one, other, number: number, 20
+    ),
+    "an instruction loses nothing": Wrong("shares", ("after_instruction",), shares._Sizes, "share", _nothing),
+    "all words are added": Wrong("shares", ("near_the_sum",), shares, "left_out", _nothing, 1),
+    "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 15),
+    "no input decides a claim": Wrong(
+        "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 3
+    ),
 }
 
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
     """What rules keep of earlier calls is forgotten, before and after."""
-    rises.needed.cache_clear()
+    forget()
     yield
-    rises.needed.cache_clear()
+    forget()
 
 
 @pytest.mark.usefixtures("forgotten")
@@ -208,3 +233,12 @@ def test_no_tree_has_an_addend_of_both_kinds(monkeypatch: pytest.MonkeyPatch) ->
         total = RULES["exact"](twice, (), premises)
         document = written(unit, [total])
         assert any("c is also an exact input" in text for _, text in Tree(document).check()) == faults
+
+
+def test_a_range_without_numbers_is_refused() -> None:
+    """One of one bit and one exponent has a number, which is as it is when normalised."""
+    one = Normalises(Range(1, 0, 2, 2, 2))
+    assert RULES["exhausted"](one).goal == one
+    for width, low, high in ((0, 0, 0), (-1, 0, 0), (1, 1, 0)):
+        with pytest.raises(RuleError, match="a range without numbers"):
+            Range(width, 0, low, high, 0)

@@ -43,7 +43,7 @@ from queries.search.distinguish import Options
 from queries.search.scene import evaluate_claim
 from smtmodel.algorithms.exact import Window
 from smtmodel.dot import Model
-from smtmodel.formats import FORMATS
+from smtmodel.formats import FORMATS, format_named
 from smtmodel.nodes import FusedSum, Round
 from smtmodel.reference import parse_reference
 from tests.said import believed
@@ -115,7 +115,9 @@ def test_lemmas_about_words() -> None:
                   WordsLeave(CUT, window, Fraction(0))):  # fmt: skip
         assert exhausted(lemma).goal == lemma
     false = [WordIsSmall(CUT, window, Fraction(1, 10), 1), WordIsSmall(CUT, window, Fraction(99, 100), 0),
-             WordsLeave(replace(CUT, count=1), window, Fraction(1, 10))]  # fmt: skip
+             WordsLeave(replace(CUT, count=1), window, Fraction(1, 10)),
+             WordsLeave(replace(CUT, into=format_named("e2m1_ieee"), rounding="nearest_even"), (2, 3), Fraction(2)),
+             ]  # fmt: skip
     for lemma in false:
         with pytest.raises(RuleError, match="shows otherwise"):
             exhausted(lemma)

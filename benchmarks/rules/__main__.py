@@ -62,7 +62,7 @@ def page(campaign: Campaign, parts: Sequence[Part]) -> str:
         some=f"{SOME:,}", most=f"{1 << MOST:,}",
         rows="\n".join(row(name, campaign.tally(name)) for name in names),
         never="\n".join(_never(campaign, [name for part in PARTS for name in part.rules])) or "None.",
-        left_out="\n".join(f"- {', '.join(own)}: {reason}." for reason, own in left_out.items()),
+        left_out="\n".join(f"- {', '.join(own)}: {reason}." for reason, own in left_out.items()) or "None.",
     )  # fmt: skip
 
 

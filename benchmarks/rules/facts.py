@@ -20,7 +20,7 @@ from queries.kernel.facts import Alike, Basis, Fact, equal
 from queries.kernel.theorem import Theorem
 from queries.solvers import asking
 from queries.solvers.asking import Engines
-from queries.solvers.contract import Answer
+from queries.solvers.contract import Answer, _tell
 from smtmodel.algebra import Bit, Bits, constant, select
 from smtmodel.carriers.terms import TermCarrier
 from tests.termeval import evaluate_terms
@@ -39,7 +39,7 @@ def _evaluated(query: Any, solver: str, *rest: Any) -> list[Answer]:
     if sum(map(width_of, symbols)) > MOST:
         return [Answer("unknown", "nobody", "0", 0.0)]
     found = np.logical_and.reduce([np.asarray(side, dtype=bool) for side in _evaluate(terms, assignments(symbols))])
-    return [Answer("sat" if found.any() else "unsat", "nobody", "0", 0.0)]
+    return [_tell(query.text, Answer("sat" if found.any() else "unsat", "nobody", "0", 0.0))]
 
 
 asking.solve = _evaluated  # type: ignore[assignment]

@@ -308,12 +308,17 @@ def some_lemma(kind: type, rng: random.Random) -> Any:
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """A lemma of each class, settled by evaluation: what is settled is true."""
     for kind in TRUTHS:
-        lemma = some_lemma(kind, rng)
-        own = campaign.tally(kind.__name__)
-        theorem = campaign.call("exhausted", lemma, check=False)
-        if theorem is None:
-            own.refused["", 0] += 1
-            continue
-        own.theorems += 1
-        if not TRUTHS[kind](lemma):
-            own.false.append(f"{campaign.seed}: {lemma.statement()}")
+        tallied(campaign, some_lemma(kind, rng), TRUTHS[kind])
+
+
+def tallied(campaign: Campaign, lemma: Any, true: Callable[[Any], bool]) -> Theorem | None:
+    """A lemma, settled by evaluation, and held against its truth."""
+    own = campaign.tally(type(lemma).__name__)
+    theorem = campaign.call("exhausted", lemma, check=False)
+    if theorem is None:
+        own.refused["", 0] += 1
+        return None
+    own.theorems += 1
+    if not true(lemma):
+        own.false.append(f"{campaign.seed}: {lemma.statement()}")
+    return theorem

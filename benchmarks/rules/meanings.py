@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import product
 from math import prod
 from typing import Any
@@ -258,6 +259,35 @@ def enclosed(goal: Enclosed, rng: random.Random) -> Iterator[str]:
             one.others["exact", 0] = np.abs(one.exact.of(goal.unit.result, one.loops))
         value, exact = one.evaluation.value(goal.node, one.loops), one.exact.of(goal.node, one.loops)
         yield from facts_fail(facts, value, exact, one.magnitudes(), ~value.fault & value.finite & one.finite)
+        if goal.provided:
+            yield from overflows(goal, one, value, rng)
+
+
+def overflows(goal: Enclosed, one: Situation, value: Value, rng: random.Random) -> Iterator[str]:
+    """Why a rounding overflows although all conditions that none does are met: on a few inputs."""
+    inputs, known = one.evaluation.inputs, places_of_levels(goal.unit)  # type: ignore[arg-type]
+    finite = [number(one.evaluation.formats[name], side).finite for (name, _), side in inputs.items()]
+    counts = np.logical_and.reduce([one.finite, *finite])
+    bad, rows = np.flatnonzero(counts & (value.fault | ~value.finite)), np.flatnonzero(counts)
+    for row in {*rng.sample(bad.tolist(), min(len(bad), 6)), *rng.sample(rows.tolist(), min(len(rows), 2))}:
+
+        def size(factor: Factor, row: int = row) -> Fraction:
+            """The largest, whatever the places of loops are that have none."""
+            if (factor.name, factor.offset) in one.others:
+                return Fraction(float(one.others[factor.name, factor.offset][row]))
+            places = [[one.loops[level][0]] if level in one.loops else known[level] for level, _ in factor.factors]
+            every = [factor.offset + sum(by * place for (_, by), place in zip(factor.factors, own, strict=True))
+                     for own in product(*places)]  # fmt: skip
+            fmt = one.evaluation.formats[factor.name]
+            return max(Fraction(float(magnitude(fmt, inputs[factor.name, place][[row]], factor.raised)[0]))
+                       for place in every)  # fmt: skip
+
+        try:
+            met = all(condition.is_met(size) for condition in goal.provided)
+        except KeyError:  # the exact result of the unit, or what the node does not read, is not known here
+            continue
+        if met and (value.fault[row] or not value.finite[row]):
+            yield f"something overflows, input {row}, where no condition fails"
 
 
 def facts_fail(facts: Facts, value: Value, exact: Lanes, sizes: Magnitudes, counts: Flags) -> Iterator[str]:

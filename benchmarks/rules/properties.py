@@ -187,6 +187,7 @@ def sides(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         if rng.random() < 0.1:
             call("one_expression", Problem(left, Model("wide", replace(unit, length=unit.length + 1))))
         if rng.random() < 0.3:
+            call("undiffering", problem, rng.choice(("select", "relational")), ENGINE)
             _agreed(campaign, problem, rng)
 
 

@@ -156,12 +156,23 @@ def _parts_of(value: Any) -> list[Any]:
     return [part for one in found for part in ([*one, *one.values()] if type(one) is types.MappingProxyType else [one])]
 
 
+_forget: list[Callable[[], None]] = []  # of each function that keeps its results
+
+
+def forget() -> None:
+    """Let go of all results that functions keep (`remembered`), as if none had been called."""
+    for clear in _forget:
+        clear()
+
+
 def remembered(size: int | None = None) -> Callable[[Callable[Params, Result]], Callable[Params, Result]]:
     """A function that keeps its results (the last `size` of them), for arguments that are whole. Another object, which
     merely says that it equals one of them, could put its own result in its place."""
 
     def keeping(function: Callable[Params, Result]) -> Callable[Params, Result]:
-        known: Callable[..., Result] = functools.lru_cache(size, typed=True)(function)
+        keeper = functools.lru_cache(size, typed=True)(function)
+        _forget.append(keeper.cache_clear)
+        known: Callable[..., Result] = keeper
 
         @functools.wraps(function)
         def asked(*given: Params.args, **named: Params.kwargs) -> Result:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from queries.kernel.arguments import remembered
+from queries.kernel.errors import RuleError
 from smtmodel.algebra import Bit, Bits, constant, select, truth
 from smtmodel.alignment import magnitude_of, place_all, total_of
 from smtmodel.carriers.arrays import ArrayCarrier
@@ -34,6 +35,11 @@ class Range:
     high: int
     unit: int
     leading: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises RuleError for a range without numbers: of no bits, or whose exponents are none."""
+        if self.width < 1 or self.low > self.high:
+            raise RuleError(f"a range without numbers: {self}")
 
     @staticmethod
     def of(term: Term, unit: int | None = None, leading: bool = False) -> Range:

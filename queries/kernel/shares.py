@@ -25,7 +25,7 @@ from queries.kernel.table9 import factors_of
 from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from queries.kernel.undecided import NoInputDecides, ZerosGiveZero
 from queries.kernel.wording import up_decimal
-from smtmodel.algebra import Bit, Bits, constant
+from smtmodel.algebra import Bit, Bits, all_of, constant
 from smtmodel.algorithms import fixed
 from smtmodel.algorithms.assertion import Assertion
 from smtmodel.algorithms.exact import Fixed, Window, admitted, in_units, magnitude
@@ -124,7 +124,8 @@ class WordIsSmall(_OfWords):
 
 @dataclass(frozen=True)
 class WordsLeave(_OfWords):
-    """The sum of the words of such an x differs from x by at most share * |x|."""
+    """The words of such an x are finite multiples of the least last place of such x, and their sum differs from x by at
+    most share * |x|."""
 
     def statement(self) -> str:
         return f"{self.words.count} words leave at most {self.share} of their number"
@@ -134,7 +135,7 @@ class WordsLeave(_OfWords):
         rest = number
         for word, _ in words:
             rest = fixed.subtract(rest, word)
-        return outside | self._below(rest, number)
+        return outside | (all_of([fits for _, fits in words]) & self._below(rest, number))
 
 
 # -- values

@@ -1,0 +1,296 @@
+"""Instances of the rules about claims: random claims on so few inputs that all of them are looked at.
+
+What a claim says is worked out by benchmarks/claim_values.py, from exact rationals; what parts give, by the oracles of
+nodes and of algorithms (tests/node_oracle.py, tests/algorithm_oracle.py).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from math import prod
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import yaml
+
+from benchmarks import claim_statements, claim_values
+from benchmarks.claim_values import NoNumberError, Pattern, Words
+from benchmarks.rules.campaign import Campaign
+from benchmarks.rules.enclosures import Deriving
+from benchmarks.rules.facts import ENGINE
+from benchmarks.rules.lemmas import Truths, tallied
+from benchmarks.rules.shares import least_share, word_is_small, words_leave
+from hypotheses.claim import Claim, build_claims
+from queries.kernel.errors import RuleError
+from queries.kernel.scene import lanes_of
+from queries.kernel.shares import WordIsSmall, WordsLeave, share_claim
+from queries.kernel.theorem import Theorem
+from queries.kernel.undecided import (
+    ByFirstWords,
+    ConditionsReadNumbers,
+    FirstWordIsWhole,
+    NoInputDecides,
+    Question,
+    ZerosGiveZero,
+    lemmas_of,
+)
+from smtmodel.algorithms.assertion import Assertion
+from smtmodel.algorithms.parts import Part
+from smtmodel.dot import Model
+from smtmodel.errors import MmaprobeError
+from smtmodel.unit import Unit
+from smtmodel.yamlfile import read_yaml
+from tests import algorithm_oracle, claim_oracle, node_oracle, oracle
+
+INPUTS = 900  # of a claim, at most
+
+
+# -- what parts give
+
+
+def run_of(part: Part, given: str) -> Any:
+    """A part as a function of patterns, a and b in the format `given`."""
+    what = part.what
+    model = what if isinstance(what, Model) else what.model
+    unit, known = model.unit, dict[Any, int]()
+
+    def result(a: Sequence[int], b: Sequence[int], c: int) -> int:
+        key = tuple(a), tuple(b), c
+        if key not in known:
+            filled = [[*side, *[0] * (unit.length - len(side))] for side in (a, b)]
+            found = node_oracle.evaluate(unit, *filled, c)
+            known[key] = unit.d.nan if found == node_oracle.ANY_NAN else found
+        return known[key]
+
+    def run(a: Sequence[int], b: Sequence[int], c: int) -> int:
+        source = part.source.name
+        if given != source:
+            a, b = ([algorithm_oracle.convert(x, given, source, "nearest_even") for x in side] for side in (a, b))
+        if isinstance(what, Model):
+            return algorithm_oracle.gemm(result, unit.length, a, b, c)
+        return claim_oracle.algorithm_of(what, result, unit.length)(a, b, c)
+
+    return run
+
+
+def columns_of(assertion: Assertion) -> list[list[int]]:
+    shape, terms = assertion.shape, assertion.terms
+    a, b = (claim_values._patterns(shape.factors.name, window) for window in (shape.window.a, shape.window.b))
+    c = claim_values._patterns(shape.addend.name, "zero" if assertion.zero_addend else shape.window.c)
+    return [a] * terms + [b] * terms + [c]
+
+
+def inputs_of(assertion: Assertion) -> list[Words]:
+    """All inputs in the windows of a claim, with what its parts give."""
+    shape, terms = assertion.shape, assertion.terms
+    runs = {name: (run_of(part, shape.factors.name), part.result.name) for name, part in shape.parts.items()}
+    found = []
+    for row in product(*columns_of(assertion)):
+        a, b, c = row[:terms], row[terms:-1], row[-1]
+        parts = {name: Pattern(fmt, run(a, b, c)) for name, (run, fmt) in runs.items()}
+        sides = (tuple(Pattern(shape.factors.name, x) for x in side) for side in (a, b))
+        found.append(Words(*sides, Pattern(shape.addend.name, c), parts))
+    return found
+
+
+# -- meanings
+
+
+def no_input_decides(goal: NoInputDecides, rng: random.Random) -> Iterator[str]:
+    own = goal.assertion
+    truth = claim_values.truth(inputs_of(own), own.where, own.text, own.quantifier)
+    if truth.deciding or truth.at_fault:
+        yield str(truth)
+
+
+def by_first_words(goal: ByFirstWords, rng: random.Random) -> Iterator[str]:
+    """Step by step, on all inputs in the windows."""
+    table = np.array(list(product(*columns_of(goal.assertion))), dtype=np.uint64)
+    sides = [lanes_of(one, table).steps(goal.part)
+             for one in (goal.assertion, goal.assertion.reshaped(whole=frozenset({goal.part})))]  # fmt: skip
+    for step, bits in sides[1].items():
+        if (np.asarray(sides[0][step].node) != np.asarray(bits.node)).any():
+            yield f"{step} is another"
+
+
+MEANINGS = {NoInputDecides: no_input_decides, ByFirstWords: by_first_words}
+
+
+def conditions_read_numbers(own: ConditionsReadNumbers) -> bool:
+    try:
+        for one in inputs_of(own.about):
+            all(one.says(text) for text in own.about.where)
+    except NoNumberError:
+        return False
+    return True
+
+
+def first_word_is_whole(own: FirstWordIsWhole) -> bool:
+    what: Any = own.part.what
+    given, source = own.factors.name, own.part.source.name
+    numbers = sorted({x for window in own.windows for x in claim_values._patterns(given, window)})
+    wide = [x if given == source else algorithm_oracle.convert(x, given, source, "nearest_even") for x in numbers]
+    for fmt in (what.model.a.name, what.model.b.name):
+        first, *rest = algorithm_oracle.words(wide, source, fmt, what.split, what.words, what.scale)
+        sides = [(oracle.decode(given, x), oracle.decode(fmt, w)) for x, w in zip(numbers, first, strict=True)]
+        if any(w.kind != "finite" or (x.value, x.sign) != (w.value, w.sign) for x, w in sides):
+            return False
+        if any(word for words in rest for word in words):
+            return False
+    return True
+
+
+def zeros_give_zero(own: ZerosGiveZero) -> bool:
+    """Of all factors that are finite, and a zero for each product."""
+    model, count = own.model, own.count
+    a, b = ([pattern for pattern in range(1 << fmt.width) if oracle.decode(fmt.name, pattern).kind == "finite"]
+            for fmt in (model.a, model.b))  # fmt: skip
+    none = [{pattern for pattern in side if oracle.decode(fmt.name, pattern).value == 0}
+            for side, fmt in ((a, model.a), (b, model.b))]  # fmt: skip
+    pairs = [(x, y) for x in a for y in b if x in none[0] or y in none[1]]
+    rest = [0] * (model.length - count)
+    for row in product(pairs, repeat=count):
+        for c in (0, model.c.sign_bit):
+            found = node_oracle.evaluate(model.unit, [*(x for x, _ in row), *rest], [*(y for _, y in row), *rest], c)
+            if found == node_oracle.ANY_NAN or (found if not c else found & ~model.d.sign_bit):
+                return False
+    return True
+
+
+# -- instances
+
+
+def claim_in(folder: Path, rng: random.Random) -> Claim:
+    """A random claim: of units alone, of algorithms of two words, or against the sum of magnitudes."""
+    while True:
+        kind = rng.random()
+        if kind < 0.35:
+            statement: Any = claim_statements.make(7 * rng.randrange(1 << 26) + rng.choice((0, 1)))
+            share = rng.choice(("1", "2", "2**-1", "2**-2", "2**-3", "2**-4"))
+            statement = replace(statement, data=statement.data | {
+                "claim": statement.data["claim"].split(" > " if " > " in statement.data["claim"] else " <= ")[0]
+                + f" <= {share} * magnitude_sum()", "quantifier": "all"})  # fmt: skip
+        else:
+            statement = claim_values.make(rng.randrange(1 << 30))
+        data = dict(statement.data)
+        parts = {name: f"{folder}/{name}.yaml" for name in statement.units}
+        try:
+            statement.claim(folder)  # which writes the files of units
+            if kind > 0.7 or rng.random() < 0.3:
+                data, parts = _of_words(data, parts, rng)
+            (found,) = build_claims(read_yaml(yaml.safe_dump(data | {"parts": parts}, width=1000), "mine.yaml"))
+        except MmaprobeError:
+            continue
+        if isinstance(found, Claim) and prod(map(len, columns_of(found.assertion))) <= INPUTS:
+            return found
+
+
+def _of_words(data: dict[str, Any], parts: dict[str, str], rng: random.Random) -> tuple[dict[str, Any], dict[str, str]]:
+    """A claim with algorithms of two words in the place of units, at times for numbers that one word does not hold."""
+    how = rng.choice(("nearest_even", "nearest_even", "toward_zero"))
+    every = rng.random() < 0.5
+    for name in list(parts) if every else [rng.choice(list(parts))]:
+        words = f"source=f16,words=2,products={rng.choice((1, 3, 4))},split={how}"
+        parts = parts | {name: f"multiword@unit=({parts[name]}),{words}"}
+    if every and rng.random() < 0.6:
+        data = data | {"inputs": data["inputs"] | {"format": rng.choice(("e3m2", "e2m3", "e2m2_none")), "where": []}}
+    return data, parts
+
+
+def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """That no input decides a claim: from facts about its terms, and from shares."""
+    with TemporaryDirectory() as folder:
+        _about(campaign, truths, claim_in(Path(folder), rng).assertion, rng)
+
+
+def _about(campaign: Campaign, truths: Truths, assertion: Assertion, rng: random.Random) -> None:
+    call = campaign.call
+    asked = tallied(campaign, ConditionsReadNumbers(assertion), conditions_read_numbers)
+    first = [one for name in assertion.shape.parts if (one := _whole(campaign, assertion, name, rng)) is not None]
+    some = first if rng.random() < 0.5 else []
+    if rng.random() < 0.05:
+        some = first[1:]
+    whole = frozenset(one.goal.part for one in some)  # type: ignore[attr-defined]
+    try:
+        question = Question(assertion, whole)
+    except (MmaprobeError, RuleError):
+        return
+    admitted = call("given", question, check=False)
+    assert admitted is not None
+    facts = [call("follows", question, bit.node, [admitted], [], ENGINE, check=False)
+             for bit in (question.none, question.fits)]  # fmt: skip
+    none, numbers = facts
+    for given in ((none, numbers), (none, None), (numbers, none)):
+        if given[0] is not None:
+            for known in dict.fromkeys((asked, None)):
+                call("undecided", question, *given, some, known)
+    if none is not None:
+        call("undecided", question, none, numbers, first if not some else [], asked)
+    _by_shares(campaign, truths, assertion, rng)
+
+
+def _whole(campaign: Campaign, assertion: Assertion, name: str, rng: random.Random) -> Theorem | None:
+    """That the steps of a part are made of first words."""
+    try:
+        lemmas = lemmas_of(assertion, name)
+    except RuleError:
+        part = assertion.shape.parts[name].what
+        if isinstance(part, Model) and rng.random() < 0.3:
+            tallied(campaign, ZerosGiveZero(part, min(assertion.terms, part.length)), zeros_give_zero)
+        return None
+    whole, zeros = (tallied(campaign, lemma, true)
+                    for lemma, true in zip(lemmas, (first_word_is_whole, zeros_give_zero), strict=True))  # fmt: skip
+    if whole is None or zeros is None:
+        return None
+    campaign.call("by_first_words", assertion, rng.choice(list(assertion.shape.parts)), whole, zeros)
+    campaign.call("by_first_words", assertion, name, zeros, whole)
+    return campaign.call("by_first_words", assertion, name, whole, zeros)
+
+
+def _by_shares(campaign: Campaign, truths: Truths, assertion: Assertion, rng: random.Random) -> None:
+    """That a claim against the sum of magnitudes is decided by none, from the error of its one part."""
+    try:
+        wanted = share_claim(assertion)
+    except RuleError:
+        return
+    space, call = wanted.space, campaign.call
+    nears = []
+    words, leaves = list[Theorem](), list[Theorem]()
+    for value in wanted.values:
+        chain = []
+        known: Any = value
+        while hasattr(known, "model"):
+            chain.append(known)
+            known = known.addend
+        near = call("begins", space, known)
+        for step in reversed(chain):
+            unit: Unit = step.model.unit
+            deriving = Deriving(campaign, truths, unit, rng, chain=False)
+            bound = deriving.node(unit.result, ())
+            for side, how in (("a", step.a.words), ("b", step.b.words)):
+                window = getattr(space.window, side)
+                for k in range(how.count):
+                    lemma = WordIsSmall(how, window, least_share(how, window, k), k)
+                    words += [one for one in [tallied(campaign, lemma, word_is_small)] if one is not None]
+                leave = WordsLeave(how, window, least_share(how, window, None))
+                leaves += [one for one in [tallied(campaign, leave, words_leave)] if one is not None]
+            if near is None or bound is None:
+                return
+            near = call("after_instruction", step, near, bound, words)
+        if near is None:
+            return
+        nears.append(near)
+    if len(nears) == 1:
+        within = call("near_the_sum", nears[0], words, leaves, wanted.share)
+    else:
+        within = call("near_each_other", nears, words, wanted.share)
+    zeros = [tallied(campaign, zero, zeros_give_zero) for zero in wanted.zeros]
+    if within is not None:
+        every = [one for one in zeros if one is not None]
+        call("compares", assertion, within, every)
+        call("compares", assertion, within, every[1:])
