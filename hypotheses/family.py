@@ -236,7 +236,7 @@ class Family:
             if "block" in grid.values:
                 changed["block"] = tuple(sorted({b for b in grid.values["block"] if length % b == 0} | {length}))
             grids.append(replace(grid, values=changed, signature=signature))
-        base = replace(model, reference=model.reference.partition("@")[0], member=member_of(model))
+        base = Model.of(model.reference.partition("@")[0], model.a, model.b, model.c, member_of(model))
         return replace(self, base=base, grids=tuple(grids))
 
 
