@@ -10,7 +10,9 @@ import pytest
 from benchmarks.claim_statements import FORMS, blind, check, make
 from benchmarks.statements import grid_of
 from queries.claims.verify import _Verifier
+from queries.kernel.undecided import NoInputDecides
 from queries.search.scene import evaluate_claim
+from tests.said import assumed
 
 #: some of every kind that are soon decided without examples
 QUICK = (1, 2, 3, 4, 5, 7, 9)
@@ -25,7 +27,7 @@ def test_no_verdict_is_wrong(number: int) -> None:
 
 def test_a_false_claim_that_is_proved_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     def proves(self: _Verifier) -> None:
-        self.outcome.verdict = "holds" if self.found == "refuted" else "refuted"
+        self.outcome.theorem = assumed(NoInputDecides(self.claim.assertion))
 
     monkeypatch.setattr(_Verifier, "_solve", proves)
     with blind():
