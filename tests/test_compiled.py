@@ -28,10 +28,11 @@ from smtmodel.formats import FORMATS, Format
 from smtmodel.gemm import simulate
 from smtmodel.libraries import compiler
 from smtmodel.nodes import ExactSum, Round
+from smtmodel.nodes.given import Given
 from smtmodel.nodes.round import Rounding
 from smtmodel.plans.tape import BLOCK, block_of
 from smtmodel.reference import parse_reference
-from smtmodel.tiles import Elementwise, Given
+from smtmodel.tiles import Elementwise
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 

@@ -181,21 +181,25 @@ def test_a_device_file_holds_no_earlier_answers(rows, tmp_path):
 # --- certificates -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("size", "code"), [(3000, 4), (None, 2)])
-def test_what_is_proved_stands_without_its_certificate(tmp_path, size, code):
+def test_a_certificate_below_a_file_is_refused_before_anything_is_proved(tmp_path):
+    (tmp_path / "proof").write_text("a file")
+    folder = tmp_path / "proof" / "below"
+    done = CliRunner().invoke(main, ["prove", V, f"{V}@carry_bits=4", "--certificate", str(folder), "--json"])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "is no folder" in done.stderr
+
+
+def test_what_is_proved_stands_without_its_certificate(tmp_path):
     folder = tmp_path / "proof"
-    if size is None:
-        folder.write_text("a file")
-        folder = folder / "below"
     command = ["prove", V, f"{V}@carry_bits=4", "--certificate", str(folder), "--json"]
-    with small_disk(size or resource.RLIM_INFINITY):
+    with small_disk(3000):
         done = CliRunner().invoke(main, command)
     document = json.loads(done.stdout)
-    assert (done.exit_code, document["verdict"]) == (code, "equal")
+    assert (done.exit_code, document["verdict"]) == (4, "equal")
     assert "cannot be written" in document["certificate_error"]
     assert "equal: proved" in done.stderr
     assert "the proof above is valid, but its certificate was not written" in done.stderr
-    assert size is None or not (folder / "manifest.json").exists()
+    assert not (folder / "manifest.json").exists()
 
 
 # --- standard streams ---------------------------------------------------------------------------------------------

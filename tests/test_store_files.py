@@ -185,7 +185,7 @@ def test_a_new_store_is_closed_whatever_the_umask(path: Path) -> None:
     before = os.umask(0)
     try:
         with Store(path) as store:
-            store.record(TEXT, said("unsat"), 1.0, 100)
+            store._record(TEXT, said("unsat"), 1.0, 100)
             assert not any(one.stat().st_mode & 0o022 for one in (path.parent, *path.parent.iterdir()))
     finally:
         os.umask(before)
