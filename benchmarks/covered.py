@@ -59,7 +59,9 @@ def caught(mutant: Mutant, timeout: float) -> Caught:
             for name in mutant.models:
                 model = parse_reference(MODELS[name])
                 try:
-                    told = replay(Mutated(model, model, shadow=shadow), cover_of(name, seconds).rows).differs.any()
+                    told = replay(
+                        Mutated(model, model, shadow=shadow.__name__), cover_of(name, seconds).rows
+                    ).differs.any()
                 except WidthError:
                     told = True  # it cannot be evaluated
                 if told:

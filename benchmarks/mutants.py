@@ -19,7 +19,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import yaml
 
@@ -124,19 +123,16 @@ class Mutant:
         return text.replace(self.old, self.new)
 
 
-SHADOWS: dict[str, Any] = {}  # the changed datapaths, by the id of the mutant
-
-
 @dataclass(frozen=True)
 class Mutated(Problem):
-    """A model against itself by a shadow of the datapath, which is that of the mutant with this id."""
+    """A model against itself by a shadow of the datapath, a module of that name."""
 
     shadow: str = ""
 
     def evaluate(self, operands: Operands[Bits], traced: bool = True) -> tuple[Evaluation, Evaluation]:
         model = self.right
         member = member_of(model)
-        unit = SHADOWS[self.shadow].FUNCTIONS[member.family](**member.values).unit(model.a, model.b, model.c)
+        unit = sys.modules[self.shadow].FUNCTIONS[member.family](**member.values).unit(model.a, model.b, model.c)
         changed = unit.evaluate(operands.a, operands.b, operands.c, operands.scale_a, operands.scale_b)
         return evaluate_on(self.left, operands, traced), Evaluation(*changed)
 
@@ -216,11 +212,12 @@ def ask(mutant: Mutant, timeout: float) -> Outcome:
     """The mutant on its models in turn, until one tells it apart."""
     outcome, start = Outcome(mutant), time.monotonic()
     with shadowed(mutant) as shadow:
-        SHADOWS[mutant.id] = shadow
         for name in mutant.models:
             model = parse_reference(MODELS[name])
             try:
-                proof = prove(Mutated(model, model, shadow=mutant.id), Options("bitwuzla", timeout), confirm=False)
+                proof = prove(
+                    Mutated(model, model, shadow=shadow.__name__), Options("bitwuzla", timeout), confirm=False
+                )
             except (WidthError, SolverFaultError) as error:
                 outcome.verdict, outcome.said, outcome.model = "error", f"{type(error).__name__}: {error}", name
                 break
