@@ -32,7 +32,7 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[t
     if isinstance(claim, PropertyClaim):
         if outcome.refuting is not None:
             return certify_refuted(claim.wanted, outcome.refuting, directory, options)
-        return certify_proofs(claim.wanted, outcome.proofs, directory, options)
+        return certify_proofs(claim.wanted, outcome.proofs or (), directory, options)
     if outcome.theorem is None:
         raise CertificateError("only what is proved by lemmas has a certificate")
     if isinstance(claim, BoundClaim):

@@ -15,10 +15,12 @@ from queries.properties.proving import verdict_on
 from queries.search.witness import Row
 from queries.solvers.contract import Answer
 from queries.tactics.records import Lemma, Proof
+from smtmodel.algorithms.assertion import Quantifier
 
 Verdict = Literal["holds", "refuted", "unknown"]
 BATCH = 4096  # inputs simulated at a time
-_DECIDED: tuple[Verdict, Verdict] = ("refuted", "holds")  # a claim for all: by an input, and by that none decides
+#: by quantifier: the verdict of an input that decides, and that where none does
+DECIDED: dict[Quantifier, tuple[Verdict, Verdict]] = {"all": ("refuted", "holds"), "exists": ("holds", "refuted")}
 SHRINK = 30.0  # seconds, at most, in which an input is made small
 
 
@@ -35,7 +37,8 @@ class SearchStep:
 class Outcome:
     """What was found of one claim. `row`: the input that decides, replayed, in the order of the claim's layout;
     `theorem`: what was proved by rules; `lemmas`: the questions whose "unsat" it rests on, each with another engine's
-    answer where there is one; `proofs`: of a property, what proved it; `refuting`: what broke it; `overflows`: of a
+    answer where there is one; `proofs`: of a property, what proved it, of all its
+    problems (of which there may be none); `refuting`: what broke it; `overflows`: of a
     claim about overflow, by their count, whether copies of the largest number below 1, evaluated, do."""
 
     claim: AnyClaim
@@ -44,7 +47,7 @@ class Outcome:
     asked: list[SearchStep] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
-    proofs: list[Proof] = field(default_factory=list)
+    proofs: list[Proof] | None = None
     refuting: Proof | None = None
     theorem: Theorem | None = None
     overflows: dict[int, bool] = field(default_factory=dict)
@@ -54,7 +57,7 @@ class Outcome:
         """What the theorem says, or the input shows."""
         match self.claim:
             case Claim():
-                by_input, otherwise = _DECIDED if self.claim.quantifier == "all" else _DECIDED[::-1]
+                by_input, otherwise = DECIDED[self.claim.quantifier]
                 proved = self._states(NoInputDecides(self.claim.assertion))
                 return by_input if self.row is not None else otherwise if proved else "unknown"
             case BoundClaim():
@@ -63,7 +66,7 @@ class Outcome:
             case PropertyClaim() if self.refuting is not None:
                 return "refuted" if self.refuting.verdict == "different" else "unknown"
             case PropertyClaim():
-                proved = bool(self.proofs) and verdict_on(self.claim.wanted, self.proofs) == "equal"
+                proved = self.proofs is not None and verdict_on(self.claim.wanted, self.proofs) == "equal"
                 return "holds" if proved else "unknown"
         return self._overflow(self.claim)
 

@@ -21,7 +21,7 @@ from hypotheses.claim import Claim
 from hypotheses.claim_file import located
 from queries.claims.faults import no_number
 from queries.claims.maximise import climb
-from queries.claims.outcome import BATCH, SHRINK, Outcome, SearchStep, Verdict
+from queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, SearchStep
 from queries.claims.samples import claim_rows
 from queries.claims.shares import by_shares
 from queries.claims.stages import Stages
@@ -78,7 +78,6 @@ class _Verifier:
         self.outcome = Outcome(claim)
         self.admitted = False
         self.batches = 0  # simulated
-        self.found: Verdict = "refuted" if claim.quantifier == "all" else "holds"
         self.apart: list[Lemma] = []  # what is no fact of the question: about first words, and what conditions read
         self.settled: dict[FirstWordIsWhole | ZerosGiveZero, Theorem] = {}
 
@@ -115,7 +114,7 @@ class _Verifier:
     @property
     def _expects_input(self) -> bool:
         """Whether the claim is expected to be decided by one input."""
-        return self.claim.expect == self.found
+        return self.claim.expect == DECIDED[self.claim.quantifier][0]
 
     @property
     def _patience(self) -> float:
