@@ -13,6 +13,9 @@ from hypotheses.claim import build_claims, claims, claims_named
 from hypotheses.family import parameters_of
 from hypotheses.unit_claims import PropertyClaim
 from queries.claims.decide import decide, problems_of_claim
+from queries.equality.certify import wholes_of
+from queries.equality.staged import prove
+from queries.kernel.expressions import one_expression
 from queries.kernel.problem import Problem
 from queries.kernel.same import Compared
 from queries.kernel.statements import negations, problems_of, raised_products
@@ -158,6 +161,25 @@ property: equal
         f"other: {VOLTA}@fraction_bits=24\n", "")):  # fmt: skip
         with pytest.raises(InputError, match="two models"):
             build_claims(read_yaml(broken, "mine.yaml"))
+
+
+def test_a_property_without_a_problem_holds() -> None:
+    """One product has one order."""
+    head = {"id": "one", "about": "an example", "source": "nobody", "says": "nothing", "expect": "holds"}
+    asked = {"model": "ieee/fma/f32@length=1", "property": "order-independent"}
+    (claim,) = build_claims(read_yaml(json.dumps(head | asked), "one.yaml"))
+    outcome = decide(claim, Options(timeout=20))
+    assert (outcome.verdict, outcome.proofs) == ("holds", [])
+
+
+def test_a_proof_on_which_nothing_rests_is_not_in_a_certificate() -> None:
+    problem = Problem(parse_reference(VOLTA), parse_reference(f"{VOLTA}@carry_bits=4"))
+    proof = prove(problem, Options("bitwuzla", 60.0), confirm=False)
+    assert proof.theorem is not None
+    assert proof.theorem.rule == "agreed"
+    other = one_expression(Problem(problem.left, problem.left))
+    assert wholes_of([other], [proof], Options())[0] == {}
+    assert list(wholes_of([proof.theorem], [proof], Options())[0]) == [proof.theorem]
 
 
 def test_one_case_of_a_property() -> None:

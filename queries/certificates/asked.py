@@ -64,8 +64,8 @@ class Asked:
         return bool(goals) and all(map(self._is_bound, goals)) and tuple(lengths) == self.subject.lengths
 
     def _is_bound(self, goal: Goal) -> bool:
-        """Whether a goal bounds the result of the unit, or of a chain of it, or that of the plan at one of the K,
-        whatever is assumed of nothing else."""
+        """Whether a goal bounds the result of the unit, or of a chain of it, or that of the plan at one of the K, and
+        assumes nothing of results before."""
         if isinstance(goal, Enclosed):
             if goal.node != goal.unit.result or goal.assuming:
                 return False

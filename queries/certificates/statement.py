@@ -26,7 +26,7 @@ from queries.certificates.names import (
     WITNESS,
 )
 from queries.certificates.plan_files import read_plan
-from queries.kernel.enclosures import premises_of
+from queries.kernel.enclosures import premises_of, premises_of_plan
 from queries.kernel.wording import raised, raised_in
 from smtmodel.errors import MmaprobeError, ParameterError
 from smtmodel.jsontext import parse_json
@@ -213,8 +213,7 @@ def _bounds(texts: Mapping[str, str]) -> Iterator[str]:
     yield from document["says"][1:]
     if PLAN in texts:
         plan = read_plan(texts, PLAN)
-        premises = sorted({text for model in plan.models for text in premises_of(model.unit.result)})
-        means = raised_in(plan)
+        premises, means = premises_of_plan(plan), raised_in(plan)
     else:
         premises, means = premises_of(parse_unit(texts[UNIT], UNIT).result), raised()
     yield ", ".join([f"where {premises[0]}", *premises[1:], *([means] if "°" in "".join(document["says"]) else [])])

@@ -29,9 +29,9 @@ def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certi
     if not found.unreachable and not found.same:
         raise CertificateError("everything is reached: nothing was proved that a certificate could hold")
     proofs = dict(_proofs(found, options))
-    wholes, _ = wholes_of(list(proofs.values()), options)
     roots = [_alone(found, case, theorem) for case, theorem in found.unreachable.items()]
     roots += [proof.theorem for proof in proofs.values() if proof.theorem is not None]
+    wholes, _ = wholes_of(roots, list(proofs.values()), options)
     texts: dict[str, str] = {}
     changes = [{"change": change.name, "unit": _named(texts, unit_text(change.model.unit))} for change in proofs]
     cases = [list(map(str, case)) for case in found.unreachable]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from queries.certificates.certificate import Whole
@@ -12,12 +12,15 @@ from queries.search.distinguish import Options
 from queries.tactics.records import Proof
 
 
-def wholes_of(proofs: Sequence[Proof], options: Options) -> tuple[dict[Theorem, Whole], Options]:
-    """Of each proof by stages, the formula and the proof of its whole question; and the options with the time that is
-    left. Raises OutOfTimeError, and FaultyProofError."""
+def wholes_of(
+    roots: Iterable[Theorem], proofs: Sequence[Proof], options: Options
+) -> tuple[dict[Theorem, Whole], Options]:
+    """Of each proof by stages on which a theorem of `roots` rests, the formula and the proof of its whole question; and
+    the options with the time that is left. Raises OutOfTimeError, and FaultyProofError."""
     start, found = time.monotonic(), dict[Theorem, Whole]()
+    used = {one for root in roots for one in root.walk() if one.rule == "agreed"}
     for proof in proofs:
-        if proof.theorem is not None and proof.theorem.rule == "agreed":
+        if proof.theorem in used:
             found[proof.theorem] = _whole(proof, _left(options, start))
     return found, _left(options, start)
 

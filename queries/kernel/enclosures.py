@@ -59,6 +59,7 @@ from smtmodel.nodes import (
 )
 from smtmodel.nodes.node import walk
 from smtmodel.nodes.round import Rounding
+from smtmodel.plans.plan import Plan
 from smtmodel.rounding import Mode
 from smtmodel.unit import Unit
 from smtmodel.wording import counted
@@ -194,6 +195,11 @@ def premises_of(result: Node) -> list[str]:
     read = ["subnormals as zero"] if flushes else []
     read += ["segments of significands alone"] if any(isinstance(node, Segment) for node in nodes) else []
     return [*said, *([f"exact is the sum of the inputs as read, {' and '.join(read)}"] if read else [])]
+
+
+def premises_of_plan(plan: Plan) -> list[str]:
+    """Of which inputs a bound of the error of a plan speaks: what is said of each of its units."""
+    return sorted({text for model in plan.models for text in premises_of(model.unit.result)})
 
 
 def bound_places(node: Node, places: Mapping[int, int]) -> Places:

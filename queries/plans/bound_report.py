@@ -11,7 +11,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from queries.kernel.enclosures import Enclosed, premises_of, weakened
+from queries.kernel.enclosures import Enclosed, premises_of_plan, weakened
 from queries.kernel.forms import EXACT, Form, Monomial
 from queries.kernel.lemmas import AlignmentLoses
 from queries.kernel.rounding_losses import RoundingLoses
@@ -101,7 +101,7 @@ def find_plan_bound(
     if not all(1 <= length <= MOST_PRODUCTS for length in lengths):
         raise ParameterError("length", f"a bound is for 1 to {MOST_PRODUCTS} products")
     found = PlanBound(plan, inputs.exponents or WINDOW)
-    found.premises = sorted({text for model in plan.models for text in premises_of(model.unit.result)})
+    found.premises = premises_of_plan(plan)
     try:
         if (longest := max(products.stage.period for products in plan.sums)) > MOST_PRODUCTS:
             raise RuleError(f"it repeats {longest} products, which are too many; at most {MOST_PRODUCTS}")

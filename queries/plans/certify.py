@@ -37,7 +37,7 @@ def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[C
     document = {"schema": SCHEMA, "length": goal.length, "multiples": goal.multiples,
                 "parts": [part_data(goal.left, goal.right, part) for part in parts]}  # fmt: skip
     texts |= {PLANS: json.dumps(document) + "\n"}
-    wholes, rest = wholes_of(proof.proofs, options)
+    wholes, rest = wholes_of([theorem], proof.proofs, options)
     about = of_plans(goal, solved)
     return [(directory, certify_theorems([theorem], about, texts, directory, rest, wholes))]
 

@@ -31,7 +31,7 @@ def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, option
     lengths = [proof.problem.left.length for proof in proofs]
     texts = property_texts(wanted, goal.model, goal.inputs, goal.compare, lengths)
     about = of_property(wanted, goal.model, goal.inputs, goal.compare)
-    wholes, rest = wholes_of(proofs, options)
+    wholes, rest = wholes_of([theorem], proofs, options)
     return [(directory, certify_theorems([theorem], about, texts, directory, rest, wholes))]
 
 
@@ -48,6 +48,6 @@ def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, 
     """Write the certificate that two sides agree. Raises as `certify_proofs`."""
     if proof.verdict != "equal" or proof.theorem is None:
         raise CertificateError("only what is proved has a certificate")
-    wholes, rest = wholes_of([proof], options)
+    wholes, rest = wholes_of([proof.theorem], [proof], options)
     texts = question_texts(proof.problem)
     return certify_theorems([proof.theorem], of_problem(proof.problem), texts, directory, rest, wholes)
