@@ -39,11 +39,11 @@ bench: $(INSTALLED)
 
 # what is made of the program's own help and types, and tested to be up to date
 man: $(INSTALLED)
-	$(BIN)/python -m cli.manual > docs/mmaprobe.1
-	$(BIN)/python -m cli.glossary > docs/glossary.md
+	$(BIN)/python -m mmaprobe.cli.manual > docs/mmaprobe.1
+	$(BIN)/python -m mmaprobe.cli.glossary > docs/glossary.md
 
 tables: $(INSTALLED)
-	$(BIN)/python -m smtmodel.catalogue
+	$(BIN)/python -m mmaprobe.smtmodel.catalogue
 
 schemas: $(INSTALLED)
 	$(BIN)/python -m tests.schemas

@@ -9,17 +9,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from queries.kernel.wording import form_text
-from queries.properties.bound import error_of
-from queries.properties.bound_report import BoundResult, find_bound
-from queries.search.distinguish import Options
-from queries.tactics.settling import Settled
-from smtmodel.files import write_whole
-from smtmodel.inputs import Inputs
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
-from smtmodel.unit import Unit
-from smtmodel.unit_table import units
+from mmaprobe.queries.kernel.wording import form_text
+from mmaprobe.queries.properties.bound import error_of
+from mmaprobe.queries.properties.bound_report import BoundResult, find_bound
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unit_table import units
 
 PAGE = Path(__file__).parent / "bounds.md"
 HEAD = """# Error bounds

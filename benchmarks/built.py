@@ -27,16 +27,16 @@ from benchmarks.blind.sets import SETS
 from benchmarks.blind.units import Blind
 from benchmarks.invented_units import invented
 from benchmarks.plausible_units import plausible
-from queries.building.shapes import Kind, Shapes
-from smtmodel.batch import Patterns, evaluate_models
-from smtmodel.dot import Model
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.numbers import nans
-from smtmodel.reference import parse_reference
-from smtmodel.signature import Signature, parse_signature
-from smtmodel.unit import Unit
-from smtmodel.unit_table import units
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.queries.building.shapes import Kind, Shapes
+from mmaprobe.smtmodel.batch import Patterns, evaluate_models
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.numbers import nans
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.signature import Signature, parse_signature
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 ROWS = 4000  # of each kind
@@ -115,7 +115,17 @@ def run(case: Case, folder: Path, seconds: float) -> dict[str, Any]:
     asked, file = case.asked, folder / "built.yaml"
     file.unlink(missing_ok=True)
     formats = ",".join(side.name for side in (asked.a, asked.b, *([asked.c] if asked.addend else []), asked.d))
-    command = [sys.executable, "-P", "-m", "cli.main", "identify", "--device", case.device, "--formats", formats]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "mmaprobe.cli.main",
+        "identify",
+        "--device",
+        case.device,
+        "--formats",
+        formats,
+    ]
     command += ["--length", str(asked.length), "--timeout", str(seconds), "--save", str(file), "--json"]
     if asked.scale is not None:
         command += ["--scale", f"{asked.scale.name}/{asked.scale_block}"]

@@ -18,18 +18,18 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from benchmarks.small_pairs import neighbour, random_model
-from hypotheses.family import families
-from queries.candidates.kinds import candidate_of
-from queries.certificates.certificate import CertificateError
-from queries.checking.folder import check_folder
-from queries.kernel.problem import Problem
-from queries.properties.certify import certify_sides
-from queries.properties.forms import by_rewriting
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser, rules_of
-from smtmodel.catalogue import catalogue
-from smtmodel.dot import Model
-from smtmodel.reference import parse_reference
+from mmaprobe.hypotheses.family import families
+from mmaprobe.queries.candidates.kinds import candidate_of
+from mmaprobe.queries.certificates.certificate import CertificateError
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.properties.certify import certify_sides
+from mmaprobe.queries.properties.forms import by_rewriting
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser, rules_of
+from mmaprobe.smtmodel.catalogue import catalogue
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.reference import parse_reference
 
 Pairs = list[tuple[Model, Model]]
 

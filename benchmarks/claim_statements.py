@@ -27,15 +27,15 @@ import numpy as np
 import yaml
 
 from benchmarks.statements import Lanes, Table, grid_of, numbers, results, values_of
-from hypotheses.claim import Claim, build_claims
-from queries.claims import decide as deciding
-from queries.claims.verify import _Verifier
-from queries.search.distinguish import Options
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.formats import Format, format_named
-from smtmodel.unitfile import parse_unit
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.claim import Claim, build_claims
+from mmaprobe.queries.claims import decide as deciding
+from mmaprobe.queries.claims.verify import _Verifier
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.yamlfile import read_yaml
 
 INPUTS = 1 << 18  # of one claim, at most
 GRAIN = 64  # constants are multiples of 1/64

@@ -30,17 +30,17 @@ from unittest.mock import patch
 
 import yaml
 
-from hypotheses.claim import Claim, build_claims
-from queries.claims import verify
-from queries.claims.decide import decide
-from queries.search.distinguish import Options
-from smtmodel.errors import InputError, MmaprobeError, ParameterError
-from smtmodel.formats import format_named
-from smtmodel.nodes import Element, Round
-from smtmodel.nodes.node import walk
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit, unit_text
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.claim import Claim, build_claims
+from mmaprobe.queries.claims import verify
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.nodes import Element, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.node_oracle import ANY_NAN, evaluate
 from tests.node_units import Maker
 from tests.oracle import FORMATS, decode, floor_log2

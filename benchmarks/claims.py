@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sides import results_of
-from hypotheses.claim import claims, claims_named
-from queries.claims.decide import decide
-from queries.claims.report import document_of
-from queries.search.distinguish import Options
-from smtmodel.wording import counted
+from mmaprobe.hypotheses.claim import claims, claims_named
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.claims.report import document_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.wording import counted
 
 HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|---|---|---|---|---|\n"
 

@@ -19,13 +19,13 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hypotheses.family import family_named
-from queries.candidates.separate import Separation, separate
-from queries.search.distinguish import Options
-from queries.solvers.cluster import Cluster
-from queries.solvers.pool import Pool
-from queries.solvers.store import Store
-from queries.solvers.worker import version_of
+from mmaprobe.hypotheses.family import family_named
+from mmaprobe.queries.candidates.separate import Separation, separate
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.cluster import Cluster
+from mmaprobe.queries.solvers.pool import Pool
+from mmaprobe.queries.solvers.store import Store
+from mmaprobe.queries.solvers.worker import version_of
 
 FAMILY = Path(__file__).with_suffix(".yaml")
 EACH = 120.0  # seconds for a pair: the whole question gets a quarter of them, several times what it needs

@@ -16,12 +16,12 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.mutants import MODELS, Mutant, Mutated, read_mutants, shadowed
-from cli.line import Line
-from queries.covering.cover import Cover, Covering
-from queries.search.distinguish import Options
-from queries.search.witness import replay
-from smtmodel.algebra import WidthError
-from smtmodel.reference import parse_reference
+from mmaprobe.cli.line import Line
+from mmaprobe.queries.covering.cover import Cover, Covering
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import replay
+from mmaprobe.smtmodel.algebra import WidthError
+from mmaprobe.smtmodel.reference import parse_reference
 
 CAMPAIGN = Path(__file__).with_name("mutants.md")
 

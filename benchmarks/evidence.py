@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.evidence_steps import PREPARED, STEPS, Job
-from runner.devices import DeviceUnavailableError
-from runner.kernels import CAPABILITIES, architecture, kernels_of
-from smtmodel.errors import IncompleteError, MmaprobeError
-from smtmodel.instruction import Instruction
+from mmaprobe.runner.devices import DeviceUnavailableError
+from mmaprobe.runner.kernels import CAPABILITIES, architecture, kernels_of
+from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.instruction import Instruction
 
 CUDA = "cuda:{unit}/{instruction}{position}"
 
@@ -56,7 +56,7 @@ def arguments(given: Sequence[str]) -> argparse.Namespace:
 
 def architecture_here() -> str:
     """The architecture of this machine's GPU. Raises DeviceUnavailableError, saying what is missing."""
-    from runner.cuda import launcher_here
+    from mmaprobe.runner.cuda import launcher_here
 
     launcher = launcher_here()
     arch = architecture(launcher.capability)

@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from cli.main import main
-from hypotheses.library import library, question_named
-from queries.compare.observed import agrees
-from queries.search.samples import sample_rows, subnormal_rows, tie_rows
-from runner.answers import answered_row, provenance
-from runner.batches import BatchDevice
-from runner.devices import Device, open_device
-from smtmodel.batch import Patterns, evaluate_batch, evaluate_rows
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError, MmaprobeError
-from smtmodel.instruction import Instruction
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.operands import Layout, Operands, layout_of
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.library import library, question_named
+from mmaprobe.queries.compare.observed import agrees
+from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
+from mmaprobe.runner.answers import answered_row, provenance
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.devices import Device, open_device
+from mmaprobe.smtmodel.batch import Patterns, evaluate_batch, evaluate_rows
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.instruction import Instruction
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.operands import Layout, Operands, layout_of
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors, to_hex
 
 Result = dict[str, Any]
 Seed = int | tuple[int, ...]

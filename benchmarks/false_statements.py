@@ -19,22 +19,22 @@ from typing import Any
 import numpy as np
 import yaml
 
-from hypotheses.claim import Claim, _shipped
-from hypotheses.unit_claims import BoundClaim
-from queries.claims.contradiction import within_bound
-from queries.claims.samples import claim_rows
-from queries.kernel.problem import Problem
-from queries.kernel.statements import problems_of
-from queries.search.admitted import admitted_rows, numbers
-from queries.search.samples import sample_rows
-from queries.search.scene import evaluate_claim
-from queries.search.witness import replay
-from smtmodel.batch import evaluate_batch
-from smtmodel.errors import MmaprobeError
-from smtmodel.files import write_whole
-from smtmodel.inputs import Inputs
-from smtmodel.operands import layout_of
-from smtmodel.reference import member_of, parse_reference
+from mmaprobe.hypotheses.claim import Claim, _shipped
+from mmaprobe.hypotheses.unit_claims import BoundClaim
+from mmaprobe.queries.claims.contradiction import within_bound
+from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.search.admitted import admitted_rows, numbers
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.scene import evaluate_claim
+from mmaprobe.queries.search.witness import replay
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.reference import member_of, parse_reference
 from tests.false_statements import Statement, breaks_bound, claim_of, is_false, kind_of
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

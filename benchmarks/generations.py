@@ -15,20 +15,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from queries.candidates.kinds import candidate_of
-from queries.kernel.problem import Problem
-from queries.search.distinguish import Options, distinguish
-from queries.tactics.normalising import Normaliser
-from reports.arithmetic import LINES, arithmetic
-from smtmodel.batch import evaluate_row
-from smtmodel.display import number_text
-from smtmodel.dot import Model
-from smtmodel.inputs import Compare, Inputs
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.operands import Operands
-from smtmodel.parameters import format_parameter
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, parse_row, to_hex
+from mmaprobe.queries.candidates.kinds import candidate_of
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.distinguish import Options, distinguish
+from mmaprobe.queries.tactics.normalising import Normaliser
+from mmaprobe.reports.arithmetic import LINES, arithmetic
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.display import number_text
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.inputs import Compare, Inputs
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.parameters import format_parameter
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, parse_row, to_hex
 
 ROOT = Path(__file__).parents[1]
 VECTORS = ROOT / "hypotheses" / "vectors" / "generations.jsonl"

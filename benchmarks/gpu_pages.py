@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from reports.gpu_page import pages
-from smtmodel.progress import Pieces
+from mmaprobe.reports.gpu_page import pages
+from mmaprobe.smtmodel.progress import Pieces
 
 FOLDER = Path(__file__).parents[1] / "docs" / "gpus"
 

@@ -22,14 +22,14 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.gpu_gemm import KINDS, NUMERICS, Kind, Record, places, random_factors, read
-from queries.plans.candidates import CONVERSIONS, Candidates, Sample, vectors
-from smtmodel.formats import FORMATS
-from smtmodel.nodes.round import Rounding
-from smtmodel.numbers import from_numbers
-from smtmodel.plans import Chain, Fold, Interleaved, Lanes, Plan, Promoted, Rounded, Split, Stage, Whole
-from smtmodel.plans.plantext import plan_text
-from smtmodel.reference import parse_reference
-from smtmodel.signature import parse_signature
+from mmaprobe.queries.plans.candidates import CONVERSIONS, Candidates, Sample, vectors
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.numbers import from_numbers
+from mmaprobe.smtmodel.plans import Chain, Fold, Interleaved, Lanes, Plan, Promoted, Rounded, Split, Stage, Whole
+from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.signature import parse_signature
 
 #: instructions that libraries may run, by the format of the factors, the likeliest first
 STEPS = {

@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.properties import alike
-from queries.candidates.kinds import candidate_of
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser
-from smtmodel.dot import Model
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.candidates.kinds import candidate_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
 
 LIMITS = "at most 40 questions and 180 s each"
 HEAD = ("device", "alike", "family", "candidates", "answer", "right", "questions", "for the order", "seconds")
@@ -89,7 +89,7 @@ def run(case: Case) -> tuple[dict[str, Any], float]:
     """The document of one identification, and its seconds."""
     with tempfile.TemporaryDirectory() as folder:
         model = case.truth.reference.partition("@")[0]
-        command = [sys.executable, "-P", "-m", "cli.main", "identify", case.family]
+        command = [sys.executable, "-P", "-m", "mmaprobe.cli.main", "identify", case.family]
         command += ["--device", case.device, "--model", model]
         start = time.monotonic()
         done = subprocess.run(

@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from smtmodel.folders import cache_folder
+from mmaprobe.smtmodel.folders import cache_folder
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 5.0  # seconds from an interrupt to the end
@@ -49,8 +49,8 @@ COMMANDS = {
     "verify": (["verify", "ootomo-not-worse-f16"], 8.0),
     "separate": (["separate", "nvidia-bf16", "-o", "out.jsonl"], 12.0),
     "identify": (["identify", "--device", f"model:{HOPPER}", "-o", "out.jsonl"], 8.0),
-    "order of a program": (["order", "--device", f"command:{sys.executable} -m cli.main device {HOPPER}", "--formats",
-                            "f16,f16,f32,f32", "--length", "16", "-o", "out.jsonl"], 7.0),
+    "order of a program": (["order", "--device", f"command:{sys.executable} -m mmaprobe.cli.main device {HOPPER}",
+                            "--formats", "f16,f16,f32,f32", "--length", "16", "-o", "out.jsonl"], 7.0),
     "order of a function": (["order", "--device", "python:mine.py:matmul", "--formats", "f16,f16,f32,f32", "--length",
                              "256", "-o", "out.jsonl"], 7.0),
     "simulate": (["simulate", "--model", HOPPER, "a.npy", "b.npy", "--engine", "numpy", "-o", "out.npy"], 8.0),
@@ -106,7 +106,7 @@ def run(name: str, number: int, after: float) -> dict[str, Any]:
         before = {path.name for path in folder.iterdir()}
         environment = {**os.environ, MARK: mark, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT),
                        "XDG_CACHE_HOME": str(Path(place, "cache"))}  # fmt: skip
-        command = [sys.executable, "-c", "from cli.entry import main; main()", *words]
+        command = [sys.executable, "-c", "from mmaprobe.cli.entry import main; main()", *words]
         with subprocess.Popen(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True,

@@ -11,10 +11,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from smtmodel.formats import FORMATS
-from smtmodel.nodes import Constant, Each, Element, ExactSum, FusedSum, Index, Node, Product, Repeat, Round, Running
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes import (
+    Constant,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Index,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+)
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 COUNT = 60
 FACTORS = ("f16", "bf16", "f16", "bf16", "f32", "tf32", "e5m2", "e4m3")

@@ -19,13 +19,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from hypotheses.library import library
-from hypotheses.schema import Question
-from queries.kernel.problem import Problem
-from queries.search.answer import problems
-from queries.search.distinguish import Options, Outcome, SolverFaultError, distinguish
-from queries.solvers.contract import ENGINE_NAMES
-from queries.solvers.worker import version_of
+from mmaprobe.hypotheses.library import library
+from mmaprobe.hypotheses.schema import Question
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.answer import problems
+from mmaprobe.queries.search.distinguish import Options, Outcome, SolverFaultError, distinguish
+from mmaprobe.queries.solvers.contract import ENGINE_NAMES
+from mmaprobe.queries.solvers.worker import version_of
 
 #: seconds of z3 4.8.9 and cvc5 1.0.2 in Valpey et al. 2025, Table 4
 PAPER = {

@@ -18,9 +18,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cli.identify_gemm import mapper_of
-from queries.plans.library import Mapper
-from smtmodel.errors import IncompleteError
+from mmaprobe.cli.identify_gemm import mapper_of
+from mmaprobe.queries.plans.library import Mapper
+from mmaprobe.smtmodel.errors import IncompleteError
 
 COUNT, SEED = 200, 4242
 LENGTH, SHAPE = 2048, "128,128"

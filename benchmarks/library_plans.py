@@ -23,8 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from smtmodel.files import write_whole
-from smtmodel.wording import counted
+from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.wording import counted
 
 PAGE = Path("benchmarks/library_maps.md")
 
@@ -67,7 +67,7 @@ def mapped(library: Library, seconds: float) -> dict[str, Any] | None:
     """The document of `identify --gemm`; None where the library is missing or nothing came out."""
     threads = {f"{name}_NUM_THREADS": str(library.threads) for name in ("OPENBLAS", "OMP", "MKL")}
     done = subprocess.run(
-        [sys.executable, "-m", "cli.main", "identify", "--gemm", "--device", library.device,
+        [sys.executable, "-m", "mmaprobe.cli.main", "identify", "--gemm", "--device", library.device,
          "--formats", library.formats, "--length", str(library.length), "--shape", library.shape,
          "--timeout", str(seconds), "--json"],
         env={**os.environ, **threads}, stdout=subprocess.PIPE, text=True, check=False,

@@ -22,25 +22,25 @@ from types import ModuleType
 
 import yaml
 
-import smtmodel
-from cli.line import Line
-from cli.options import opened_pool
-from queries.equality.staged import prove
-from queries.kernel import closed
-from queries.kernel.problem import Problem, evaluate_on
-from queries.search.distinguish import Options, SolverFaultError
-from queries.search.witness import Witness
-from queries.solvers.pool import Pool
-from queries.solvers.store import Store, result_key
-from queries.tactics.records import Proof
-from smtmodel.algebra import Bits, WidthError
-from smtmodel.dot import Evaluation, Model
-from smtmodel.errors import MmaprobeError
-from smtmodel.operands import Operands
-from smtmodel.progress import Pieces
-from smtmodel.reference import member_of, parse_reference
+from mmaprobe.cli.line import Line
+from mmaprobe.cli.options import opened_pool
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel import closed
+from mmaprobe.queries.kernel.problem import Problem, evaluate_on
+from mmaprobe.queries.search.distinguish import Options, SolverFaultError
+from mmaprobe.queries.search.witness import Witness
+from mmaprobe.queries.solvers.pool import Pool
+from mmaprobe.queries.solvers.store import Store, result_key
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.algebra import Bits, WidthError
+from mmaprobe.smtmodel.dot import Evaluation, Model
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.reference import member_of, parse_reference
 
 FOLDER = Path(__file__).with_suffix("")
+SMTMODEL = Path(__file__).parents[1] / "smtmodel"
 #: in the order in which they import each other
 DATAPATH = ("decode", "rounding", "alignment", "ieee", "nodes.index", "nodes.node", "nodes.element",
             "nodes.repeat", "nodes.cut", "nodes.round", "nodes.product", "nodes.sums", "nodes.exact", "nodes.fused",
@@ -96,7 +96,7 @@ MODELS = {
 
 def source_of(module: str) -> str:
     """The text of a module of the datapath."""
-    path = Path(smtmodel.__path__[0], *module.split("."))
+    path = Path(SMTMODEL, *module.split("."))
     return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
 
 
@@ -179,9 +179,9 @@ def shadowed(mutant: Mutant) -> Iterator[ModuleType]:
     try:
         for name in DATAPATH:
             text = mutant.source() if name == mutant.file else source_of(name)
-            text = text.replace("from smtmodel import ieee", f"from {package} import ieee")
+            text = text.replace("from mmaprobe.smtmodel import ieee", f"from {package} import ieee")
             for other in DATAPATH:
-                text = text.replace(f"from smtmodel.{other} import", f"from {package}.{other} import")
+                text = text.replace(f"from mmaprobe.smtmodel.{other} import", f"from {package}.{other} import")
             module = modules[f"{package}.{name}"]
             sys.modules.update(modules)
             exec(compile(text, f"{package}/{name}.py", "exec"), module.__dict__)

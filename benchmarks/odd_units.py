@@ -24,15 +24,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.statements import Table, different, formats_of, grid_of, numbers, text_of
-from queries.kernel.expressions import terms_written_out
-from queries.kernel.merged import merged, merged_after_zero
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser, normal_form
-from smtmodel.batch import evaluate_batch
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format, format_named
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.expressions import terms_written_out
+from mmaprobe.queries.kernel.merged import merged, merged_after_zero
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser, normal_form
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
     Each,
@@ -47,11 +47,11 @@ from smtmodel.nodes import (
     Running,
     Scale,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.normal import normal
-from smtmodel.nodes.rewriting import written_out
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.nodes.rewriting import written_out
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 from tests import node_oracle, oracle
 from tests.node_units import MODES, Maker
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.order.reveal import reveal
-from queries.order.tree import Leaf, Node, in_order, joined
-from smtmodel.signature import parse_signature
-from smtmodel.vectors import Vector
+from mmaprobe.queries.order.reveal import reveal
+from mmaprobe.queries.order.tree import Leaf, Node, in_order, joined
+from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.vectors import Vector
 
 Terms = NDArray[np.float32]  # rows of products
 LENGTHS = (64, 256, 1024, 4096)
@@ -115,7 +115,7 @@ def measure(name: str, length: int) -> tuple[int, float]:
 
 def shape(root: Node | Leaf) -> list[object]:
     """Steps as sets, comparable however deep the tree is."""
-    from queries.order.tree import nodes_of
+    from mmaprobe.queries.order.tree import nodes_of
 
     numbers: dict[int, int] = {}
     found: list[object] = []

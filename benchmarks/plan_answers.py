@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from queries.plans.equal import PlanProof, prove_plans
-from queries.search.distinguish import Options
-from smtmodel.plans import Plan
-from smtmodel.vectors import to_hex
+from mmaprobe.queries.plans.equal import PlanProof, prove_plans
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.vectors import to_hex
 
 ROOT = Path(__file__).parents[1]
 

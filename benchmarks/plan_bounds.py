@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound, lengths_text
-from queries.search.distinguish import Options
-from queries.tactics.settling import Settled
-from smtmodel.inputs import Inputs
-from smtmodel.plan_table import plans
-from smtmodel.reference import parse_plan_path
+from mmaprobe.queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound, lengths_text
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.plan_table import plans
+from mmaprobe.smtmodel.reference import parse_plan_path
 
 ROOT = Path(__file__).parents[1]
 RECORDS, PAGE = ROOT / "benchmarks" / "plan_bounds.jsonl", ROOT / "docs" / "plan-bounds.md"

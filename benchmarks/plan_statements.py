@@ -20,15 +20,15 @@ from pathlib import Path
 
 import numpy as np
 
-from queries.plans.equal import prove_plans
-from queries.search.distinguish import Options
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError, InputError, ParameterError
-from smtmodel.formats import FORMATS
-from smtmodel.gemm import simulate
-from smtmodel.plans import Plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.unitfile import parse_unit
+from mmaprobe.queries.plans.equal import prove_plans
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError, InputError, ParameterError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.unitfile import parse_unit
 
 UNITS = {
     "fma": (1, "r(exact(a[0] * b[0], c))"),

@@ -19,23 +19,23 @@ from typing import Any
 import numpy as np
 
 from benchmarks.plan_answers import ROOT, answer
-from queries.compare.steady import same_answer
-from smtmodel.batch import evaluate_row
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError
-from smtmodel.formats import Format
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes.normal import normal
-from smtmodel.numbers import from_numbers, to_numbers, type_of
-from smtmodel.operands import Operands
-from smtmodel.plans import Plan
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.reference import parse_reference
-from smtmodel.tiles import kind_of
-from smtmodel.unit_table import units
-from smtmodel.vectors import to_hex
-from smtmodel.wording import counted
+from mmaprobe.queries.compare.steady import same_answer
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.numbers import from_numbers, to_numbers, type_of
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.vectors import to_hex
+from mmaprobe.smtmodel.wording import counted
 
 RECORDS = ROOT / "benchmarks" / "plan_units.jsonl"
 Row = dict[str, Any]

@@ -23,16 +23,16 @@ from unittest.mock import patch
 
 import numpy as np
 
-from cli.build import built
-from queries.search.distinguish import Options
-from runner.batches import BatchDevice
-from runner.cpu import INSTRUCTIONS, Instruction, processor
-from runner.kernels import architecture, kernels_of
-from runner.protocol import DeviceUnavailableError
-from smtmodel.batch import Patterns, evaluate_batch
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError
-from smtmodel.signature import signature_of
+from mmaprobe.cli.build import built
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.cpu import INSTRUCTIONS, Instruction, processor
+from mmaprobe.runner.kernels import architecture, kernels_of
+from mmaprobe.runner.protocol import DeviceUnavailableError
+from mmaprobe.smtmodel.batch import Patterns, evaluate_batch
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.signature import signature_of
 from tests.cpu import MACHINES, Inputs, NoDeviceError, differing, execute
 from tests.inputs import mixture
 
@@ -79,7 +79,7 @@ def measure(name: str, device: BatchDevice, known: bool) -> Result:
     device.patterns(nothing, nothing, nothing[:, 0])  # whether it is here
     by = device.description["name"]
     try:
-        with nullcontext() if known else patch("queries.building.build.same_signature", lambda asked: []):
+        with nullcontext() if known else patch("mmaprobe.queries.building.build.same_signature", lambda asked: []):
             found, order = built(device, asked, Options(timeout=SECONDS), time.monotonic() + SECONDS, lambda line: None)
     except DeviceUnavailableError:
         raise
@@ -105,7 +105,7 @@ def measure(name: str, device: BatchDevice, known: bool) -> Result:
 def devices(gpu: bool) -> Iterator[tuple[str, Callable[[], BatchDevice]]]:
     """Every instruction's name, and what opens it."""
     if gpu:
-        from runner.cuda import launcher_here, open_cuda
+        from mmaprobe.runner.cuda import launcher_here, open_cuda
 
         for kernel in kernels_of(str(architecture(launcher_here().capability))):
             name = f"{kernel.row.unit}/{kernel.row.name}"

@@ -93,7 +93,7 @@ def ask(claim: Claim, slack: float) -> tuple[str, float, float, str]:
     """(outcome, seconds of processors and on the clock, who said so) by the command line, with an empty store."""
     start, before = time.monotonic(), used()
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-P", "-m", "cli.main", "prove", *claim.arguments]
+        command = [sys.executable, "-P", "-m", "mmaprobe.cli.main", "prove", *claim.arguments]
         command += [f"--timeout={claim.limit * slack}"]
         done = subprocess.run([*command, f"--store={folder}/store.sqlite"], capture_output=True, text=True)
     tail = done.stderr.strip().splitlines() or [""]

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sides import results_of
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes.node import structure
-from smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.nodes.node import structure
+from mmaprobe.smtmodel.reference import parse_reference
 
 RECORDS, PAGE = Path("benchmarks/properties.jsonl"), Path("docs/properties.md")
 COLUMNS = {
@@ -85,7 +85,7 @@ def current(records: Iterable[dict[str, Any]]) -> dict[tuple[str, str], dict[str
 
 def ask(wanted: str, reference: str, timeout: float, store: str | None, confirm: bool) -> dict[str, Any]:
     """What `prove` says, without its lemmas."""
-    command = [sys.executable, "-P", "-m", "cli.main", "prove", reference]
+    command = [sys.executable, "-P", "-m", "mmaprobe.cli.main", "prove", reference]
     command += ["--property", wanted, "--timeout", str(timeout)]
     command += ["--json", *(["--store", store] if store else []), *([] if confirm else ["--no-confirm"])]
     done = subprocess.run(command, capture_output=True, text=True)

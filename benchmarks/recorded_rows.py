@@ -17,17 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from queries.candidates.kinds import candidate_of
-from queries.compare.neighbours import neighbours
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser
-from smtmodel.batch import evaluate_rows
-from smtmodel.dot import Model
-from smtmodel.numbers import nans
-from smtmodel.parameters import PARAMETERS
-from smtmodel.recordings import Decided
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, parse_row
+from mmaprobe.queries.candidates.kinds import candidate_of
+from mmaprobe.queries.compare.neighbours import neighbours
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser
+from mmaprobe.smtmodel.batch import evaluate_rows
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.numbers import nans
+from mmaprobe.smtmodel.parameters import PARAMETERS
+from mmaprobe.smtmodel.recordings import Decided
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, parse_row
 from tests import records
 
 ROOT = Path(__file__).parents[1]

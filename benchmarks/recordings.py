@@ -18,17 +18,17 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.identified import family_of
-from hypotheses.family import family_named
-from queries.candidates.identify import Identification, Identifier
-from queries.candidates.kinds import candidate_of, unique_models
-from queries.candidates.outcomes import simulate, without_payload
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser
-from runner.recorded import RecordedDevice
-from smtmodel.batch import evaluate_models, evaluate_rows
-from smtmodel.dot import Model
-from smtmodel.operands import Operands, layout_of
-from smtmodel.vectors import Vector
+from mmaprobe.hypotheses.family import family_named
+from mmaprobe.queries.candidates.identify import Identification, Identifier
+from mmaprobe.queries.candidates.kinds import candidate_of, unique_models
+from mmaprobe.queries.candidates.outcomes import simulate, without_payload
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser
+from mmaprobe.runner.recorded import RecordedDevice
+from mmaprobe.smtmodel.batch import evaluate_models, evaluate_rows
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.operands import Operands, layout_of
+from mmaprobe.smtmodel.vectors import Vector
 from tests.inputs import normal
 
 RECORDED = Path(__file__).parents[1] / "tests" / "data" / "recorded.jsonl.gz"

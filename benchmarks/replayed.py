@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 import mmaprobe
-from queries.order.reveal import Tree
-from queries.order.tree import Leaf, Node, leaves_of, nodes_of
-from runner.callable import SIDE, CallableDevice
+from mmaprobe.queries.order.reveal import Tree
+from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of
+from mmaprobe.runner.callable import SIDE, CallableDevice
 
 Array = Any
 WIDE = ("no step", "all", "the way to the first product", "that without its pairs", "the rest")

@@ -50,33 +50,33 @@ from benchmarks.statements import (
     proofs_about,
     random_unit,
 )
-from queries.certificates import logged
-from queries.certificates.asked import asked
-from queries.certificates.certificate import Leaf
-from queries.certificates.names import LOG, TERMS
-from queries.kernel.lemmas import Lemma, exhausted
-from queries.kernel.log import Replay
-from queries.kernel.opposite import Turns
-from queries.kernel.rewriting import SameResults
-from queries.kernel.rises import Rises
-from queries.kernel.theorem import RuleError, Theorem
-from queries.plans import equal as plans_equal
-from queries.plans.certify import certify_plans
-from queries.properties.bound import bound_of, error_of
-from queries.properties.bound_certificate import certify_unit_bounds
-from queries.properties.certify import certify_proofs
-from queries.properties.forms import by_rewriting
-from queries.properties.proving import verdict_of
-from queries.search.contradiction import check_problems
-from queries.search.distinguish import Options
-from queries.solvers.asking import Engines, _certified
-from queries.tactics.normalising import Normaliser, normal_form
-from queries.tactics.records import Proof
-from queries.tactics.settling import Settled
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError, MmaprobeError
-from smtmodel.jsontext import parse_json
-from smtmodel.unit import Unit
+from mmaprobe.queries.certificates import logged
+from mmaprobe.queries.certificates.asked import asked
+from mmaprobe.queries.certificates.certificate import Leaf
+from mmaprobe.queries.certificates.names import LOG, TERMS
+from mmaprobe.queries.kernel.lemmas import Lemma, exhausted
+from mmaprobe.queries.kernel.log import Replay
+from mmaprobe.queries.kernel.opposite import Turns
+from mmaprobe.queries.kernel.rewriting import SameResults
+from mmaprobe.queries.kernel.rises import Rises
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.plans import equal as plans_equal
+from mmaprobe.queries.plans.certify import certify_plans
+from mmaprobe.queries.properties.bound import bound_of, error_of
+from mmaprobe.queries.properties.bound_certificate import certify_unit_bounds
+from mmaprobe.queries.properties.certify import certify_proofs
+from mmaprobe.queries.properties.forms import by_rewriting
+from mmaprobe.queries.properties.proving import verdict_of
+from mmaprobe.queries.search.contradiction import check_problems
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.asking import Engines, _certified
+from mmaprobe.queries.tactics.normalising import Normaliser, normal_form
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError, MmaprobeError
+from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.unit import Unit
 from tests.said import believed
 from tests.second.proved import faults
 from tests.second.tree import RULES
@@ -189,7 +189,8 @@ def _known(number: int, true: bool) -> Known | None:
         if true or seconds > ANSWER:
             return None
     places = {(Path(code.co_filename), code.co_qualname.partition(".<")[0]) for code in calls}
-    own = {(str(file.relative_to(ROOT)), name) for file, name in places if file.is_relative_to(ROOT / "queries")}
+    queries = ROOT / "mmaprobe" / "queries"
+    own = {(str(file.relative_to(ROOT / "mmaprobe")), name) for file, name in places if file.is_relative_to(queries)}
     return Known(statement, said, seconds, frozenset(own))
 
 
@@ -277,9 +278,10 @@ def run(change: dict[str, str], known: Path, numbers: Sequence[int], seconds: fl
     with TemporaryDirectory() as folder:
         copy = Path(folder)
         package = Path(change["file"]).parts[0]
-        shutil.copytree(ROOT / package, copy / package)
+        for name in (package, "mmaprobe"):  # in which links lead to the packages
+            shutil.copytree(ROOT / name, copy / name, symlinks=True)
         for path in ROOT.iterdir():
-            if path.name != package and not path.name.startswith("."):
+            if path.name not in (package, "mmaprobe") and not path.name.startswith("."):
                 (copy / path.name).symlink_to(path)
         (copy / change["file"]).write_text(source.replace(change["old"], change["new"]), encoding="utf-8")
         environment = os.environ | {"PYTHONPATH": folder}

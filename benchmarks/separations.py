@@ -11,9 +11,9 @@ import math
 import sys
 from pathlib import Path
 
-from hypotheses.family import families, family_named
-from queries.candidates.separate import separate
-from queries.search.distinguish import Options
+from mmaprobe.hypotheses.family import families, family_named
+from mmaprobe.queries.candidates.separate import separate
+from mmaprobe.queries.search.distinguish import Options
 
 HEAD = (
     "family",

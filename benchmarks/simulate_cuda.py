@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.simulate import MODELS, inputs, mixed
-from runner.cuda import launcher_here
-from runner.cuda_product import CudaProduct
-from smtmodel.dot import Model
-from smtmodel.gemm import simulate
-from smtmodel.reference import parse_reference
+from mmaprobe.runner.cuda import launcher_here
+from mmaprobe.runner.cuda_product import CudaProduct
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.reference import parse_reference
 
 SIZE, STEPS = 4096, 64
 CHECKED = 250_000  # results of each model

@@ -21,19 +21,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.equality.staged import prove
-from queries.kernel.problem import Problem
-from queries.search.distinguish import Options, distinguish
-from queries.search.witness import Witness
-from queries.tactics.records import Proof
-from smtmodel.batch import evaluate_batch
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.families.member import FUNCTIONS, Member, nvidia_nan
-from smtmodel.formats import FORMATS
-from smtmodel.inputs import Compare, ExponentRange, Inputs
-from smtmodel.parameters import FAMILY
-from smtmodel.reference import member_of
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.distinguish import Options, distinguish
+from mmaprobe.queries.search.witness import Witness
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.families.member import FUNCTIONS, Member, nvidia_nan
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.inputs import Compare, ExponentRange, Inputs
+from mmaprobe.smtmodel.parameters import FAMILY
+from mmaprobe.smtmodel.reference import member_of
 from tests import oracle
 from tests.family_oracle import parameters_of
 

@@ -32,28 +32,28 @@ from unittest.mock import patch
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.equality.staged import _Prover
-from queries.kernel.enclosures import weakened
-from queries.kernel.forms import EXACT, Factor, Form
-from queries.kernel.induction import Carried, carried
-from queries.kernel.problem import Problem
-from queries.kernel.statements import problems_of
-from queries.kernel.theorem import RuleError, Theorem
-from queries.properties import forms, monotonic, proving
-from queries.properties.bound import Settle, bound_of, chain_of, error_of
-from queries.properties.bound_samples import Near, covered
-from queries.properties.wraps import wrapped
-from queries.search.distinguish import Options
-from queries.search.witness import Witness
-from queries.tactics.records import Proof
-from queries.tactics.settling import Settled
-from smtmodel.batch import evaluate_batch, sides_of
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError, MmaprobeError, ParameterError
-from smtmodel.families.member import FUNCTIONS, nvidia_nan
-from smtmodel.formats import FORMATS, Format, format_named
-from smtmodel.inputs import Compare, ExponentRange, Inputs
-from smtmodel.nodes import (
+from mmaprobe.queries.equality.staged import _Prover
+from mmaprobe.queries.kernel.enclosures import weakened
+from mmaprobe.queries.kernel.forms import EXACT, Factor, Form
+from mmaprobe.queries.kernel.induction import Carried, carried
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.properties import forms, monotonic, proving
+from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
+from mmaprobe.queries.properties.bound_samples import Near, covered
+from mmaprobe.queries.properties.wraps import wrapped
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import Witness
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.batch import evaluate_batch, sides_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.families.member import FUNCTIONS, nvidia_nan
+from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.inputs import Compare, ExponentRange, Inputs
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -72,14 +72,14 @@ from smtmodel.nodes import (
     Segment,
     Sum,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.relu import NANS, RELU_ZEROS
-from smtmodel.nodes.rewriting import rebuilt
-from smtmodel.operands import layout_of
-from smtmodel.parameters import FAMILY
-from smtmodel.reference import with_parameters
-from smtmodel.unit import Unit
-from smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.parameters import FAMILY
+from mmaprobe.smtmodel.reference import with_parameters
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import unit_text
 from tests import node_oracle, oracle
 from tests.node_units import Maker
 from tests.said import believed

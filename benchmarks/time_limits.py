@@ -125,8 +125,8 @@ def commands(silent: str) -> list[str]:
 START = """
 import sys, time
 from pathlib import Path
-from cli import command, entry
-from smtmodel.interrupts import allow
+from mmaprobe.cli import command, entry
+from mmaprobe.smtmodel.interrupts import allow
 
 def noted(seconds, note=Path(sys.argv.pop(1))):
     note.write_text(repr(time.monotonic()))

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.algorithms import matrix_product, parse_algorithm
-from smtmodel.formats import FORMATS
-from smtmodel.numbers import from_numbers, to_numbers
-from smtmodel.tiles import kind_of
-from studies.exact import exact_product
-from studies.run import rounded
+from mmaprobe.smtmodel.algorithms import matrix_product, parse_algorithm
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.studies.exact import exact_product
+from mmaprobe.studies.run import rounded
 
 Floats = NDArray[np.float64]
 PAGE = Path(__file__).parent / "valero.md"

@@ -23,9 +23,9 @@ from datetime import date
 from pathlib import Path
 from types import FrameType
 
-from hypotheses.claim import claims
-from hypotheses.library import library
-from smtmodel import VERSION
+from mmaprobe.hypotheses.claim import claims
+from mmaprobe.hypotheses.library import library
+from mmaprobe.smtmodel import VERSION
 
 ROOT = Path(__file__).parents[1]
 TICK = 0.01  # seconds between two looks
@@ -111,7 +111,7 @@ def sampled(arguments: list[str]) -> dict[str, int]:
     """The counts of one command, run in this process."""
     sampler = Sampler()
     sampler.start()
-    from cli.entry import main as command
+    from mmaprobe.cli.entry import main as command
 
     sys.argv[:] = ["mmaprobe", *arguments]
     with suppress(SystemExit):

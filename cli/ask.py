@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice, FileName
-from cli.command import Command
-from cli.completion import models, questions_or_models
-from cli.options import (
+from mmaprobe.cli.choice import Choice, FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import models, questions_or_models
+from mmaprobe.cli.options import (
     COMPARE_HELP,
     JSON,
     RESTRICTIONS_HELP,
@@ -30,16 +30,16 @@ from cli.options import (
     solver_options,
     write_vectors,
 )
-from smtmodel.errors import FaultError, InputError
-from smtmodel.escapes import file_part
-from smtmodel.interrupts import allow
-from smtmodel.progress import Pieces
+from mmaprobe.smtmodel.errors import FaultError, InputError
+from mmaprobe.smtmodel.escapes import file_part
+from mmaprobe.smtmodel.interrupts import allow
+from mmaprobe.smtmodel.progress import Pieces
 
 if TYPE_CHECKING:
-    from hypotheses.schema import Question
-    from queries.search.answer import Answered, PairAnswer
-    from queries.search.distinguish import Options
-    from smtmodel.inputs import Inputs
+    from mmaprobe.hypotheses.schema import Question
+    from mmaprobe.queries.search.answer import Answered, PairAnswer
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.inputs import Inputs
 
 
 @click.command(cls=Command)
@@ -89,8 +89,8 @@ def distinguish(
     mmaprobe distinguish my-question.yaml -n 5 -o vectors.jsonl
     mmaprobe distinguish volta/mma/m8n8k4.f32.f16.f16.f32 ampere/mma/m16n8k16.f32.f16.f16.f32
     """
-    from cli.show import show_answer
-    from queries.search.answer import answer
+    from mmaprobe.cli.show import show_answer
+    from mmaprobe.queries.search.answer import answer
 
     questions = _questions(names, restrictions, target)
     pairs = sum(comb(len(question.models), 2) for question in questions)
@@ -140,9 +140,9 @@ def distinguish(
 
 
 def _questions(names: tuple[str, ...], restrictions: str, target: str | None) -> list[Question]:
-    from hypotheses.library import library, question_named
-    from smtmodel.errors import ParameterError, UnknownNameError
-    from smtmodel.reference import parse_reference
+    from mmaprobe.hypotheses.library import library, question_named
+    from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+    from mmaprobe.smtmodel.reference import parse_reference
 
     if all(_is_reference(name) and name not in library() for name in names):
         for name in names:
@@ -165,8 +165,8 @@ def _questions(names: tuple[str, ...], restrictions: str, target: str | None) ->
 
 
 def _is_reference(name: str) -> bool:
-    from smtmodel.files import is_file
-    from smtmodel.reference import keys_of
+    from mmaprobe.smtmodel.files import is_file
+    from mmaprobe.smtmodel.reference import keys_of
 
     if name.endswith((".yaml", ".yml")) or is_file(name):
         return is_file(name) and "unit" in keys_of(name)
@@ -174,8 +174,8 @@ def _is_reference(name: str) -> bool:
 
 
 def _pair(names: tuple[str, ...], inputs: Inputs) -> Question:
-    from hypotheses.schema import Question
-    from smtmodel.reference import parse_reference
+    from mmaprobe.hypotheses.schema import Question
+    from mmaprobe.smtmodel.reference import parse_reference
 
     models = dict(zip(("left", "right"), (parse_reference(name) for name in names), strict=True))
     return Question(id="left-right", question="Do the two models differ?", models=models, inputs=inputs)

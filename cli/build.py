@@ -11,27 +11,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.options import print_json, progress, say
-from cli.order import kept_device, revealed, title_of
-from queries.order.guess import orders
-from queries.order.probe import UnrevealedError
-from queries.order.structure import tree_of
-from queries.order.text import Outliner, shared
-from queries.order.tree import Leaf, Node, with_products
-from smtmodel import VERSION
-from smtmodel.errors import IncompleteError, MmaprobeError, OutOfTimeError
-from smtmodel.interrupts import begun
-from smtmodel.wording import counted
+from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.cli.order import kept_device, revealed, title_of
+from mmaprobe.queries.order.guess import orders
+from mmaprobe.queries.order.probe import UnrevealedError
+from mmaprobe.queries.order.structure import tree_of
+from mmaprobe.queries.order.text import Outliner, shared
+from mmaprobe.queries.order.tree import Leaf, Node, with_products
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError, OutOfTimeError
+from mmaprobe.smtmodel.interrupts import begun
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.building.outcome import Built
-    from queries.building.weights import Weights
-    from queries.compare.neighbours import Divergence
-    from queries.search.distinguish import Options
-    from runner.protocol import Device
-    from smtmodel.signature import Signature
-    from smtmodel.unit import Unit
-    from smtmodel.vectors import Vector
+    from mmaprobe.queries.building.outcome import Built
+    from mmaprobe.queries.building.weights import Weights
+    from mmaprobe.queries.compare.neighbours import Divergence
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.runner.protocol import Device
+    from mmaprobe.smtmodel.signature import Signature
+    from mmaprobe.smtmodel.unit import Unit
+    from mmaprobe.smtmodel.vectors import Vector
 
 LISTED = 8  # names of equal instructions that are listed
 
@@ -41,7 +41,7 @@ def build(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Ask an unknown device, say what it computes, and end with the exit code. `output`: where answers are kept."""
-    from queries.compare.steady import ContradictionError
+    from mmaprobe.queries.compare.steady import ContradictionError
 
     start = begun()
     deadline = None if options.timeout is None else start + options.timeout
@@ -65,8 +65,8 @@ def build(
     if found is not None:
         _show(found, unit, order, asked, seconds)
     if unit is not None and save is not None:
-        from queries.building.outcome import text_of
-        from smtmodel.files import write_whole
+        from mmaprobe.queries.building.outcome import text_of
+        from mmaprobe.smtmodel.files import write_whole
 
         write_whole(save, text_of(unit))
         say(f"saved: {save}")
@@ -83,8 +83,8 @@ def built(
 ) -> tuple[Built, Order]:
     """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
     `tell` prints the order. Raises what `_order`, Builder.run and `stand_by` raise."""
-    from queries.building.weights import weighed
-    from queries.order.ends import sentences
+    from mmaprobe.queries.building.weights import weighed
+    from mmaprobe.queries.order.ends import sentences
 
     try:
         order, weights = _order(device, asked, deadline)
@@ -111,9 +111,9 @@ def _arithmetic(
     tell: Callable[[str], None],
 ) -> tuple[Built, Order]:
     """The unit of a device whose terms have these weights, and which of the orders it has."""
-    from queries.building.build import Builder
-    from queries.compare.steady import AGAIN_IN_DOUBT, stand_by
-    from runner.protocol import DeviceError
+    from mmaprobe.queries.building.build import Builder
+    from mmaprobe.queries.compare.steady import AGAIN_IN_DOUBT, stand_by
+    from mmaprobe.runner.protocol import DeviceError
 
     given: list[tuple[Vector, int]] = []
 
@@ -199,7 +199,7 @@ def _described(
 
 def names_of(found: Built) -> list[str]:
     """The instructions and shipped units that are proved equal to the unit."""
-    from queries.building.answers import BUILT
+    from mmaprobe.queries.building.answers import BUILT
 
     names = [model.reference for model, _ in found.equal if model.reference != BUILT]
     return sorted(names, key=lambda name: not name.startswith("ieee/"))  # no vendor's, first
@@ -220,7 +220,7 @@ def sampled(validated: int) -> str:
 
 def say_gpus(names: Sequence[str]) -> None:
     """Print the GPUs that have these units, a line for each architecture."""
-    from smtmodel.gpus import gpus_of
+    from mmaprobe.smtmodel.gpus import gpus_of
 
     for arch in dict.fromkeys(name.partition("/")[0] for name in names):
         if gpus := gpus_of(arch):
@@ -234,9 +234,9 @@ def some_of(names: Sequence[str]) -> str:
 def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
     """The first intermediate result in which the unit (or, where none was found, the nearest candidate) and the nearest
     instruction diverge, on the smallest input that distinguishes them."""
-    from queries.building.answers import BUILT
-    from queries.compare.neighbours import divergence
-    from smtmodel.dot import Model
+    from mmaprobe.queries.building.answers import BUILT
+    from mmaprobe.queries.compare.neighbours import divergence
+    from mmaprobe.smtmodel.dot import Model
 
     own = unit or found.nearest
     if own is None or found.near is None or found.near_vector is None:
@@ -245,11 +245,11 @@ def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
 
 
 def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature, seconds: float) -> None:
-    from cli.show import show_operands
-    from queries.building.answers import BUILT
-    from queries.building.outcome import text_of
-    from smtmodel.display import number_text
-    from smtmodel.vectors import to_hex
+    from mmaprobe.cli.show import show_operands
+    from mmaprobe.queries.building.answers import BUILT
+    from mmaprobe.queries.building.outcome import text_of
+    from mmaprobe.smtmodel.display import number_text
+    from mmaprobe.smtmodel.vectors import to_hex
 
     say(
         f"{counted(order.questions if order else 0, 'question')} about the order, "
@@ -299,9 +299,9 @@ def _document(
     found: Built | None, unit: Unit | None, order: Order | None, failure: MmaprobeError | None, asked: Signature,
     device: dict[str, Any], seconds: float,
 ) -> dict[str, Any]:  # fmt: skip
-    from queries.building.answers import BUILT
-    from queries.building.outcome import text_of
-    from smtmodel.vectors import to_hex
+    from mmaprobe.queries.building.answers import BUILT
+    from mmaprobe.queries.building.outcome import text_of
+    from mmaprobe.smtmodel.vectors import to_hex
 
     document: dict[str, Any] = {
         "schema": 1,

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.completion import models
-from cli.options import say
-from smtmodel.errors import InputError
+from mmaprobe.cli.completion import models
+from mmaprobe.cli.options import say
+from mmaprobe.smtmodel.errors import InputError
 
 if TYPE_CHECKING:
-    from hypotheses.family import Family
-    from queries.candidates.classes import Equality
+    from mmaprobe.hypotheses.family import Family
+    from mmaprobe.queries.candidates.classes import Equality
 
 MODEL = click.option(
     "--model",
@@ -24,10 +24,10 @@ MODEL = click.option(
 
 
 def family_of(name: str, model: str | None) -> Family:
-    from hypotheses.family import family_named
-    from hypotheses.gpu_family import gpu_family
-    from smtmodel.gpus import gpu_named
-    from smtmodel.reference import parse_reference
+    from mmaprobe.hypotheses.family import family_named
+    from mmaprobe.hypotheses.gpu_family import gpu_family
+    from mmaprobe.smtmodel.gpus import gpu_named
+    from mmaprobe.smtmodel.reference import parse_reference
 
     if gpu_named(name) and model is None:
         raise InputError(f"{name} has several instructions: --model says on which formats and length the device is "

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import FileName
-from cli.options import progress, say
-from smtmodel.errors import MmaprobeError, OutOfTimeError
-from smtmodel.interrupts import TimeUp, allow
-from smtmodel.wording import counted
+from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.options import progress, say
+from mmaprobe.smtmodel.errors import MmaprobeError, OutOfTimeError
+from mmaprobe.smtmodel.interrupts import TimeUp, allow
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.certificates.certificate import Certificate
+    from mmaprobe.queries.certificates.certificate import Certificate
 
 CERTIFICATE = click.option(
     "--certificate", type=FileName(file_okay=False), metavar="DIR",
@@ -36,7 +36,7 @@ def attach(
     """Write certificates into a folder by `write` within `seconds` (None: each part has a limit of its own), print what
     they contain, and add them to a document. An error is returned, not raised, as the proof is valid without a
     certificate: it is printed first, then `check_attached` raises the error."""
-    from queries.certificates.place import written_apart
+    from mmaprobe.queries.certificates.place import written_apart
 
     allow(seconds)
     try:

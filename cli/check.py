@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.choice import FileName
-from cli.command import Command
-from cli.options import JSON, print_json, progress, say
-from smtmodel.interrupts import allow
-from smtmodel.wording import counted
+from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.options import JSON, print_json, progress, say
+from mmaprobe.smtmodel.interrupts import allow
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.solvers.contract import Answer
+    from mmaprobe.queries.solvers.contract import Answer
 
 SECONDS = 300.0
 BELIEVED = (
@@ -54,8 +54,8 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof
     mmaprobe check proof
     """  # fmt: skip
-    from queries.checking.folder import MEANING, check_all
-    from queries.solvers.contract import SolverProcess
+    from mmaprobe.queries.checking.folder import MEANING, check_all
+    from mmaprobe.queries.solvers.contract import SolverProcess
 
     def ask(engine: str, text: str) -> Answer:
         return SolverProcess(engine, text).answer(timeout)

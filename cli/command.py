@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from smtmodel.errors import InputError
-from smtmodel.files import INPUTS, check_folder, is_file
-from smtmodel.interrupts import allow
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.files import INPUTS, check_folder, is_file
+from mmaprobe.smtmodel.interrupts import allow
 
 #: parameters that name a file to write
 OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")
@@ -70,7 +70,7 @@ class Command(click.Command):
 
 def _check_folder(folder: Path, named: Mapping[Path, str]) -> None:
     """Raises InputError for a folder that cannot be replaced by a certificate."""
-    from queries.certificates.place import check_place
+    from mmaprobe.queries.certificates.place import check_place
 
     check_folder(folder)
     if not folder.exists():

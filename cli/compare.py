@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice, FileName, Seconds
-from cli.command import Command
-from cli.compare_text import Report
-from cli.completion import file_names, models
-from cli.options import (
+from mmaprobe.cli.choice import Choice, FileName, Seconds
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.compare_text import Report
+from mmaprobe.cli.completion import file_names, models
+from mmaprobe.cli.options import (
     COMPARE_HELP,
     CONVERT,
     DEVICE_TIMEOUT,
@@ -27,17 +27,17 @@ from cli.options import (
     say,
     write_vectors,
 )
-from cli.reading import open_input
-from smtmodel.errors import IncompleteError, InputError, MmaprobeError
-from smtmodel.wording import counted
+from mmaprobe.cli.reading import open_input
+from mmaprobe.smtmodel.errors import IncompleteError, InputError, MmaprobeError
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.compare.devices import ComparedDevice, Comparison, Pair
-    from queries.search.witness import Row
-    from runner.devices import Device
-    from runner.recorded import RecordedDevice
-    from smtmodel.dot import Model
-    from smtmodel.vectors import Vector
+    from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
+    from mmaprobe.queries.search.witness import Row
+    from mmaprobe.runner.devices import Device
+    from mmaprobe.runner.recorded import RecordedDevice
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.vectors import Vector
 
 FILE = FileName()
 
@@ -143,7 +143,7 @@ def compare(
             refuse("no device is asked", "device_timeout")
         if not names and reference is None:
             refuse("plans are looked for, and no vectors are made", "count", "output")
-    from queries.compare.devices import Comparison
+    from mmaprobe.queries.compare.devices import Comparison
 
     comparison = Comparison(count or (1 if gemm else 3), progress)
     run = _Run(comparison, Report(comparison), compare, reference)
@@ -176,11 +176,11 @@ class _Run:
 
     def open(self, names: Sequence[str], timeout: float, stack: ExitStack) -> None:
         """Open the devices, and find the formats of their vectors. Raises MmaprobeError."""
-        from cli.identify_gemm import RECORDED
-        from runner.batches import BatchDevice
-        from runner.devices import open_device
-        from runner.recorded import RecordedDevice
-        from smtmodel.reference import parse_reference
+        from mmaprobe.cli.identify_gemm import RECORDED
+        from mmaprobe.runner.batches import BatchDevice
+        from mmaprobe.runner.devices import open_device
+        from mmaprobe.runner.recorded import RecordedDevice
+        from mmaprobe.smtmodel.reference import parse_reference
 
         asked = None if self.reference is None else parse_reference(self.reference)
         opened: dict[int, Device] = {}
@@ -215,7 +215,7 @@ class _Run:
 
     def ask(self, vectors: str | None, samples: int, seed: int) -> None:
         """Ask both devices until enough differences are found. Raises MmaprobeError."""
-        from queries.compare.devices import Pair
+        from mmaprobe.queries.compare.devices import Pair
 
         pair = Pair(self.sides[0], self.sides[1], self.compare)
         self.report.pair = pair
@@ -230,7 +230,7 @@ class _Run:
             ]
 
     def _rows(self, pair: Pair, given: list[Row], samples: int, seed: int) -> Iterator[Row]:
-        from queries.compare.rows import all_rows
+        from mmaprobe.queries.compare.rows import all_rows
 
         yield from given
         if not self.recordings:
@@ -249,10 +249,10 @@ class _Run:
 
     def gemm(self, files: Sequence[Path], rest: dict[str, Any], timeout: float | None) -> None:
         """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
-        from cli.compare_gemm import run_gemm
-        from cli.product_files import formats_of
-        from queries.plans.results import SECONDS
-        from smtmodel.reference import parse_reference
+        from mmaprobe.cli.compare_gemm import run_gemm
+        from mmaprobe.cli.product_files import formats_of
+        from mmaprobe.queries.plans.results import SECONDS
+        from mmaprobe.smtmodel.reference import parse_reference
 
         if self.recordings:
             raise InputError(f"{self.recordings[0].name}: a recording cannot recompute a dot product")
@@ -291,7 +291,7 @@ class _Run:
 def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
     """The instruction of a recording to be compared: that of `lead` if it is recorded, else the only one with its
     formats. Raises InputError."""
-    from queries.compare.rows import takes_the_same
+    from mmaprobe.queries.compare.rows import takes_the_same
 
     models: dict[str, Model] = {}
     for vector in device.vectors:
@@ -311,7 +311,7 @@ def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
 
 def _recorded(recording: RecordedDevice, side: ComparedDevice, pair: Pair) -> Iterator[tuple[Row, int | None]]:
     """The recorded inputs of the instruction compared that fit the pair, with their results (None: not recorded)."""
-    from queries.compare.rows import fits, row_of
+    from mmaprobe.queries.compare.rows import fits, row_of
 
     instruction = side.model.reference.partition("@")[0]
     for vector in recording.vectors:
@@ -322,9 +322,9 @@ def _recorded(recording: RecordedDevice, side: ComparedDevice, pair: Pair) -> It
 
 
 def _side(device: Device, model: Model) -> ComparedDevice:
-    from queries.compare.devices import ComparedDevice
-    from runner.model_device import ModelDevice
-    from runner.recorded import RecordedDevice
+    from mmaprobe.queries.compare.devices import ComparedDevice
+    from mmaprobe.runner.model_device import ModelDevice
+    from mmaprobe.runner.recorded import RecordedDevice
 
     def ask(vectors: Sequence[Vector]) -> list[int | None]:
         return [pattern for _, pattern in device.answers(vectors)]
@@ -337,9 +337,9 @@ def _side(device: Device, model: Model) -> ComparedDevice:
 
 def _given(file: str, pair: Pair) -> Iterator[Row]:
     """The rows of a file of vectors. Raises InputError for one that does not fit the pair."""
-    from queries.compare.rows import fits, row_of
-    from runner.protocol import unread
-    from smtmodel.vectors import read_vectors
+    from mmaprobe.queries.compare.rows import fits, row_of
+    from mmaprobe.runner.protocol import unread
+    from mmaprobe.smtmodel.vectors import read_vectors
 
     with open_input(file) as (lines, name):
         for vector in read_vectors(lines, name, lambda: pair.left.model):

@@ -8,27 +8,27 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.compare_text import Report
-from cli.options import progress, refuse, say
-from cli.plan_results import names_of, sentences, values_of
-from cli.product_files import patterns_of
-from cli.simulate import load_matrix
-from smtmodel.display import number_text, value_text
-from smtmodel.errors import ParameterError
-from smtmodel.nodes import Literal, Round
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.normal import normal
-from smtmodel.vectors import operands_json, to_hex
+from mmaprobe.cli.compare_text import Report
+from mmaprobe.cli.options import progress, refuse, say
+from mmaprobe.cli.plan_results import names_of, sentences, values_of
+from mmaprobe.cli.product_files import patterns_of
+from mmaprobe.cli.simulate import load_matrix
+from mmaprobe.smtmodel.display import number_text, value_text
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.nodes import Literal, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.vectors import operands_json, to_hex
 
 LOOKED = 12  # plans of each result of which the two most alike are looked for
 
 if TYPE_CHECKING:
-    from queries.compare.devices import ComparedDevice, Comparison, Pair
-    from queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
-    from queries.plans.results import Given
-    from smtmodel.dot import Model
-    from smtmodel.losses import Loss
-    from smtmodel.plans import Plan
+    from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
+    from mmaprobe.queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
+    from mmaprobe.queries.plans.results import Given
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.losses import Loss
+    from mmaprobe.smtmodel.plans import Plan
 
 
 def run_gemm(
@@ -36,9 +36,9 @@ def run_gemm(
     files: Sequence[Path], rest: dict[str, Any], seconds: float,
 ) -> None:  # fmt: skip
     """From differing matrices to a dot product of a few terms. `seconds`: for trying plans. Raises MmaprobeError."""
-    from queries.compare.devices import Pair, compared_model
-    from queries.compare.gemm import differing_elements, reproduced
-    from smtmodel.signature import Signature
+    from mmaprobe.queries.compare.devices import Pair, compared_model
+    from mmaprobe.queries.compare.gemm import differing_elements, reproduced
+    from mmaprobe.smtmodel.signature import Signature
 
     first, second = sides if model is None else (compared_model(model), compared_model(model))
     pair = Pair(first, second, compare)
@@ -78,9 +78,9 @@ def run_gemm(
 def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float) -> dict[str, Any]:
     """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
     in which step they first do."""
-    from queries.plans.recorded import Recorded
-    from queries.plans.results import plans_of_results
-    from smtmodel.signature import Signature
+    from mmaprobe.queries.plans.recorded import Recorded
+    from mmaprobe.queries.plans.results import plans_of_results
+    from mmaprobe.smtmodel.signature import Signature
 
     asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
     recorded = Recorded(asked, matrices.a, matrices.b, matrices.c, matrices.d)
@@ -105,7 +105,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
 
 def products_left_out(given: Sequence[Given]) -> list[str]:
     """The difference between two results in the products of which they are sums, as a sentence, if there is one."""
-    from queries.order.tree import compact
+    from mmaprobe.queries.order.tree import compact
 
     texts = [f"all but k = {compact(one.left_out)}" if one.left_out else "all" for one in given]
     return [f"the products summed are {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
@@ -126,7 +126,7 @@ def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan
 
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> dict[str, Any] | None:
     """Say in which step of an element two plans first differ; the same as JSON values."""
-    from queries.plans.first_step import first_step
+    from mmaprobe.queries.plans.first_step import first_step
 
     steps = first_step(*pair, matrices, element)
     if steps is None:
@@ -156,7 +156,7 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
 @lru_cache(maxsize=2 * LOOKED)
 def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
-    from reports.plan_sheet import rounding_words, stage_words
+    from mmaprobe.reports.plan_sheet import rounding_words, stage_words
 
     hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
     stages = (one for products in plan.sums for one in stage_words(products.stage))
@@ -181,7 +181,7 @@ def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
     """Recompute the elements on both devices, and reduce the first divergence."""
-    from queries.compare.gemm import reduce, traced
+    from mmaprobe.queries.compare.gemm import reduce, traced
 
     report.pair = pair
     traces = traced(pair.left, pair.right, pair.problem, matrices, found.chosen)
@@ -205,8 +205,8 @@ def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matric
 
 def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
     """The number of elements in which each device reproduces its matrix's result."""
-    from queries.compare.devices import differing
-    from queries.kernel.problem import Problem
+    from mmaprobe.queries.compare.devices import differing
+    from mmaprobe.queries.kernel.problem import Problem
 
     found = {}
     for index, (word, side) in enumerate(zip(("first", "second"), pair.sides, strict=True)):
@@ -221,9 +221,9 @@ def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
 
 def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Matrices:
     """The matrices as bit patterns. Raises InputError."""
-    from queries.compare.gemm import Matrices
-    from smtmodel.gemm import addend
-    from smtmodel.numbers import check_convert
+    from mmaprobe.queries.compare.gemm import Matrices
+    from mmaprobe.smtmodel.gemm import addend
+    from mmaprobe.smtmodel.numbers import check_convert
 
     model, convert = pair.left.model, rest["convert"]
     if model.scale is None:

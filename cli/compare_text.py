@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from cli.explain import neighbour_json
-from cli.options import say
-from cli.show import result_text, show_operands
-from smtmodel.vectors import operands_json, to_hex
-from smtmodel.wording import counted
+from mmaprobe.cli.explain import neighbour_json
+from mmaprobe.cli.options import say
+from mmaprobe.cli.show import result_text, show_operands
+from mmaprobe.smtmodel.vectors import operands_json, to_hex
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.compare.devices import Comparison, Contradiction, Pair
-    from queries.compare.neighbours import Neighbour
-    from queries.compare.why import Change, Explanation, Support
-    from runner.devices import Device
-    from smtmodel.dot import Model
-    from smtmodel.operands import Operands
-    from smtmodel.vectors import Vector
+    from mmaprobe.queries.compare.devices import Comparison, Contradiction, Pair
+    from mmaprobe.queries.compare.neighbours import Neighbour
+    from mmaprobe.queries.compare.why import Change, Explanation, Support
+    from mmaprobe.runner.devices import Device
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.operands import Operands
+    from mmaprobe.smtmodel.vectors import Vector
 
 FEW = 16  # answers that several questions explain by chance
 SHOWN = 5  # explanations of each sort, and contradictions
@@ -41,7 +41,7 @@ class Report:
 
     def explain(self) -> None:
         """Find explanations of the differences, in `changes`, `common` and `found`."""
-        from queries.compare.why import changes, common_changes, explanations, explanations_apart
+        from mmaprobe.queries.compare.why import changes, common_changes, explanations, explanations_apart
 
         assert self.pair is not None
         if self.comparison.apart:
@@ -53,7 +53,7 @@ class Report:
 
     def vectors(self) -> list[Vector]:
         """The differences as vectors, with what each device gives, and the keys of one's own of a row recorded."""
-        from runner.recorded import RecordedDevice
+        from mmaprobe.runner.recorded import RecordedDevice
 
         written = []
         for index, difference in enumerate(self.comparison.differences):
@@ -177,7 +177,7 @@ class Report:
     def _show_changes(self, index: int, side: int) -> None:
         """Print the neighbours of one model that explain a difference: those that explain every other one too, with
         their first divergence, then the rest by name."""
-        from reports.words import change_text
+        from mmaprobe.reports.words import change_text
 
         near = {one.change: one for one in self.changes[index][side]}
         word, other = ("first", "second") if side == 0 else ("second", "first")
@@ -221,7 +221,7 @@ class Report:
         show_operands(one.side.model, one.operands)
 
     def _show_counts(self) -> None:
-        from queries.compare.why import software
+        from mmaprobe.queries.compare.why import software
 
         comparison = self.comparison
         assert self.pair is not None

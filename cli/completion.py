@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from cli.choice import Choice
-from cli.command import Command
+from mmaprobe.cli.choice import Choice
+from mmaprobe.cli.command import Command
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 PROGRAM, VARIABLE = "mmaprobe", "_MMAPROBE_COMPLETE"
@@ -17,44 +17,44 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def _instructions() -> Iterable[str]:
-    from smtmodel.instructions import INSTRUCTIONS
+    from mmaprobe.smtmodel.instructions import INSTRUCTIONS
 
     return INSTRUCTIONS
 
 
 def _architectures() -> Iterable[str]:
-    from smtmodel.instructions import INSTRUCTIONS
+    from mmaprobe.smtmodel.instructions import INSTRUCTIONS
 
     return {row.arch for row in INSTRUCTIONS.values()}
 
 
 def _questions() -> Iterable[str]:
-    from hypotheses.library import library
+    from mmaprobe.hypotheses.library import library
 
     return library()
 
 
 def _families() -> Iterable[str]:
-    from hypotheses.family import families as known
+    from mmaprobe.hypotheses.family import families as known
 
     return known()
 
 
 def _studies() -> Iterable[str]:
-    from studies.catalogue import STUDIES
+    from mmaprobe.studies.catalogue import STUDIES
 
     return STUDIES
 
 
 def _claims() -> Iterable[str]:
-    from hypotheses.claim import claims as known
+    from mmaprobe.hypotheses.claim import claims as known
 
     return known()
 
 
 def _plans() -> Iterable[str]:
-    from smtmodel.plan_table import plans as known
-    from smtmodel.reference import PLAN
+    from mmaprobe.smtmodel.plan_table import plans as known
+    from mmaprobe.smtmodel.reference import PLAN
 
     return [f"{PLAN}{name}" for name in known()]
 

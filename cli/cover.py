@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import CERTIFICATE, attach, check_attached
-from cli.command import Command
-from cli.completion import models
-from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
-from smtmodel.errors import MmaprobeError
-from smtmodel.wording import counted
+from mmaprobe.cli.certificates import CERTIFICATE, attach, check_attached
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import models
+from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, print_json, progress, say, solver_options, write_vectors
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.covering.cover import Cover, Wanted
-    from queries.search.distinguish import Options
-    from smtmodel.vectors import Vector
+    from mmaprobe.queries.covering.cover import Cover, Wanted
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.vectors import Vector
 
 LISTED = 12  # conditions out of reach, and open ones, that are listed
 
@@ -50,8 +50,8 @@ def cover(
 
     Exit codes: 0 every condition is reached, or proved to be out of reach; 2 bad input; 3 some stay open.
     """
-    from queries.covering.cover import Covering
-    from smtmodel.reference import parse_reference
+    from mmaprobe.queries.covering.cover import Covering
+    from mmaprobe.smtmodel.reference import parse_reference
 
     unit, start = parse_reference(model), options.clock()
     found = Covering(unit, pairs).run(options)
@@ -66,7 +66,7 @@ def cover(
     document = _document(found, vectors, seconds)
     failure: MmaprobeError | None = None
     if certificate is not None:
-        from queries.covering.certify import certify_cover
+        from mmaprobe.queries.covering.certify import certify_cover
 
         failure = attach(document, certificate, lambda folder: certify_cover(found, folder, options), None)
     if as_json:
@@ -79,8 +79,8 @@ def cover(
 
 def vectors_of(found: Cover) -> list[Vector]:
     """The covering vectors: each with the conditions that it was chosen for, and the unit's result."""
-    from queries.covering.cover import words
-    from smtmodel.vectors import Vector
+    from mmaprobe.queries.covering.cover import words
+    from mmaprobe.smtmodel.vectors import Vector
 
     return [
         Vector(found.model, found.layout.split(row), d, f"cover-{number}", extra={"reaches": [words(x) for x in why]})
@@ -110,7 +110,7 @@ def _of_kinds(found: Cover) -> dict[str, dict[str, list[Any]]]:
 
 
 def _show(found: Cover, seconds: float) -> None:
-    from queries.covering.cover import Change, words
+    from mmaprobe.queries.covering.cover import Change, words
 
     say(f"{found.model.reference}: {counted(len(found.rows), 'vector')}, {seconds:.1f} s")
     for kind, parts in _of_kinds(found).items():
@@ -138,7 +138,7 @@ def _theorem_words(found: Cover) -> list[str]:
 
 
 def _document(found: Cover, vectors: list[Vector], seconds: float) -> dict[str, Any]:
-    from queries.covering.cover import words
+    from mmaprobe.queries.covering.cover import words
 
     def of(wanted: Wanted) -> dict[str, Any]:
         if isinstance(wanted, tuple):

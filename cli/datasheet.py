@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import FileName, PageFile, Seconds
-from cli.command import Command
-from cli.completion import models_or_architectures
-from cli.options import opened_store, progress, refuse, say
-from smtmodel import VERSION
-from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.files import is_file, write_whole
-from smtmodel.progress import Pieces, Wait
-from smtmodel.wording import counted, duration
+from mmaprobe.cli.choice import FileName, PageFile, Seconds
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import models_or_architectures
+from mmaprobe.cli.options import opened_store, progress, refuse, say
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.files import is_file, write_whole
+from mmaprobe.smtmodel.progress import Pieces, Wait
+from mmaprobe.smtmodel.wording import counted, duration
 
 if TYPE_CHECKING:
-    from queries.search.distinguish import Options
-    from reports.datasheet import Sheet
-    from smtmodel.dot import Model
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.reports.datasheet import Sheet
+    from mmaprobe.smtmodel.dot import Model
 
 
 @click.command(cls=Command)
@@ -56,8 +56,8 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
     mmaprobe datasheet unit.json -o unit.html
     mmaprobe datasheet --all -o units.html
     """
-    from queries.search.distinguish import Options
-    from reports.datasheet import BOUND, UNPROVED, page
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.reports.datasheet import BOUND, UNPROVED, page
 
     if every == (subject is not None):
         raise click.UsageError("give a model, an architecture or a file of identify, or --all")
@@ -95,8 +95,8 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
 
 def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
     """The title of a page: the GPU or the architecture that was asked for, else the unit if it is the only one."""
-    from reports.gpu_page import architecture_name
-    from smtmodel.gpus import GPUS, gpu_named
+    from mmaprobe.reports.gpu_page import architecture_name
+    from mmaprobe.smtmodel.gpus import GPUS, gpu_named
 
     what = "Numerical data sheets" if len(sheets) > 1 else "Numerical data sheet"
     if subject is None:
@@ -108,9 +108,9 @@ def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
 
 def _short(subject: str | None, output: Path) -> None:
     """Write the Markdown page of a GPU. Raises ParameterError for any other subject."""
-    from reports.gpu_page import gpu_page
-    from smtmodel.errors import ParameterError
-    from smtmodel.gpus import gpu_named
+    from mmaprobe.reports.gpu_page import gpu_page
+    from mmaprobe.smtmodel.errors import ParameterError
+    from mmaprobe.smtmodel.gpus import gpu_named
 
     if subject is None or gpu_named(subject) is None:
         raise ParameterError("--output", f'{output}: a page in Markdown is of one GPU (H100, "RTX 4090"); use .html')
@@ -120,11 +120,11 @@ def _short(subject: str | None, output: Path) -> None:
 
 
 def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
-    from reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
-    from reports.report import documents
-    from smtmodel.gpus import GPUS, architecture_of
-    from smtmodel.instructions import INSTRUCTIONS
-    from smtmodel.reference import is_unit_file, names_plan, parse_reference
+    from mmaprobe.reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
+    from mmaprobe.reports.report import documents
+    from mmaprobe.smtmodel.gpus import GPUS, architecture_of
+    from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+    from mmaprobe.smtmodel.reference import is_unit_file, names_plan, parse_reference
 
     architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
     if subject is None or subject in architectures:
@@ -152,10 +152,10 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
 
 
 def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
-    from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
-    from reports.plan_sheet import sheet_of_plan
-    from smtmodel.inputs import Inputs
-    from smtmodel.reference import parse_plan_reference
+    from mmaprobe.queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
+    from mmaprobe.reports.plan_sheet import sheet_of_plan
+    from mmaprobe.smtmodel.inputs import Inputs
+    from mmaprobe.smtmodel.reference import parse_plan_reference
 
     plan = parse_plan_reference(name)
     found = find_plan_bound(plan, Inputs(), SIZES, ask.settle, ask.options.progress, searched=min(SIZES))
@@ -169,7 +169,7 @@ class _Asker:
     `limit` seconds each. An open question is asked again only if `limit` is larger than before."""
 
     def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any]], asks: bool) -> None:
-        from queries.tactics.settling import Settled
+        from mmaprobe.queries.tactics.settling import Settled
 
         self.options, self.limit, self.found, self.asks = options, limit, found, asks
         self.known = self.asked = self.unknown = self.left = self.bounds = 0
@@ -188,10 +188,10 @@ class _Asker:
         return 0 if self.asks else self.left + max(self.bounds, bool(self.settle.open))
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
-        from queries.kernel.statements import problems_of
-        from queries.properties.report import proof_key
-        from smtmodel.errors import ParameterError
-        from smtmodel.inputs import Inputs
+        from mmaprobe.queries.kernel.statements import problems_of
+        from mmaprobe.queries.properties.report import proof_key
+        from mmaprobe.smtmodel.errors import ParameterError
+        from mmaprobe.smtmodel.inputs import Inputs
 
         try:
             problems = problems_of(wanted, model, Inputs())
@@ -211,7 +211,7 @@ class _Asker:
         return document
 
     def _known(self, key: str) -> Mapping[str, Any] | None:
-        from queries.solvers.store import result_key
+        from mmaprobe.queries.solvers.store import result_key
 
         if key in self.found:
             return self.found[key]
@@ -221,9 +221,9 @@ class _Asker:
         return store.find_result(key) or store.find_result(result_key("datasheet", question=key))
 
     def _ask(self, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
-        from queries.properties.proving import proofs_of
-        from queries.properties.report import proof_document
-        from queries.solvers.store import result_key
+        from mmaprobe.queries.properties.proving import proofs_of
+        from mmaprobe.queries.properties.report import proof_document
+        from mmaprobe.queries.solvers.store import result_key
 
         self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
         self.asked += 1

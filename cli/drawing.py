@@ -5,13 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from cli.pictures import Canvas, PictureText
-from reports import words
-from smtmodel.escapes import printable
-from smtmodel.explanation import BitLine, Explanation
-from smtmodel.trace import Name, Stage
-from smtmodel.unitfile import step_texts
-from smtmodel.vectors import to_hex
+from mmaprobe.cli.pictures import Canvas, PictureText
+from mmaprobe.reports import words
+from mmaprobe.smtmodel.escapes import printable
+from mmaprobe.smtmodel.explanation import BitLine, Explanation
+from mmaprobe.smtmodel.trace import Name, Stage
+from mmaprobe.smtmodel.unitfile import step_texts
+from mmaprobe.smtmodel.vectors import to_hex
 
 LIST_UP_TO = 16  # nonzero products with a line of their own
 

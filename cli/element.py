@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import print_json
-from cli.simulate import ROUNDED, load_matrix, of_file
-from smtmodel.errors import InputError, ParameterError
-from smtmodel.escapes import printable
+from mmaprobe.cli.options import print_json
+from mmaprobe.cli.simulate import ROUNDED, load_matrix, of_file
+from mmaprobe.smtmodel.errors import InputError, ParameterError
+from mmaprobe.smtmodel.escapes import printable
 
 if TYPE_CHECKING:
-    from smtmodel.losses import Loss
-    from smtmodel.operands import Operands
+    from mmaprobe.smtmodel.losses import Loss
+    from mmaprobe.smtmodel.operands import Operands
 
 
 def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
     """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
     tiles) for the matrices A, B and C. Raises InputError."""
-    from cli.show import result_text
-    from smtmodel.dot import Model
-    from smtmodel.losses import losses
-    from smtmodel.operands import check_addend
-    from smtmodel.plans.lowering import unit_of_plan
-    from smtmodel.reference import parse_plan_reference
-    from smtmodel.unit import TRACED
-    from smtmodel.vectors import to_hex
+    from mmaprobe.cli.show import result_text
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.losses import losses
+    from mmaprobe.smtmodel.operands import check_addend
+    from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+    from mmaprobe.smtmodel.reference import parse_plan_reference
+    from mmaprobe.smtmodel.unit import TRACED
+    from mmaprobe.smtmodel.vectors import to_hex
 
     if len(files) not in (2, 3):
         raise click.UsageError("--element takes two or three matrix files: A B [C]")
@@ -81,10 +81,10 @@ def _products(loss: Loss) -> str:
 
 
 def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any]) -> Operands[int]:
-    from smtmodel.gemm import addend
-    from smtmodel.numbers import from_numbers
-    from smtmodel.operands import Operands
-    from smtmodel.tiles import product_shape
+    from mmaprobe.smtmodel.gemm import addend
+    from mmaprobe.smtmodel.numbers import from_numbers
+    from mmaprobe.smtmodel.operands import Operands
+    from mmaprobe.smtmodel.tiles import product_shape
 
     row, _, column = element.partition(",")
     if not (row.strip().isdecimal() and column.strip().isdecimal()):

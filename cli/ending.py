@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from smtmodel.interrupts import state, undo_all
+from mmaprobe.smtmodel.interrupts import state, undo_all
 
 
 def end(text: str) -> NoReturn:
@@ -31,7 +31,7 @@ def end(text: str) -> NoReturn:
 
 def late_text() -> str:
     """What is said of work that goes on after its time."""
-    from cli.options import LINE
+    from mmaprobe.cli.options import LINE
 
     doing = LINE.time_left.text()
     at = f"; it was at: {doing}" if doing else ""
@@ -43,7 +43,7 @@ def _place() -> str:
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] in ("cli", "queries", "runner", "smtmodel", "hypotheses", "studies", "reports"):
+        if name.startswith("mmaprobe."):
             return f" (in {name}.{frame.f_code.co_name})"
         frame = frame.f_back
     return ""

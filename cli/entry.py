@@ -4,7 +4,7 @@ module is loaded is the interpreter's, and few modules are loaded here."""
 try:
     import gc
 
-    from cli.interrupts import interrupts_leave, leave
+    from mmaprobe.cli.interrupts import interrupts_leave, leave
 except KeyboardInterrupt:
     raise SystemExit(3) from None
 
@@ -16,8 +16,8 @@ COLLECTED = (100_000, 50, 50)
 def main() -> None:
     interrupts_leave()
     gc.set_threshold(*COLLECTED)
-    from cli.main import main as command
-    from smtmodel.frames import with_room
+    from mmaprobe.cli.main import main as command
+    from mmaprobe.smtmodel.frames import with_room
 
     try:
         with_room(command)

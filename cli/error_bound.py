@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import attach, check_attached
-from cli.options import print_json, progress, say
-from smtmodel.errors import MmaprobeError
-from smtmodel.wording import counted
+from mmaprobe.cli.certificates import attach, check_attached
+from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from queries.plans.bound_report import PlanBound
-    from queries.properties.bound_report import BoundResult
-    from queries.search.distinguish import Options
-    from smtmodel.inputs import Inputs
+    from mmaprobe.queries.plans.bound_report import PlanBound
+    from mmaprobe.queries.properties.bound_report import BoundResult
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.inputs import Inputs
 
 ERROR_BOUND = "error-bound"
 SHOWN = 8  # products of an input that is printed
@@ -30,10 +30,10 @@ def prove_bound(
 ) -> int:  # fmt: skip
     """Print the bound; returns the exit code. Raises ParameterError and FaultError as `find_bound` does, and
     CertificateError after the proved bound was printed."""
-    from queries.properties.bound_certificate import certify_bound, certify_wrap
-    from queries.properties.bound_report import document_of, find_bound
-    from queries.tactics.settling import Settled
-    from smtmodel.reference import names_plan, parse_reference
+    from mmaprobe.queries.properties.bound_certificate import certify_bound, certify_wrap
+    from mmaprobe.queries.properties.bound_report import document_of, find_bound
+    from mmaprobe.queries.tactics.settling import Settled
+    from mmaprobe.smtmodel.reference import names_plan, parse_reference
 
     if len(models) != 1:
         raise click.UsageError(f"{ERROR_BOUND} is a property of one model")
@@ -59,10 +59,10 @@ def _prove_of_plan(
     name: str, inputs: Inputs, length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool,
     certificate: Path | None,
 ) -> int:  # fmt: skip
-    from queries.plans.bound_certificate import certify_plan_bound
-    from queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
-    from queries.tactics.settling import Settled
-    from smtmodel.reference import parse_plan_reference
+    from mmaprobe.queries.plans.bound_certificate import certify_plan_bound
+    from mmaprobe.queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
+    from mmaprobe.queries.tactics.settling import Settled
+    from mmaprobe.smtmodel.reference import parse_plan_reference
 
     plan, lengths = parse_plan_reference(name), SIZES if length is None else (length,)
     settled = Settled(options, confirm)
@@ -82,7 +82,7 @@ def _prove_of_plan(
 
 
 def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> None:
-    from queries.plans.bound_report import lengths_text
+    from mmaprobe.queries.plans.bound_report import lengths_text
 
     if found.verdict == "unknown":
         say(f"{ERROR_BOUND}: unknown: no bound is proved: {found.reason}")
@@ -111,7 +111,7 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
 
 def _numeric(window: dict[str, Any]) -> str:
     """The bound as a number, and the inputs that it is for."""
-    from queries.kernel.wording import up_decimal
+    from mmaprobe.queries.kernel.wording import up_decimal
 
     top = window["max"]
     below = str(2 << top) if 0 <= top < SMALL else f"2^{top + 1}"
@@ -121,8 +121,8 @@ def _numeric(window: dict[str, Any]) -> str:
 
 def _show_near(result: BoundResult, document: dict[str, Any]) -> None:
     """The operands of an input that is not long."""
-    from cli.show import show_operands
-    from smtmodel.operands import layout_of
+    from mmaprobe.cli.show import show_operands
+    from mmaprobe.smtmodel.operands import layout_of
 
     if result.near is not None and "vector" in document["nearest"] and result.length <= SHOWN:
         show_operands(result.model, layout_of(result.model).split(result.near.row))
@@ -131,8 +131,8 @@ def _show_near(result: BoundResult, document: dict[str, Any]) -> None:
 
 
 def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
-    from queries.properties.bound_report import conditions_of
-    from smtmodel.display import exact_value
+    from mmaprobe.queries.properties.bound_report import conditions_of
+    from mmaprobe.smtmodel.display import exact_value
 
     if result.shown is None:
         if result.near is None:

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.command import Command
-from cli.completion import file_names, models
-from cli.options import JSON, loudness, print_json, refuse, say
-from cli.picture_files import PictureFiles, picture_options
-from cli.reading import open_input
-from smtmodel.errors import InputError, MmaprobeError
-from smtmodel.files import check_utf8, is_file
-from smtmodel.jsontext import parse_json
-from smtmodel.wording import counted
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names, models
+from mmaprobe.cli.options import JSON, loudness, print_json, refuse, say
+from mmaprobe.cli.picture_files import PictureFiles, picture_options
+from mmaprobe.cli.reading import open_input
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError
+from mmaprobe.smtmodel.files import check_utf8, is_file
+from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Divergence, Neighbour
-    from queries.compare.observed import ObservedVector
-    from reports.sheet import Drawing
-    from smtmodel.dot import Model
-    from smtmodel.explanation import Explanation
-    from smtmodel.facts import Fact
-    from smtmodel.operands import Operands
+    from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
+    from mmaprobe.queries.compare.observed import ObservedVector
+    from mmaprobe.reports.sheet import Drawing
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.explanation import Explanation
+    from mmaprobe.smtmodel.facts import Fact
+    from mmaprobe.smtmodel.operands import Operands
 
 NARROWEST, WIDEST = 60, 160
 MOST_NEIGHBOURS = 6  # shown with their first divergence; the others are named
@@ -73,11 +73,11 @@ def explain(
     bits that alignment truncates; x is a set bit that is truncated where other terms keep theirs. Under a rounded sum,
     ^ marks the bits kept, h the half bit and s the sticky bits.
     """
-    from cli.element import explain_element
-    from cli.show import say_unread
-    from smtmodel.explaining import check_same_inputs
-    from smtmodel.explaining import explain as explained
-    from smtmodel.reference import parse_reference
+    from mmaprobe.cli.element import explain_element
+    from mmaprobe.cli.show import say_unread
+    from mmaprobe.smtmodel.explaining import check_same_inputs
+    from mmaprobe.smtmodel.explaining import explain as explained
+    from mmaprobe.smtmodel.reference import parse_reference
 
     if element is not None:
         refuse("--element explains one plan, as text or with --json", "other", "svg", "pdf", "tikz", "width", "names")
@@ -95,7 +95,7 @@ def explain(
     explanations = [explained(one, _operands(one, row, place)) for one in models]
     difference = None
     if len(explanations) == 2:
-        from queries.compare.neighbours import first_difference
+        from mmaprobe.queries.compare.neighbours import first_difference
 
         left, right = explanations
         difference = first_difference(left.facts, left.model, right.facts, right.model)
@@ -116,15 +116,15 @@ def explain(
 def _drawing(
     explanations: list[Explanation], difference: Divergence | None, width: float | None, names: tuple[str, ...]
 ) -> Drawing:
-    from reports.evaluation_drawing import evaluation_drawing
+    from mmaprobe.reports.evaluation_drawing import evaluation_drawing
 
     return evaluation_drawing(explanations, difference, width=width, names=names)
 
 
 def _show(explanations: list[Explanation], observed: list[int | None], difference: Divergence | None) -> None:
-    from cli.drawing import draw
-    from cli.pictures import Canvas
-    from reports.words import difference_text, pattern_text
+    from mmaprobe.cli.drawing import draw
+    from mmaprobe.cli.pictures import Canvas
+    from mmaprobe.reports.words import difference_text, pattern_text
 
     sides = [None, None] if difference is None else [difference.left, difference.right]
     for explanation, seen, side in zip(explanations, observed, sides, strict=False):
@@ -187,8 +187,8 @@ def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
     """The operands of a row, read in the formats of `model`. If the row names a model of its own, and its unit file (if
     it is one) exists, the formats of both must be equal. Products of zero beyond the model's length are left out.
     Raises InputError."""
-    from smtmodel.reference import is_unit_file
-    from smtmodel.vectors import parse_row
+    from mmaprobe.smtmodel.reference import is_unit_file
+    from mmaprobe.smtmodel.vectors import parse_row
 
     given = dict(row, model=model.reference, d=None)
     try:
@@ -219,7 +219,7 @@ def _shortened(row: dict[str, Any], name: str, length: int) -> Any:
 
 
 def _observed(model: Model, row: dict[str, Any], place: str) -> int | None:
-    from smtmodel.vectors import parse_pattern
+    from mmaprobe.smtmodel.vectors import parse_pattern
 
     if row.get("d") is None:
         return None
@@ -234,10 +234,10 @@ def _observed(model: Model, row: dict[str, Any], place: str) -> int | None:
 
 def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
     """Print the model's evaluation of a row whose observed result it does not give, and the neighbours that give it."""
-    from cli.drawing import draw
-    from cli.pictures import Canvas
-    from reports.words import change_text
-    from smtmodel.explaining import explain as explained
+    from mmaprobe.cli.drawing import draw
+    from mmaprobe.cli.pictures import Canvas
+    from mmaprobe.reports.words import change_text
+    from mmaprobe.smtmodel.explaining import explain as explained
 
     apart = near[0].divergence if near else None
     first = apart.left if apart else None
@@ -280,9 +280,9 @@ def divergence_json(difference: Divergence) -> dict[str, Any]:
 
 
 def _fact_json(fact: Fact) -> dict[str, Any]:
-    from reports.words import value_text
-    from smtmodel.display import number_text
-    from smtmodel.trace import Kind
+    from mmaprobe.reports.words import value_text
+    from mmaprobe.smtmodel.display import number_text
+    from mmaprobe.smtmodel.trace import Kind
 
     out: dict[str, Any] = {
         "name": str(fact.name),
@@ -300,8 +300,8 @@ def _fact_json(fact: Fact) -> dict[str, Any]:
 
 
 def _document(explanation: Explanation, observed: int | None) -> dict[str, Any]:
-    from smtmodel.display import number_text
-    from smtmodel.vectors import to_hex
+    from mmaprobe.smtmodel.display import number_text
+    from mmaprobe.smtmodel.vectors import to_hex
 
     fmt = explanation.model.d
     inputs = [

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
-from cli.choice import Choice
-from cli.command import Command
-from cli.completion import file_names, models
-from cli.options import say
-from cli.reading import open_input
-from smtmodel.files import write_whole
-from smtmodel.wording import counted
+from mmaprobe.cli.choice import Choice
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names, models
+from mmaprobe.cli.options import say
+from mmaprobe.cli.reading import open_input
+from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.wording import counted
 
 #: format -> what it is, and the function that makes its bytes of evaluated rows and says what it left out
 FORMATS = {
@@ -53,9 +53,9 @@ mmaprobe export answers.jsonl --format npz -o answers.npz
     "A unit that makes tiny results zero says this itself.",
 )
 def export(file: str, wanted: str, output: str | None, model: str | None, tininess: str | None) -> None:
-    from queries.compare.observed import evaluate_vectors
-    from smtmodel.reference import parse_reference
-    from smtmodel.vectors import read_vectors
+    from mmaprobe.queries.compare.observed import evaluate_vectors
+    from mmaprobe.smtmodel.reference import parse_reference
+    from mmaprobe.smtmodel.vectors import read_vectors
 
     if wanted == "npz" and output in (None, "-") and _terminal():
         raise click.UsageError("npz is binary, and standard output is a terminal: name a file with --output")
@@ -67,7 +67,7 @@ def export(file: str, wanted: str, output: str | None, model: str | None, tinine
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
     options = [tininess] if wanted == "fptest" else []
-    content, note = getattr(import_module(f"reports.{module}"), function)(rows, name, *options)
+    content, note = getattr(import_module(f"mmaprobe.reports.{module}"), function)(rows, name, *options)
     if output in (None, "-"):
         click.echo(content, nl=False)
         if note:

@@ -8,10 +8,10 @@ import sys
 import traceback
 from pathlib import Path
 
-from smtmodel import VERSION
-from smtmodel.files import write_whole
-from smtmodel.folders import cache_folder
-from smtmodel.wording import abridged
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.folders import cache_folder
+from mmaprobe.smtmodel.wording import abridged
 
 NAME = "fault.txt"
 

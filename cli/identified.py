@@ -9,18 +9,18 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cli.candidates import impossible, members_of
-from cli.options import say
-from smtmodel.errors import MmaprobeError
-from smtmodel.parameters import format_parameter
-from smtmodel.wording import counted
+from mmaprobe.cli.candidates import impossible, members_of
+from mmaprobe.cli.options import say
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.parameters import format_parameter
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from cli.session import Session
-    from hypotheses.family import Family
-    from queries.candidates.identify import Identification
-    from queries.search.distinguish import Options
-    from smtmodel.vectors import Vector
+    from mmaprobe.cli.session import Session
+    from mmaprobe.hypotheses.family import Family
+    from mmaprobe.queries.candidates.identify import Identification
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.vectors import Vector
 
 Named = tuple[list[str], str]  # references of equal units, and why they are
 
@@ -31,9 +31,9 @@ NAMING = 20.0  # seconds for proofs that a unit is one of the table
 def equal_units(found: Identification, options: Options, deadline: float | None) -> Named:
     """The instructions and shipped units that are equal to the identified candidate, NaN patterns aside, and how that
     is known: by normal form, else by proof within NAMING seconds."""
-    from queries.building.naming import name_of, of_known_form, same_signature
-    from queries.compare.observed import agrees
-    from smtmodel.batch import evaluate_row
+    from mmaprobe.queries.building.naming import name_of, of_known_form, same_signature
+    from mmaprobe.queries.compare.observed import agrees
+    from mmaprobe.smtmodel.batch import evaluate_row
 
     if found.verdict != "identified":
         return [], ""
@@ -56,10 +56,10 @@ def equal_units(found: Identification, options: Options, deadline: float | None)
 def consistent_units(found: Identification, recorded: Sequence[Vector]) -> list[str]:
     """Where several candidates are left: the instructions and shipped units that give every answer, also those of fewer
     products than the family that take every input."""
-    from queries.building.naming import same_signature
-    from queries.compare.observed import agrees
-    from smtmodel.batch import evaluate_rows
-    from smtmodel.operands import unpadded
+    from mmaprobe.queries.building.naming import same_signature
+    from mmaprobe.queries.compare.observed import agrees
+    from mmaprobe.smtmodel.batch import evaluate_rows
+    from mmaprobe.smtmodel.operands import unpadded
 
     if found.verdict != "open" or not found.survivors:
         return []
@@ -77,7 +77,7 @@ def show_identified(
     family: Family, found: Identification, named: Named, consistent: Sequence[str], session: Session,
     failure: MmaprobeError | None,
 ) -> None:  # fmt: skip
-    from cli.show import result_text, show_operands
+    from mmaprobe.cli.show import result_text, show_operands
 
     say(
         f"{counted(found.candidates, 'candidate')}, {counted(len(found.questions), 'question')}, "
@@ -98,7 +98,7 @@ def show_identified(
 
 
 def _show_misfit(family: Family, found: Identification) -> None:
-    from cli.show import result_text, show_operands
+    from mmaprobe.cli.show import result_text, show_operands
 
     say("no candidate fits")
     other = [*_other_formats(family)]
@@ -115,7 +115,7 @@ def _show_misfit(family: Family, found: Identification) -> None:
 
 def _show_left(family: Family, found: Identification, named: Named, consistent: Sequence[str]) -> None:
     """What the candidates that are left have in common, and in what they differ."""
-    from cli.build import sampled, say_gpus, say_names, some_of
+    from mmaprobe.cli.build import sampled, say_gpus, say_names, some_of
 
     identified = found.verdict == "identified"
     if consistent:
@@ -156,7 +156,7 @@ def _why_undecided(found: Identification) -> list[str]:
 
 def _other_formats(family: Family) -> Iterator[str]:
     """A hint, if the device's formats are not those of the family: the families that have the device's formats."""
-    from hypotheses.family import families
+    from mmaprobe.hypotheses.family import families
 
     asked, own = family.formats, families().get(family.id, family).formats
     if asked != own:
@@ -170,7 +170,7 @@ def identified_document(
     family: Family, found: Identification, units: list[str], consistent: list[str], session: Session,
     failure: MmaprobeError | None,
 ) -> dict[str, Any]:  # fmt: skip
-    from smtmodel.vectors import to_hex
+    from mmaprobe.smtmodel.vectors import to_hex
 
     decided, undecided = found.values()
 

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from cli.candidates import MODEL, family_of
-from cli.choice import FileName
-from cli.command import Command
-from cli.completion import families, file_names
-from cli.identify_gemm import RECORDED, map_gemm, plans_of_files
-from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say, solver_options
-from cli.order import asked_of
-from cli.session import Session
-from smtmodel.errors import InputError
-from smtmodel.interrupts import begun
-from smtmodel.wording import counted
+from mmaprobe.cli.candidates import MODEL, family_of
+from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import families, file_names
+from mmaprobe.cli.identify_gemm import RECORDED, map_gemm, plans_of_files
+from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say, solver_options
+from mmaprobe.cli.order import asked_of
+from mmaprobe.cli.session import Session
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.interrupts import begun
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.search.distinguish import Options
-    from runner.answers import AnswersFile
-    from runner.protocol import Device
-    from smtmodel.dot import Model
-    from smtmodel.vectors import Vector
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.runner.answers import AnswersFile
+    from mmaprobe.runner.protocol import Device
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.vectors import Vector
 
 
 @click.command(cls=Command)
@@ -86,12 +86,12 @@ def identify(
     Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan), 1 no candidate
     fits, 2 bad input (also: ANSWERS are of another device), 3 cut short or undecided, or the device contradicts itself.
     """
-    from cli.build import build
-    from cli.identified import consistent_units, equal_units, identified_document, show_identified
-    from runner.devices import open_device
-    from runner.protocol import check_asked
-    from runner.recorded import RecordedDevice
-    from smtmodel.reference import is_unit_file
+    from mmaprobe.cli.build import build
+    from mmaprobe.cli.identified import consistent_units, equal_units, identified_document, show_identified
+    from mmaprobe.runner.devices import open_device
+    from mmaprobe.runner.protocol import check_asked
+    from mmaprobe.runner.recorded import RecordedDevice
+    from mmaprobe.smtmodel.reference import is_unit_file
 
     if save is not None and not is_unit_file(str(save)):
         raise click.UsageError(f"--save {save}: the name of a unit file, or of a plan file, ends in .yaml")
@@ -155,9 +155,9 @@ def _plans(
 def _asked(family: str, model: str | None) -> Model | None:
     """What recorded rows that name no instruction are inputs of: that of --model, else of the family; a GPU has
     several."""
-    from hypotheses.family import family_named
-    from smtmodel.gpus import gpu_named
-    from smtmodel.reference import parse_reference
+    from mmaprobe.hypotheses.family import family_named
+    from mmaprobe.smtmodel.gpus import gpu_named
+    from mmaprobe.smtmodel.reference import parse_reference
 
     if model is not None:
         return parse_reference(model)
@@ -166,7 +166,7 @@ def _asked(family: str, model: str | None) -> Model | None:
 
 def _reference_of(device: Device, name: str, recorded: Sequence[Vector]) -> str | None:
     """The instruction of a device, or of the rows of its recording."""
-    from runner.batches import BatchDevice
+    from mmaprobe.runner.batches import BatchDevice
 
     _, _, rest = name.partition(":")
     if isinstance(device, BatchDevice):
@@ -184,6 +184,6 @@ def _same_instruction(vector: Vector, reference: str | None) -> bool:
 
 def _answers(output: str | None, device: str) -> AbstractContextManager[AnswersFile | None]:
     """The file in which answers are kept; None if there is none. Raises InputError."""
-    from runner.answers import AnswersFile
+    from mmaprobe.runner.answers import AnswersFile
 
     return nullcontext() if output is None else AnswersFile(Path(output), device)

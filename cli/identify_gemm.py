@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cli.options import print_json, progress, say
-from smtmodel.errors import IncompleteError, InputError, MmaprobeError, ParameterError
-from smtmodel.interrupts import TimeUp
-from smtmodel.wording import counted
+from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.smtmodel.errors import IncompleteError, InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.interrupts import TimeUp
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.order.tree import Leaf, Node
-    from queries.plans.library import Mapped, Mapper
-    from queries.plans.rules import Shape
-    from queries.search.distinguish import Options
-    from smtmodel.plans import Plan
-    from smtmodel.tiles import Matrix
+    from mmaprobe.queries.order.tree import Leaf, Node
+    from mmaprobe.queries.plans.library import Mapped, Mapper
+    from mmaprobe.queries.plans.rules import Shape
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.plans import Plan
+    from mmaprobe.smtmodel.tiles import Matrix
 
 LISTED = 3  # shapes that are listed
 RECORDED = "recorded:"  # prefix of the files of one product
@@ -55,13 +55,13 @@ def map_gemm(
 
 def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float | None) -> Mapper:
     """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` in seconds. Raises MmaprobeError."""
-    from queries.order.reveal import UnrevealedError, reveal
-    from queries.plans.library import Mapper
-    from queries.plans.rules import Shape
-    from runner.callable import CallableDevice
-    from runner.devices import open_device
-    from runner.protocol import check_asked
-    from smtmodel.signature import parse_signature
+    from mmaprobe.queries.order.reveal import UnrevealedError, reveal
+    from mmaprobe.queries.plans.library import Mapper
+    from mmaprobe.queries.plans.rules import Shape
+    from mmaprobe.runner.callable import CallableDevice
+    from mmaprobe.runner.devices import open_device
+    from mmaprobe.runner.protocol import check_asked
+    from mmaprobe.smtmodel.signature import parse_signature
 
     asked, start = parse_signature(formats, length), time.monotonic()
     rows, columns = _sides(shape)
@@ -94,15 +94,15 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
 def plans_of_files(files: str, formats: str | None, save: Path | None, options: Options, as_json: bool) -> NoReturn:
     """Print the plans that give a recorded product, A.npy,B.npy[,C.npy],D.npy, and end with the exit code. Raises
     MmaprobeError."""
-    from cli.plan_results import names_of, sentences, values_of
-    from cli.product_files import formats_of, patterns_of
-    from cli.simulate import ROUNDED
-    from queries.plans.recorded import Recorded
-    from queries.plans.results import SECONDS, plans_of_results
-    from smtmodel.gemm import addend
-    from smtmodel.plans.plantext import plan_text
-    from smtmodel.signature import Signature
-    from smtmodel.tiles import product_shape
+    from mmaprobe.cli.plan_results import names_of, sentences, values_of
+    from mmaprobe.cli.product_files import formats_of, patterns_of
+    from mmaprobe.cli.simulate import ROUNDED
+    from mmaprobe.queries.plans.recorded import Recorded
+    from mmaprobe.queries.plans.results import SECONDS, plans_of_results
+    from mmaprobe.smtmodel.gemm import addend
+    from mmaprobe.smtmodel.plans.plantext import plan_text
+    from mmaprobe.smtmodel.signature import Signature
+    from mmaprobe.smtmodel.tiles import product_shape
 
     paths, start = [Path(name) for name in files.split(",")], time.monotonic()
     if len(paths) not in (3, 4):
@@ -136,8 +136,8 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
 
 def _save(path: Path | None, plans: Sequence[Plan]) -> None:
     """Write the first of the plans."""
-    from smtmodel.files import write_whole
-    from smtmodel.plans.plantext import plan_text
+    from mmaprobe.smtmodel.files import write_whole
+    from mmaprobe.smtmodel.plans.plantext import plan_text
 
     if path is not None and plans:
         write_whole(path, plan_text(plans[0]))
@@ -152,7 +152,7 @@ def _sides(text: str) -> tuple[int, int]:
 
 
 def _show(found: Mapped, seconds: float) -> None:
-    from queries.plans.library import LOOKED
+    from mmaprobe.queries.plans.library import LOOKED
 
     for (shape, _), tree in list(found.orders.items())[:1]:
         say(f"order of {shape}:")
@@ -194,7 +194,7 @@ def _show(found: Mapped, seconds: float) -> None:
 
 def _missing(found: Mapped) -> dict[str, list[Shape]]:
     """The shapes in whose sums products are missing, by which these are, in words."""
-    from queries.order.tree import compact
+    from mmaprobe.queries.order.tree import compact
 
     texts: dict[str, list[Shape]] = {}
     for shape, products in found.left_out.items():
@@ -215,13 +215,13 @@ def _sides_of(shape: Shape) -> list[int]:
 
 
 def _outline(tree: Node | Leaf | None) -> list[str]:
-    from queries.order.text import Outliner
+    from mmaprobe.queries.order.text import Outliner
 
     return ["not revealed"] if tree is None else Outliner(tree).outline().lines()
 
 
 def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: float) -> dict[str, Any]:
-    from smtmodel.plans.plantext import plan_text
+    from mmaprobe.smtmodel.plans.plantext import plan_text
 
     return {
         "schema": 1,

@@ -25,7 +25,7 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _raise(number: int, frame: object) -> None:
-    from smtmodel.interrupts import interrupt
+    from mmaprobe.smtmodel.interrupts import interrupt
 
     for other in _PLAIN:
         if signal.getsignal(other) is _raise:
@@ -35,7 +35,7 @@ def _raise(number: int, frame: object) -> None:
 
 def _again(number: int, frame: object) -> None:
     """The next one ends the process at once."""
-    from cli.ending import end
+    from mmaprobe.cli.ending import end
 
     end("interrupted")
 
@@ -56,7 +56,7 @@ def interrupts_raise() -> None:
         return  # this is no process of ours
     import threading
 
-    from smtmodel.interrupts import guard
+    from mmaprobe.smtmodel.interrupts import guard
 
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -73,7 +73,7 @@ def interrupts_end(code: int) -> None:
     for number in _PLAIN:
         if signal.getsignal(number) in (_leave, _raise, _again):
             signal.signal(number, lambda *_: os._exit(code))
-    from smtmodel.interrupts import unguard
+    from mmaprobe.smtmodel.interrupts import unguard
 
     unguard()
 
@@ -97,8 +97,8 @@ def _watch(reader: int) -> None:
     the main thread may be in code that hears none."""
     import time
 
-    from cli.ending import end, late_text
-    from smtmodel.interrupts import state
+    from mmaprobe.cli.ending import end, late_text
+    from mmaprobe.smtmodel.interrupts import state
 
     while True:
         numbers = os.read(reader, 64)

@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import click
 
-from smtmodel.escapes import printable
-from smtmodel.progress import TimeLeft
+from mmaprobe.smtmodel.escapes import printable
+from mmaprobe.smtmodel.progress import TimeLeft
 
 TICK = 1.0  # seconds between two drawings
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from cli.choice import Choice
-from cli.command import Command
-from cli.options import JSON, print_json
-from smtmodel.errors import nearest
-from smtmodel.wording import counted
+from mmaprobe.cli.choice import Choice
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.options import JSON, print_json
+from mmaprobe.smtmodel.errors import nearest
+from mmaprobe.smtmodel.wording import counted
 
 KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
          "plans", "gpus", "words")  # fmt: skip
@@ -26,7 +26,7 @@ class KindOrGpu(Choice):
     """A kind of thing to list, or the name of a GPU or an architecture, whose models are listed."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from smtmodel.gpus import GPUS, gpu_named
+        from mmaprobe.smtmodel.gpus import GPUS, gpu_named
 
         architectures = {row["id"].partition("/")[0] for row in _models()}
         if gpu_named(str(value)) or value in architectures:
@@ -96,7 +96,7 @@ def _nothing(kind: str, words: tuple[str, ...], every: list[dict[str, Any]]) -> 
 def _meant(words: tuple[str, ...]) -> list[str]:
     """The patterns to search for: a word matches anywhere; a GPU is replaced by its architecture, which must match as a
     whole name. Raises NotModelledError."""
-    from smtmodel.gpus import architecture_of
+    from mmaprobe.smtmodel.gpus import architecture_of
 
     found = ((architecture_of(word), word) for word in words)
     return [
@@ -110,26 +110,26 @@ def _has(row: dict[str, Any], pattern: str) -> bool:
 
 
 def _gpus() -> list[dict[str, Any]]:
-    from smtmodel.gpus import GPUS
+    from mmaprobe.smtmodel.gpus import GPUS
 
     return [{"id": name, "summary": arch, "architecture": arch} for arch, names in GPUS.items() for name in names]
 
 
 def _words() -> list[dict[str, Any]]:
-    from cli.glossary import GLOSSARY
+    from mmaprobe.cli.glossary import GLOSSARY
 
     return [{"id": word.term, "summary": word.meaning} for word in GLOSSARY]
 
 
 def _models() -> list[dict[str, Any]]:
-    from smtmodel.catalogue import catalogue
+    from mmaprobe.smtmodel.catalogue import catalogue
 
     return catalogue()
 
 
 def _plans() -> list[dict[str, Any]]:
-    from smtmodel.plan_table import plans
-    from smtmodel.reference import PLAN, parse_plan_reference
+    from mmaprobe.smtmodel.plan_table import plans
+    from mmaprobe.smtmodel.reference import PLAN, parse_plan_reference
 
     rows = []
     for name in plans():
@@ -150,8 +150,8 @@ def _plans() -> list[dict[str, Any]]:
 
 
 def _families() -> list[dict[str, Any]]:
-    from hypotheses.family import families
-    from smtmodel.parameters import format_parameter
+    from mmaprobe.hypotheses.family import families
+    from mmaprobe.smtmodel.parameters import format_parameter
 
     return [
         {
@@ -168,7 +168,7 @@ def _devices() -> list[dict[str, Any]]:
     """The instructions of processors, this machine's first, and its GPU: what can be used, and what cannot and why."""
     from importlib.util import find_spec
 
-    from runner.cpu import INSTRUCTIONS, here, missing
+    from mmaprobe.runner.cpu import INSTRUCTIONS, here, missing
 
     rows, own = [], here()
     for row in (*own, *(row for row in INSTRUCTIONS if row not in own)):
@@ -189,7 +189,7 @@ def _devices() -> list[dict[str, Any]]:
 
 def _by_processor(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of devices, with one for all instructions of each other kind of processor."""
-    from runner.cpu import ELSEWHERE, here
+    from mmaprobe.runner.cpu import ELSEWHERE, here
 
     own, found = {row.arch for row in here()}, {}
     for row in rows:
@@ -205,7 +205,7 @@ def _by_processor(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _hypotheses() -> list[dict[str, Any]]:
-    from hypotheses.library import library
+    from mmaprobe.hypotheses.library import library
 
     return [
         {
@@ -221,7 +221,7 @@ def _hypotheses() -> list[dict[str, Any]]:
 
 
 def _parameters() -> list[dict[str, Any]]:
-    from smtmodel.parameters import PARAMETERS
+    from mmaprobe.smtmodel.parameters import PARAMETERS
 
     return [
         {"id": name, "summary": f"{row.meaning}: {row.admits()}", "meaning": row.meaning, "values": row.admits()}
@@ -230,7 +230,7 @@ def _parameters() -> list[dict[str, Any]]:
 
 
 def _formats() -> list[dict[str, Any]]:
-    from smtmodel.formats import FORMATS, SPELLINGS
+    from mmaprobe.smtmodel.formats import FORMATS, SPELLINGS
 
     rows: list[dict[str, Any]] = [
         {
@@ -249,8 +249,8 @@ def _formats() -> list[dict[str, Any]]:
 def _algorithms() -> list[dict[str, Any]]:
     from dataclasses import fields
 
-    from smtmodel.algorithms import ALGORITHMS
-    from smtmodel.parameters import format_parameter
+    from mmaprobe.smtmodel.algorithms import ALGORITHMS
+    from mmaprobe.smtmodel.parameters import format_parameter
 
     rows = []
     for kind in ALGORITHMS.values():
@@ -263,7 +263,7 @@ def _algorithms() -> list[dict[str, Any]]:
 
 
 def _studies() -> list[dict[str, Any]]:
-    from studies.catalogue import STUDIES
+    from mmaprobe.studies.catalogue import STUDIES
 
     return [
         {"id": study.name, "summary": study.about, "sizes": list(study.sizes),
@@ -273,7 +273,7 @@ def _studies() -> list[dict[str, Any]]:
 
 
 def _claims() -> list[dict[str, Any]]:
-    from hypotheses.claim import claims
+    from mmaprobe.hypotheses.claim import claims
 
     return [
         {"id": name, "summary": f"{cases[0].about} (expected: {cases[0].expect})", "source": cases[0].source,

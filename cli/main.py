@@ -10,38 +10,38 @@ from typing import Any
 
 import click
 
-from cli.config import config_path, load_defaults
-from cli.interrupts import interrupts_end, interrupts_raise
-from cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
-from cli.streams import NobodyReadsError, secure
-from smtmodel import VERSION
-from smtmodel.errors import FaultError, IncompleteError, MmaprobeError
-from smtmodel.interrupts import state
-from smtmodel.wording import abridged
+from mmaprobe.cli.config import config_path, load_defaults
+from mmaprobe.cli.interrupts import interrupts_end, interrupts_raise
+from mmaprobe.cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
+from mmaprobe.cli.streams import NobodyReadsError, secure
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.errors import FaultError, IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.interrupts import state
+from mmaprobe.smtmodel.wording import abridged
 
 #: module and name of each command; a module is imported only when its command is run, so that none waits for others
 PLACES = {
-    "distinguish": "cli.ask:distinguish",
-    "prove": "cli.prove:prove",
-    "verify": "cli.verify:verify",
-    "check": "cli.check:check",
-    "separate": "cli.separate:separate",
-    "identify": "cli.identify:identify",
-    "order": "cli.order:order",
-    "cover": "cli.cover:cover",
-    "evaluate": "cli.measure:evaluate",
-    "run": "cli.run:run",
-    "device": "cli.run:device",
-    "compare": "cli.compare:compare",
-    "explain": "cli.explain:explain",
-    "export": "cli.export:export",
-    "simulate": "cli.simulate:simulate",
-    "study": "cli.study:study",
-    "report": "cli.report:report",
-    "datasheet": "cli.datasheet:datasheet",
-    "list": "cli.listing:list_command",
-    "show": "cli.show_unit:show",
-    "completion": "cli.completion:completion",
+    "distinguish": "mmaprobe.cli.ask:distinguish",
+    "prove": "mmaprobe.cli.prove:prove",
+    "verify": "mmaprobe.cli.verify:verify",
+    "check": "mmaprobe.cli.check:check",
+    "separate": "mmaprobe.cli.separate:separate",
+    "identify": "mmaprobe.cli.identify:identify",
+    "order": "mmaprobe.cli.order:order",
+    "cover": "mmaprobe.cli.cover:cover",
+    "evaluate": "mmaprobe.cli.measure:evaluate",
+    "run": "mmaprobe.cli.run:run",
+    "device": "mmaprobe.cli.run:device",
+    "compare": "mmaprobe.cli.compare:compare",
+    "explain": "mmaprobe.cli.explain:explain",
+    "export": "mmaprobe.cli.export:export",
+    "simulate": "mmaprobe.cli.simulate:simulate",
+    "study": "mmaprobe.cli.study:study",
+    "report": "mmaprobe.cli.report:report",
+    "datasheet": "mmaprobe.cli.datasheet:datasheet",
+    "list": "mmaprobe.cli.listing:list_command",
+    "show": "mmaprobe.cli.show_unit:show",
+    "completion": "mmaprobe.cli.completion:completion",
 }
 
 
@@ -136,7 +136,7 @@ class Group(click.Group):
 
 
 def _failed(error: Exception) -> int:
-    from cli.faults import fault_text, shortage
+    from mmaprobe.cli.faults import fault_text, shortage
 
     if short := shortage(error):
         LINE.say(f"error: {short}")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import click
 
-from cli.main import main
-from smtmodel import VERSION
+from mmaprobe.cli.main import main
+from mmaprobe.smtmodel import VERSION
 
 PROGRAM = "mmaprobe"
 LITERAL = "\b"  # click's mark before a paragraph that keeps its lines

@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from cli.command import Command
-from cli.completion import file_names, models
-from cli.options import JSON, print_json, say, write_vectors
-from cli.reading import open_input
-from smtmodel.wording import counted
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names, models
+from mmaprobe.cli.options import JSON, print_json, say, write_vectors
+from mmaprobe.cli.reading import open_input
+from mmaprobe.smtmodel.wording import counted
 
 SHOWN = 10  # mismatches printed as text
 EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
@@ -41,10 +41,10 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
 
     Exit codes: 0 no row disagrees, 1 a row does, 2 bad input, 3 nothing was compared: no row has a `d`.
     """
-    from queries.compare.observed import Report, evaluate_vectors
-    from smtmodel.errors import IncompleteError, InputError, MmaprobeError
-    from smtmodel.reference import parse_reference
-    from smtmodel.vectors import read_vectors
+    from mmaprobe.queries.compare.observed import Report, evaluate_vectors
+    from mmaprobe.smtmodel.errors import IncompleteError, InputError, MmaprobeError
+    from mmaprobe.smtmodel.reference import parse_reference
+    from mmaprobe.smtmodel.vectors import read_vectors
 
     report = Report(keep=output is not None)
     failure: MmaprobeError | None = None
@@ -71,9 +71,9 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
 
 def _show(document: dict[str, Any], report: Any, name: str) -> None:
     """Print the verdict, what it is for each model, and the first mismatches, whose neighbours go into the document."""
-    from cli.explain import neighbour_json, say_why
-    from cli.show import show_mismatch
-    from queries.compare.observed import explained_by
+    from mmaprobe.cli.explain import neighbour_json, say_why
+    from mmaprobe.cli.show import show_mismatch
+    from mmaprobe.queries.compare.observed import explained_by
 
     if document["compared"]:
         without = document["rows"] - document["compared"]

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from cli.choice import Choice, FileName, Seconds, VectorsFile
-from cli.completion import file_names
-from cli.line import Line
-from smtmodel import VERSION
-from smtmodel.files import append_whole, size_of, write_whole
+from mmaprobe.cli.choice import Choice, FileName, Seconds, VectorsFile
+from mmaprobe.cli.completion import file_names
+from mmaprobe.cli.line import Line
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.files import append_whole, size_of, write_whole
 
 if TYPE_CHECKING:
-    from queries.solvers.pool import Pool
-    from queries.solvers.store import Store
-    from smtmodel.inputs import Inputs
-    from smtmodel.vectors import Vector
+    from mmaprobe.queries.solvers.pool import Pool
+    from mmaprobe.queries.solvers.store import Store
+    from mmaprobe.smtmodel.inputs import Inputs
+    from mmaprobe.smtmodel.vectors import Vector
 
 #: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
 #: neither, --verbose
@@ -51,7 +51,7 @@ DEVICE_TIMEOUT = click.option(
 )  # fmt: skip
 CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
-    type=Choice(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # smtmodel.rounding: loaded late
+    type=Choice(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # smtmodel/rounding.py: loaded late
 )  # fmt: skip
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 
@@ -77,7 +77,7 @@ def _with_solver_options(
         *rest: Any, solver: str, timeout: float, memory: int, store: Path | None, fresh: bool, cluster: str | None,
         **named: Any,
     ) -> Any:  # fmt: skip
-        from queries.search.distinguish import Options
+        from mmaprobe.queries.search.distinguish import Options
 
         if why := unread(named):
             refuse(why, *SOLVING)
@@ -125,7 +125,7 @@ def refuse(why: str, *names: str) -> None:
 def opened_store(path: Path | None) -> Iterator[Store | None]:
     """The store of answers. Raises StoreError if a store given by the user cannot be opened; for the default one there
     is a warning instead, and None."""
-    from queries.solvers.store import Store, StoreError
+    from mmaprobe.queries.solvers.store import Store, StoreError
 
     warn = _warning()
     if path is not None and not path.parent.exists():  # a misspelt path creates no folders
@@ -146,12 +146,12 @@ def opened_store(path: Path | None) -> Iterator[Store | None]:
 def opened_pool(address: str | None, width: int | None = None) -> Iterator[Pool]:
     """Where the solvers run: a scheduler's cluster, or this machine with `width` processes (by default one for each
     core). Raises ClusterError."""
-    from queries.solvers.pool import Pool
+    from mmaprobe.queries.solvers.pool import Pool
 
     if address is None:
         yield Pool(width)
         return
-    from queries.solvers.cluster import Cluster
+    from mmaprobe.queries.solvers.cluster import Cluster
 
     with Cluster(address, _warning()) as pool:
         yield pool
@@ -167,8 +167,8 @@ def parse_inputs(restrictions: str) -> Inputs:
     """The restrictions of inputs that a comma-separated list names. Raises UnknownNameError."""
     from pydantic import ValidationError
 
-    from smtmodel.errors import ParameterError, UnknownNameError
-    from smtmodel.inputs import Inputs
+    from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+    from mmaprobe.smtmodel.inputs import Inputs
 
     chosen: dict[str, Any] = {}
     for word in (part.strip() for part in restrictions.split(",")):
@@ -214,7 +214,7 @@ def print_json(document: Any) -> None:
 
 
 def document_text(document: Any) -> str:
-    """A document as it is printed. The tests check every document against its type in reports.documents."""
+    """A document as it is printed. The tests check every document against its type in mmaprobe.reports.documents."""
     return json.dumps(document)
 
 
@@ -230,7 +230,7 @@ LINE = Line()
 
 
 def progress(text: str, loud: int | None = None) -> None:
-    """Show progress on a terminal, with the time that `smtmodel.progress` formats; the next call replaces the line.
+    """Show progress on a terminal, with the time that smtmodel/progress.py formats; the next call replaces the line.
     With --verbose the line stays. Threads without a click context pass the loudness as `loud` (see `loudness`)."""
     loud = loudness() if loud is None else loud
     if loud >= 0:

@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import FileName, Seconds
-from cli.command import Command
-from cli.completion import file_names
-from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
-from cli.picture_files import PictureFiles, picture_options
-from smtmodel.errors import IncompleteError, MmaprobeError
-from smtmodel.interrupts import begun
-from smtmodel.progress import Throttle
-from smtmodel.wording import counted
+from mmaprobe.cli.choice import FileName, Seconds
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names
+from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
+from mmaprobe.cli.picture_files import PictureFiles, picture_options
+from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.interrupts import begun
+from mmaprobe.smtmodel.progress import Throttle
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.order.probe import Question
-    from queries.order.reveal import Tree
-    from runner.protocol import Device
-    from smtmodel.signature import Signature
-    from smtmodel.vectors import Vector
+    from mmaprobe.queries.order.probe import Question
+    from mmaprobe.queries.order.reveal import Tree
+    from mmaprobe.runner.protocol import Device
+    from mmaprobe.smtmodel.signature import Signature
+    from mmaprobe.smtmodel.vectors import Vector
 
 PART = 64  # questions asked again between two looks at the clock
 INSTRUCTIONS = ("model:", "cpu:", "cuda:")  # kinds of devices that have their own formats and length
@@ -68,9 +68,9 @@ def order(
 
     Exit codes: 0 revealed, 2 bad input, 3 not revealed, cut short, or the device contradicts itself.
     """
-    from queries.compare.steady import ContradictionError
-    from queries.order.probe import UnrevealedError
-    from reports.order_drawing import order_drawing
+    from mmaprobe.queries.compare.steady import ContradictionError
+    from mmaprobe.queries.order.probe import UnrevealedError
+    from mmaprobe.reports.order_drawing import order_drawing
 
     asked, start = asked_of(device_name, formats, length), begun()
     tree: Tree | None = None
@@ -110,9 +110,9 @@ def order(
 def asked_of(device: str, formats: str | None, length: int | None, scale: str | None = None) -> Signature:
     """The signature given by formats, length and scale factors; if none is given, that of the device's instruction.
     Raises click.UsageError, and what parse_signature and open_device raise."""
-    from runner.batches import BatchDevice
-    from runner.devices import open_device
-    from smtmodel.signature import parse_signature, signature_of
+    from mmaprobe.runner.batches import BatchDevice
+    from mmaprobe.runner.devices import open_device
+    from mmaprobe.smtmodel.signature import parse_signature, signature_of
 
     if formats is not None and length is not None:
         return parse_signature(formats, length, scale)
@@ -133,9 +133,9 @@ def kept_device(
 ) -> Iterator[Device]:
     """A device whose answers are kept in a file, if one is given; some of an earlier run are asked again first.
     `timeout` and `until`: as open_device has them. Raises what open_device and AnswersFile raise."""
-    from runner.answers import AnswersFile, KeptDevice
-    from runner.devices import open_device
-    from runner.protocol import check_asked
+    from mmaprobe.runner.answers import AnswersFile, KeptDevice
+    from mmaprobe.runner.devices import open_device
+    from mmaprobe.runner.protocol import check_asked
 
     if output is None:
         with open_device(name, timeout, asked, until) as device:
@@ -154,8 +154,8 @@ def revealed(device: Device, asked: Signature, deadline: float, ends: bool = Fal
     """The summation tree of a device. `deadline`: of time.monotonic. `ends`: also what the sum starts from and which
     products are rounded; as nothing else is asked of the device, all of it is asked again, while there is time. Raises
     UnrevealedError, ContradictionError, or IncompleteError where time runs out."""
-    from queries.compare.steady import AGAIN
-    from queries.order.reveal import reveal
+    from mmaprobe.queries.compare.steady import AGAIN
+    from mmaprobe.queries.order.reveal import reveal
 
     count, now_and_then = 0, Throttle()
 
@@ -200,7 +200,7 @@ def title_of(asked: Signature) -> str:
 
 
 def _notes(tree: Tree, seconds: float) -> list[str]:
-    from queries.order.tree import KINDS
+    from mmaprobe.queries.order.tree import KINDS
 
     lines = [] if tree.ends is None else tree.ends.lines()
     if any(KINDS["exact"] in line for line in tree.outline().lines()):
@@ -212,7 +212,7 @@ def _notes(tree: Tree, seconds: float) -> list[str]:
 
 def _say_seen(questions: Sequence[Question]) -> None:
     """Print that the order was not revealed, and the last questions with their answers."""
-    from smtmodel.display import value_text
+    from mmaprobe.smtmodel.display import value_text
 
     say(f"not revealed, after {counted(len(questions), 'question')}; the last of them:")
     for question in questions[-3:]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import FileName
-from cli.options import refuse
-from smtmodel.files import write_whole
+from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.options import refuse
+from mmaprobe.smtmodel.files import write_whole
 
 if TYPE_CHECKING:
-    from reports.sheet import Drawing
+    from mmaprobe.reports.sheet import Drawing
 
 OTHERS = (".svg", ".pdf", ".tex", ".png", ".jpg", ".jpeg", ".eps")  # suffixes that say of which format a picture is
 
@@ -49,21 +49,21 @@ class PictureFiles:
     def write(self, draw: Callable[[float | None], Drawing]) -> None:
         """Lay the drawing out, for a width in pixels or (None) for its natural width, and write every file. Raises
         MmaprobeError."""
-        from reports.sheet import pixels
+        from mmaprobe.reports.sheet import pixels
 
         if not self:
             return
         drawing = draw(None if self.width is None else pixels(self.width))
         if self.svg is not None:
-            from reports.svg import svg_of
+            from mmaprobe.reports.svg import svg_of
 
             write_whole(self.svg, svg_of(drawing, millimetres=self.width) + "\n")
         if self.tikz is not None:
-            from reports.tikz import tikz_of
+            from mmaprobe.reports.tikz import tikz_of
 
             write_whole(self.tikz, tikz_of(drawing, millimetres=self.width))
         if self.pdf is not None:
-            from reports.pdf import pdf_of
+            from mmaprobe.reports.pdf import pdf_of
 
             write_whole(self.pdf, pdf_of(drawing, millimetres=self.width))
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import click
 
-from reports import words
-from reports.grid import LEAD, Grid, grid_of
-from smtmodel.explanation import BitLine, Picture
-from smtmodel.trace import Name, Stage
+from mmaprobe.reports import words
+from mmaprobe.reports.grid import LEAD, Grid, grid_of
+from mmaprobe.smtmodel.explanation import BitLine, Picture
+from mmaprobe.smtmodel.trace import Name, Stage
 
 WIDTH = 100
 STYLES = {

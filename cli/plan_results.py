@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from smtmodel.wording import counted
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.plans.results import Given
-    from smtmodel.plans import Plan
+    from mmaprobe.queries.plans.results import Given
+    from mmaprobe.smtmodel.plans import Plan
 
 PLANS = 4  # plans with the same result that are listed
 
 
 def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     """A line for each fact; `first`: plans that are named before the others."""
-    from queries.order.tree import not_in_the_sum
+    from mmaprobe.queries.order.tree import not_in_the_sum
 
     lines = [not_in_the_sum(given.left_out)] if given.left_out else []
     others = " of the others" if given.left_out else ""

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from cli.certificates import CERTIFICATE, attach, check_attached
-from cli.choice import Choice
-from cli.command import Command
-from cli.completion import models
-from cli.error_bound import ERROR_BOUND, prove_bound
-from cli.options import (
+from mmaprobe.cli.certificates import CERTIFICATE, attach, check_attached
+from mmaprobe.cli.choice import Choice
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import models
+from mmaprobe.cli.error_bound import ERROR_BOUND, prove_bound
+from mmaprobe.cli.options import (
     COMPARE_HELP,
     JSON,
     RESTRICTIONS_HELP,
@@ -25,14 +25,14 @@ from cli.options import (
     show_zeros,
     solver_options,
 )
-from cli.show import merged, show_lemmas
-from hypotheses.properties import FALLING, STATEMENTS, Property
-from smtmodel.errors import MmaprobeError
-from smtmodel.wording import counted
+from mmaprobe.cli.show import merged, show_lemmas
+from mmaprobe.hypotheses.properties import FALLING, STATEMENTS, Property
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.kernel.problem import Problem
-    from queries.search.distinguish import Options
+    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.search.distinguish import Options
 
 
 @click.command(cls=Command)
@@ -87,11 +87,11 @@ def prove(
     mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
     mmaprobe prove plan:cublas/plain plan:cublas/split-k --length 4096
     """
-    from cli.prove_plans import about_plans, run_plans
-    from queries.properties.proving import proofs_of
-    from queries.properties.report import proof_document, proof_key, said
-    from queries.search.contradiction import check_problems
-    from smtmodel.reference import names_plan
+    from mmaprobe.cli.prove_plans import about_plans, run_plans
+    from mmaprobe.queries.properties.proving import proofs_of
+    from mmaprobe.queries.properties.report import proof_document, proof_key, said
+    from mmaprobe.queries.search.contradiction import check_problems
+    from mmaprobe.smtmodel.reference import names_plan
 
     if wanted == ERROR_BOUND:
         refuse(f"{ERROR_BOUND} compares no results", "compare")
@@ -135,7 +135,7 @@ def prove(
     _show_details(document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and document["verdict"] != "unknown":
-        from queries.properties.certify import certify_proofs, certify_refuted
+        from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
 
         failure = attach(
             document, certificate,
@@ -156,15 +156,15 @@ def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
 
 def _fixed(models: tuple[str, ...]) -> str:
     """What to do about plans where models are needed."""
-    from smtmodel.reference import names_plan
+    from mmaprobe.smtmodel.reference import names_plan
 
     return "; a plan is a model at one K: plan:NAME@length=K" if any(map(names_plan, models)) else ""
 
 
 def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:
-    from queries.kernel.problem import Problem
-    from queries.kernel.statements import problems_of
-    from smtmodel.reference import parse_reference
+    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.kernel.statements import problems_of
+    from mmaprobe.smtmodel.reference import parse_reference
 
     parsed = [parse_reference(model) for model in models]
     inputs = parse_inputs(restrictions)
@@ -218,9 +218,9 @@ def _is_zero(line: str) -> bool:
 def show_witness(proof: dict[str, Any]) -> None:
     """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
     the first side's are printed, and no zeros that both sides have."""
-    from cli.show import operand_lines, result_text
-    from smtmodel.reference import parse_reference
-    from smtmodel.vectors import vector_of
+    from mmaprobe.cli.show import operand_lines, result_text
+    from mmaprobe.smtmodel.reference import parse_reference
+    from mmaprobe.smtmodel.vectors import vector_of
 
     row = proof["vector"]
     vectors = [row, row.get("other_side", row)]

@@ -6,21 +6,21 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli.certificates import attach, check_attached
-from cli.options import print_json, say
-from cli.show import merged, show_lemmas
-from smtmodel.errors import MmaprobeError
-from smtmodel.wording import counted
+from mmaprobe.cli.certificates import attach, check_attached
+from mmaprobe.cli.options import print_json, say
+from mmaprobe.cli.show import merged, show_lemmas
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.plans.equal import PlanProof
-    from queries.search.distinguish import Options
+    from mmaprobe.queries.plans.equal import PlanProof
+    from mmaprobe.queries.search.distinguish import Options
 
 
 def about_plans(names: tuple[str, ...], length: int | None) -> bool:
     """Whether the two sides are to be compared as plans for any K: one is a plan, or K is given for units that take K
     in tiles."""
-    from smtmodel.reference import names_plan
+    from mmaprobe.smtmodel.reference import names_plan
 
     return len(names) == 2 and (length is not None or any(names_plan(name) for name in names))
 
@@ -30,8 +30,8 @@ def run_plans(
     certificate: Path | None,
 ) -> None:  # fmt: skip
     """Ask the solvers, print the verdict, and end with its exit code."""
-    from queries.plans.equal import prove_plans
-    from smtmodel.reference import parse_plan_reference
+    from mmaprobe.queries.plans.equal import prove_plans
+    from mmaprobe.smtmodel.reference import parse_plan_reference
 
     left, right = (parse_plan_reference(name) for name in names)
     proof = prove_plans(left, right, length, options, confirm)
@@ -42,7 +42,7 @@ def run_plans(
         show_lemmas(document["proofs"])
     failure: MmaprobeError | None = None
     if certificate is not None and proof.verdict != "unknown":
-        from queries.plans.certify import certify_difference, certify_plans
+        from mmaprobe.queries.plans.certify import certify_difference, certify_plans
 
         write = certify_plans if proof.verdict == "equal" else certify_difference
         failure = attach(document, certificate, lambda folder: write(proof, folder, options), options.timeout)
@@ -53,9 +53,9 @@ def run_plans(
 
 
 def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:
-    from queries.properties.report import proof_json
-    from queries.tactics.records import confirmations_of
-    from smtmodel.vectors import Vector, to_hex
+    from mmaprobe.queries.properties.report import proof_json
+    from mmaprobe.queries.tactics.records import confirmations_of
+    from mmaprobe.smtmodel.vectors import Vector, to_hex
 
     proofs, witness, vector = proof.proofs, proof.witness, None
     if witness is not None and proof.problem is not None:
@@ -103,7 +103,7 @@ def _show(document: dict[str, Any], proof: PlanProof) -> None:
 
 
 def _show_witness(proof: PlanProof) -> None:
-    from cli.show import result_text, show_operands
+    from mmaprobe.cli.show import result_text, show_operands
 
     problem, witness = proof.problem, proof.witness
     assert problem is not None

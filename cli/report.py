@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from cli.choice import PageFile
-from cli.command import Command
-from cli.completion import file_names
-from cli.options import say
-from smtmodel import VERSION
-from smtmodel.files import write_whole
-from smtmodel.wording import counted
+from mmaprobe.cli.choice import PageFile
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names
+from mmaprobe.cli.options import say
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.wording import counted
 
 
 @click.command(cls=Command)
@@ -32,7 +32,7 @@ def report(results: tuple[str, ...], output: Path, title: str) -> None:
     mmaprobe identify nvidia-f16 --device command:./my-gpu --json > unit.json
     mmaprobe report carry.json unit.json -o report.html
     """
-    from reports.report import report as page
+    from mmaprobe.reports.report import report as page
 
     write_whole(output, page(results, f"mmaprobe {VERSION}", title))
     say(f"{output}: {counted(len(results), 'file')} of results")

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.command import Command
-from cli.completion import file_names, models
-from cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say
-from cli.reading import open_input
-from cli.streams import NobodyReadsError, check_reader
-from smtmodel.errors import IncompleteError, InputError, MmaprobeError
-from smtmodel.wording import counted
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names, models
+from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say
+from mmaprobe.cli.reading import open_input
+from mmaprobe.cli.streams import NobodyReadsError, check_reader
+from mmaprobe.smtmodel.errors import IncompleteError, InputError, MmaprobeError
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.compare.standing import Standings
-    from queries.compare.steady import Sample
-    from runner.answers import AnswersFile
-    from runner.protocol import Device
-    from smtmodel.dot import Model
-    from smtmodel.vectors import Vector
+    from mmaprobe.queries.compare.standing import Standings
+    from mmaprobe.queries.compare.steady import Sample
+    from mmaprobe.runner.answers import AnswersFile
+    from mmaprobe.runner.protocol import Device
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.vectors import Vector
 
 
 @click.command(cls=Command)
@@ -45,8 +45,8 @@ def device(model: str, device_timeout: float) -> None:
     \b
     mmaprobe device hopper/mma/m16n8k16.f32.f16.f16.f32 < vectors.jsonl
     """
-    from runner.devices import open_servable
-    from runner.serve import serve
+    from mmaprobe.runner.devices import open_servable
+    from mmaprobe.runner.serve import serve
 
     if not model.startswith("cuda:"):
         refuse("a model answers at once: it is for cuda:...", "device_timeout")
@@ -80,7 +80,7 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     Exit codes: 0 every vector was answered, 2 bad input (also: ANSWERS are of another device), 3 the device failed, has
     no answer, or contradicts itself (the answers are kept).
     """
-    from queries.compare.standing import Standings
+    from mmaprobe.queries.compare.standing import Standings
 
     session = _Session(device_name, device_timeout, Standings())
     failure: MmaprobeError | None = None
@@ -105,7 +105,7 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
 
 
 def _sample() -> Sample:
-    from queries.compare.steady import Sample
+    from mmaprobe.queries.compare.steady import Sample
 
     return Sample()
 
@@ -131,9 +131,9 @@ class _Session:
 
     def run(self, lines: Iterable[str], name: str, output: str | None, as_json: bool) -> None:
         """Ask the device every vector. Raises MmaprobeError; the answers received before are written and counted."""
-        from runner.answers import AnswersFile, provenance
-        from runner.devices import open_device
-        from smtmodel.vectors import read_vectors
+        from mmaprobe.runner.answers import AnswersFile, provenance
+        from mmaprobe.runner.devices import open_device
+        from mmaprobe.smtmodel.vectors import read_vectors
 
         vectors: Iterable[Vector] = read_vectors(lines, name, self._model)
         if output is None or output == "-":
@@ -173,7 +173,7 @@ class _Session:
         return remaining
 
     def _ask(self, vectors: Iterable[Vector], name: str, target: AnswersFile | None) -> None:
-        from runner.devices import DeviceError
+        from mmaprobe.runner.devices import DeviceError
 
         if vectors == []:
             return
@@ -197,8 +197,8 @@ class _Session:
     def _stand_by(self, device: Device) -> None:
         """Ask some vectors again, first those whose answers contradict a hypothesis or an earlier result. Raises
         ContradictionError."""
-        from queries.compare.steady import AGAIN, ContradictionError, contradictions, spread
-        from runner.devices import DeviceError
+        from mmaprobe.queries.compare.steady import AGAIN, ContradictionError, contradictions, spread
+        from mmaprobe.runner.devices import DeviceError
 
         odd = list(self.standings.surprises())
         chosen = [odd[place] for place in spread(len(odd), AGAIN)]
@@ -213,7 +213,7 @@ class _Session:
     @contextmanager
     def _device(self) -> Iterator[Device]:
         """The device; opened unless it is in use already."""
-        from runner.devices import open_device
+        from mmaprobe.runner.devices import open_device
 
         if self.device is not None:
             yield self.device
@@ -226,7 +226,7 @@ class _Session:
 
     def _model(self) -> Model:
         """The model of vectors that name none: the device's instruction. Raises InputError."""
-        from runner.batches import BatchDevice
+        from mmaprobe.runner.batches import BatchDevice
 
         if self.model is None:
             with self._device() as device:
@@ -239,7 +239,7 @@ class _Session:
         return self.model
 
     def _take(self, vector: Vector, d: int, target: AnswersFile | None) -> None:
-        from runner.answers import answered_row
+        from mmaprobe.runner.answers import answered_row
 
         if target is not None:
             target.append(vector, d, self.description)
@@ -284,7 +284,7 @@ class _Session:
 
 def _checked(vectors: Iterable[Vector], name: str) -> Iterator[Vector]:
     """The vectors; their predictions are checked before the device is asked. Raises InputError."""
-    from queries.compare.standing import predictions_of
+    from mmaprobe.queries.compare.standing import predictions_of
 
     for vector in vectors:
         try:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.candidates import MODEL, family_of, impossible, members_of, say_impossible
-from cli.choice import Seconds
-from cli.command import Command
-from cli.completion import families
-from cli.options import JSON, VECTORS_OUTPUT, print_json, progress, refuse, say, solver_options, write_vectors
-from smtmodel.interrupts import begun
-from smtmodel.wording import counted
+from mmaprobe.cli.candidates import MODEL, family_of, impossible, members_of, say_impossible
+from mmaprobe.cli.choice import Seconds
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import families
+from mmaprobe.cli.options import JSON, VECTORS_OUTPUT, print_json, progress, refuse, say, solver_options, write_vectors
+from mmaprobe.smtmodel.interrupts import begun
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.search.distinguish import Options
-    from smtmodel.dot import Model
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.dot import Model
 
 SHOWN = 20  # open pairs printed as text
 
@@ -47,10 +47,10 @@ def separate(
 
     Exit codes: 0 every pair is distinguished or proved equal, 2 bad input, 3 some pairs stay open.
     """
-    from queries.candidates.separate import EACH, single
-    from queries.candidates.separate import separate as separate_family
-    from smtmodel.operands import layout_of
-    from smtmodel.vectors import Vector, to_hex
+    from mmaprobe.queries.candidates.separate import EACH, single
+    from mmaprobe.queries.candidates.separate import separate as separate_family
+    from mmaprobe.smtmodel.operands import layout_of
+    from mmaprobe.smtmodel.vectors import Vector, to_hex
 
     if one:
         refuse("a single vector is looked for among samples: no pair is asked about by itself", "each")
@@ -101,7 +101,7 @@ def separate(
 
 def _outcomes(found: Any, number: int, base: Model) -> dict[str, int]:
     """The number of classes that give each result."""
-    from smtmodel.vectors import to_hex
+    from mmaprobe.smtmodel.vectors import to_hex
 
     counts: dict[str, int] = {}
     for results in found.predictions:

@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.candidates import say_impossible
-from cli.options import progress, say
-from smtmodel.errors import IncompleteError, MmaprobeError
-from smtmodel.progress import Count, Throttle
-from smtmodel.wording import counted
+from mmaprobe.cli.candidates import say_impossible
+from mmaprobe.cli.options import progress, say
+from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.progress import Count, Throttle
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from hypotheses.family import Family
-    from queries.candidates.identify import Identification
-    from queries.search.distinguish import Options
-    from runner.answers import AnswersFile
-    from runner.protocol import Device
-    from smtmodel.dot import Model
-    from smtmodel.vectors import Vector
+    from mmaprobe.hypotheses.family import Family
+    from mmaprobe.queries.candidates.identify import Identification
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.runner.answers import AnswersFile
+    from mmaprobe.runner.protocol import Device
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.vectors import Vector
 
 PART = 64  # questions about the summation order between two checks of the deadline
 
@@ -41,8 +41,8 @@ class Session:
         self, family: Family, options: Options, recorded: Sequence[Vector]
     ) -> tuple[Identification, MmaprobeError | None]:
         """The result, and the error that ended the work early, or None. An interrupt is such an error."""
-        from queries.candidates.identify import Identification, Identifier
-        from queries.compare.steady import ContradictionError
+        from mmaprobe.queries.candidates.identify import Identification, Identifier
+        from mmaprobe.queries.compare.steady import ContradictionError
 
         candidates = family.candidates(self.deadline)
         say_impossible(family)
@@ -70,7 +70,7 @@ class Session:
 
     def _reveal(self, base: Model) -> None:
         """Reveal the summation order, as a first step."""
-        from queries.order.reveal import UnrevealedError, reveal
+        from mmaprobe.queries.order.reveal import UnrevealedError, reveal
 
         def every(vectors: Sequence[Vector]) -> list[int]:
             progress(f"revealing the summation order: {counted(self.structure_questions, 'question')}")

@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from cli.options import say
-from smtmodel.display import bit_fields, value_text
-from smtmodel.vectors import Vector, to_hex
-from smtmodel.wording import counted
+from mmaprobe.cli.options import say
+from mmaprobe.smtmodel.display import bit_fields, value_text
+from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from hypotheses.schema import Question
-    from queries.compare.observed import ObservedVector
-    from queries.search.answer import Answered, PairAnswer
-    from smtmodel.dot import Model
-    from smtmodel.formats import Format
-    from smtmodel.operands import Operands, Reader
+    from mmaprobe.hypotheses.schema import Question
+    from mmaprobe.queries.compare.observed import ObservedVector
+    from mmaprobe.queries.search.answer import Answered, PairAnswer
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.formats import Format
+    from mmaprobe.smtmodel.operands import Operands, Reader
 
 ONE_SIGN = ", all inputs non-negative"  # of a restricted query
 

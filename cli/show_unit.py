@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.command import Command
-from cli.completion import models
-from cli.options import refuse
-from cli.picture_files import PictureFiles, picture_options
-from cli.show import say_unread
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import models
+from mmaprobe.cli.options import refuse
+from mmaprobe.cli.picture_files import PictureFiles, picture_options
+from mmaprobe.cli.show import say_unread
 
 if TYPE_CHECKING:
-    from reports.sheet import Drawing
-    from smtmodel.dot import Model
+    from mmaprobe.reports.sheet import Drawing
+    from mmaprobe.smtmodel.dot import Model
 
 
 @click.command(cls=Command)
@@ -32,9 +32,9 @@ def show(model: str, pictures: PictureFiles) -> None:
     mmaprobe show plan:cublas/split-k > my-plan.yaml
     mmaprobe show plan:cublas/split-k@length=4096 --svg plan.svg
     """
-    from smtmodel.plans.plantext import plan_text
-    from smtmodel.reference import LENGTH, PLAN, names_plan, parse_plan_path, parse_reference
-    from smtmodel.unitfile import unit_text
+    from mmaprobe.smtmodel.plans.plantext import plan_text
+    from mmaprobe.smtmodel.reference import LENGTH, PLAN, names_plan, parse_plan_path, parse_reference
+    from mmaprobe.smtmodel.unitfile import unit_text
 
     if names_plan(model):
         name = model.removeprefix(PLAN)
@@ -52,11 +52,11 @@ def show(model: str, pictures: PictureFiles) -> None:
 
 def _tree(model: Model, width: float | None) -> Drawing:
     """The tree of the sums, with what a plan is about, or the steps of a unit."""
-    from queries.order.structure import steps_of
-    from queries.order.text import Outliner
-    from reports.order_drawing import order_drawing
-    from smtmodel.reference import names_plan, parse_plan_path
-    from smtmodel.unitfile import step_texts
+    from mmaprobe.queries.order.structure import steps_of
+    from mmaprobe.queries.order.text import Outliner
+    from mmaprobe.reports.order_drawing import order_drawing
+    from mmaprobe.smtmodel.reference import names_plan, parse_plan_path
+    from mmaprobe.smtmodel.unitfile import step_texts
 
     formats = f"{model.a.name} * {model.b.name} + {model.c.name} -> {model.d.name}"
     base = model.reference.partition("@")[0]

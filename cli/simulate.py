@@ -13,17 +13,17 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from cli.choice import Choice, FileName
-from cli.command import Command
-from cli.completion import file_names, models, plans
-from cli.options import CONVERT, JSON, print_json, progress, refuse, say
+from mmaprobe.cli.choice import Choice, FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names, models, plans
+from mmaprobe.cli.options import CONVERT, JSON, print_json, progress, refuse, say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from queries.plans.mapping import PlanMap
-    from smtmodel.dot import Model
-    from smtmodel.plans import Plan
+    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.plans import Plan
 
 ARCHIVE, ARCHIVE_END = b"PK\3\4", 22  # how a .npz file begins, and how many bytes its last record has at least
 HEADER = 1 << 16  # bytes before the numbers of a .npy file: NumPy itself reads at most 10,000
@@ -71,9 +71,9 @@ def simulate(
     mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
     mmaprobe simulate a.npy b.npy -o d.npy --plan plan:cublas/split-k
     """
-    from queries.plans.mapping import PlanMap
-    from smtmodel.errors import InputError
-    from smtmodel.reference import parse_reference
+    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.smtmodel.errors import InputError
+    from mmaprobe.smtmodel.reference import parse_reference
 
     if len(files) not in (2, 3):
         raise click.UsageError("two or three matrix files are needed: A B [C]")
@@ -113,8 +113,8 @@ def simulate(
 
 
 def _map_or_plan(text: str) -> PlanMap | Plan:
-    from queries.plans.mapping import read_map
-    from smtmodel.reference import parse_plan_path
+    from mmaprobe.queries.plans.mapping import read_map
+    from mmaprobe.smtmodel.reference import parse_plan_path
 
     return read_map(Path(text)) if text.endswith(".json") else parse_plan_path(text)
 
@@ -122,7 +122,7 @@ def _map_or_plan(text: str) -> PlanMap | Plan:
 def _factors(option: str, table: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
     """The scale factors for the product `name`: those of that name in an .npz file, or the one matrix of a .npy file.
     Raises InputError."""
-    from smtmodel.errors import InputError
+    from mmaprobe.smtmodel.errors import InputError
 
     for found in (name, ""):
         if found in table:
@@ -139,19 +139,19 @@ def _product(
     threads: int | None,
     factors: dict[str, Any],
 ) -> NDArray[Any]:  # fmt: skip
-    from queries.plans.mapping import PlanMap
-    from queries.plans.rules import Shape
-    from smtmodel.gemm import simulate
+    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.queries.plans.rules import Shape
+    from mmaprobe.smtmodel.gemm import simulate
 
     model = how.plan if isinstance(how, PlanMap) else how
     if engine == "cuda":
-        from runner.cuda import launcher_here
-        from runner.cuda_product import CudaProduct
+        from mmaprobe.runner.cuda import launcher_here
+        from mmaprobe.runner.cuda_product import CudaProduct
 
         engine = CudaProduct(launcher_here())
-    from smtmodel.numbers import check_convert, from_numbers, to_numbers, type_of
-    from smtmodel.operands import check_addend
-    from smtmodel.progress import Count
+    from mmaprobe.smtmodel.numbers import check_convert, from_numbers, to_numbers, type_of
+    from mmaprobe.smtmodel.operands import check_addend
+    from mmaprobe.smtmodel.progress import Count
 
     check_addend(model, len(files) == 3, files[-1])
     check_convert(matrices, convert)
@@ -190,7 +190,7 @@ ROUNDED = "give a file of rounded numbers"  # of commands that convert none
 def of_file(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[None]:
     """Replaces a ParameterError (if `parameters` are given, only of one of these) by an InputError that names the file
     or files. `wanted`: what to do about numbers that are not exact in a format."""
-    from smtmodel.errors import InexactError, InputError, ParameterError
+    from mmaprobe.smtmodel.errors import InexactError, InputError, ParameterError
 
     try:
         yield
@@ -203,7 +203,7 @@ def of_file(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[N
 
 def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:
     """The matrix of a .npy file; `mapped`: memory-mapped, so that only the parts used are read. Raises InputError."""
-    from smtmodel.errors import InputError
+    from mmaprobe.smtmodel.errors import InputError
 
     tables = _load(path, mapped)
     if "" not in tables:
@@ -215,7 +215,7 @@ def _load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
     """The matrices of a file by name; that of a .npy file has the name "". Raises InputError."""
     import numpy as np
 
-    from smtmodel.errors import IncompleteError, InputError
+    from mmaprobe.smtmodel.errors import IncompleteError, InputError
 
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise InputError("is no regular file", str(path))
@@ -243,7 +243,7 @@ def _check_promises(stream: IO[bytes], path: Path) -> None:
     or less, the rest of which it would leave out. The stream is at its beginning again afterwards."""
     import zipfile
 
-    from smtmodel.errors import InputError
+    from mmaprobe.smtmodel.errors import InputError
 
     if stream.read(len(ARCHIVE)) == ARCHIVE:  # as NumPy tells
         with zipfile.ZipFile(stream) as archive:
@@ -262,7 +262,7 @@ def _check_promises(stream: IO[bytes], path: Path) -> None:
 def _check_promise(stream: IO[bytes], size: int, name: str) -> None:
     import numpy as np
 
-    from smtmodel.errors import InputError
+    from mmaprobe.smtmodel.errors import InputError
 
     head = stream.read(12)
     if not head.startswith(np.lib.format.MAGIC_PREFIX):
@@ -281,7 +281,7 @@ def _check_promise(stream: IO[bytes], size: int, name: str) -> None:
 def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:
     import numpy as np
 
-    from smtmodel.files import whole_file
+    from mmaprobe.smtmodel.files import whole_file
 
     with whole_file(path) as stream:
         if "" in results:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from cli.choice import FileName
-from cli.command import Command
-from cli.completion import studies
-from cli.options import CLUSTER, JSON, loudness, opened_pool, print_json, progress, say
-from smtmodel.wording import install
+from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import studies
+from mmaprobe.cli.options import CLUSTER, JSON, loudness, opened_pool, print_json, progress, say
+from mmaprobe.smtmodel.wording import install
 
 
 @click.command(cls=Command)
@@ -42,11 +42,11 @@ def study(
     \b
     mmaprobe study valero-tf32 -o results
     """
-    from smtmodel.progress import Count
-    from studies.catalogue import study_named
-    from studies.plot import check_width, draw
-    from studies.run import run
-    from studies.table import Point, claimed_table
+    from mmaprobe.smtmodel.progress import Count
+    from mmaprobe.studies.catalogue import study_named
+    from mmaprobe.studies.plot import check_width, draw
+    from mmaprobe.studies.run import run
+    from mmaprobe.studies.table import Point, claimed_table
 
     chosen = study_named(name)
     check_width(width)  # before anything is measured
@@ -79,7 +79,7 @@ def study(
 
 def _check_pictures(folder: Path, name: str) -> None:
     """Raises InputError for pictures of these names that no table is beside: no study has drawn them."""
-    from smtmodel.errors import InputError
+    from mmaprobe.smtmodel.errors import InputError
 
     if not (folder / f"{name}.csv").exists():
         for path in (folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")):
@@ -92,7 +92,7 @@ DIGITS = 9  # of a size
 
 def _sizes(text: str) -> tuple[int, ...]:
     """The sizes in a list such as 32,64,128, ascending and without duplicates. Raises ParameterError."""
-    from smtmodel.errors import ParameterError
+    from mmaprobe.smtmodel.errors import ParameterError
 
     if not re.fullmatch(r"\d+(,\d+)*", text):
         raise ParameterError("--sizes", f"{text!r} is not a list of sizes such as 32,64,128")

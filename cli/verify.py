@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
-from cli.command import Command
-from cli.completion import claim_names
-from cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
-from cli.prove import show_witness
-from smtmodel.display import both
-from smtmodel.errors import FaultError, MmaprobeError
-from smtmodel.interrupts import allow
-from smtmodel.progress import Pieces
-from smtmodel.wording import counted
+from mmaprobe.cli.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import claim_names
+from mmaprobe.cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
+from mmaprobe.cli.prove import show_witness
+from mmaprobe.smtmodel.display import both
+from mmaprobe.smtmodel.errors import FaultError, MmaprobeError
+from mmaprobe.smtmodel.interrupts import allow
+from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
-    from queries.search.distinguish import Options
+    from mmaprobe.queries.search.distinguish import Options
 
 
 @click.command(cls=Command)
@@ -49,11 +49,11 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     mmaprobe verify ootomo-not-worse-f16@terms=2,split=toward_zero
     mmaprobe verify my-claim.yaml --certificate proof
     """
-    from hypotheses.claim import Claim, claims_named
-    from hypotheses.unit_claims import PropertyClaim
-    from queries.claims.decide import decide
-    from queries.claims.maximise import maximise, maximised
-    from queries.claims.report import document_of, worst_json
+    from mmaprobe.hypotheses.claim import Claim, claims_named
+    from mmaprobe.hypotheses.unit_claims import PropertyClaim
+    from mmaprobe.queries.claims.decide import decide
+    from mmaprobe.queries.claims.maximise import maximise, maximised
+    from mmaprobe.queries.claims.report import document_of, worst_json
 
     claims = [claim for name in names for claim in claims_named(name)]
     for claim in claims if largest else ():
@@ -80,8 +80,8 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
         ):
             say(f"  {NO_CERTIFICATE}")
         elif certificate is not None:
-            from queries.certificates.place import emptied
-            from queries.claims.certify import certify_claim
+            from mmaprobe.queries.certificates.place import emptied
+            from mmaprobe.queries.claims.certify import certify_claim
 
             if len(claims) > 1 and not any("certificates" in earlier for earlier in documents):
                 emptied(certificate)
@@ -177,8 +177,8 @@ def _by(document: dict[str, Any]) -> str:
 
 
 def _show_vector(vector: dict[str, Any]) -> None:
-    from smtmodel.display import value_text
-    from smtmodel.formats import format_named
+    from mmaprobe.smtmodel.display import value_text
+    from mmaprobe.smtmodel.formats import format_named
 
     fmt, addend = (format_named(vector[name]) for name in ("format", "c_format"))
     for k, pair in enumerate(zip(vector["a"], vector["b"], strict=True)):

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 from pydantic import StrictInt
 
-from hypotheses.claim_file import Case, Head, Statement, cases_of, located, stated
-from hypotheses.library import yaml_files
-from hypotheses.unit_claims import (
+from mmaprobe.hypotheses.claim_file import Case, Head, Statement, cases_of, located, stated
+from mmaprobe.hypotheses.library import yaml_files
+from mmaprobe.hypotheses.unit_claims import (
     BoundClaim,
     OverflowClaim,
     PropertyClaim,
@@ -22,18 +22,18 @@ from hypotheses.unit_claims import (
     overflow_claims,
     property_claims,
 )
-from smtmodel.algorithms.assertion import Assertion, Quantifier
-from smtmodel.algorithms.exact import Window
-from smtmodel.algorithms.parts import Part
-from smtmodel.algorithms.predicate import parse_predicate
-from smtmodel.algorithms.scene import Shape
-from smtmodel.dot import Model
-from smtmodel.errors import UnknownNameError
-from smtmodel.files import is_file
-from smtmodel.formats import format_named
-from smtmodel.operands import Layout, check_addend
-from smtmodel.parameters import assignments
-from smtmodel.yamlfile import Strict, YamlFile, read_file, read_yaml
+from mmaprobe.smtmodel.algorithms.assertion import Assertion, Quantifier
+from mmaprobe.smtmodel.algorithms.exact import Window
+from mmaprobe.smtmodel.algorithms.parts import Part
+from mmaprobe.smtmodel.algorithms.predicate import parse_predicate
+from mmaprobe.smtmodel.algorithms.scene import Shape
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import UnknownNameError
+from mmaprobe.smtmodel.files import is_file
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.operands import Layout, check_addend
+from mmaprobe.smtmodel.parameters import assignments
+from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, read_file, read_yaml
 
 Exponents = tuple[StrictInt, StrictInt]
 
@@ -200,7 +200,7 @@ def _shape(file: YamlFile, parsed: _ClaimFile, terms: int) -> Shape:
 def _shipped() -> dict[str, YamlFile]:
     """Every shipped file by the id of its claims."""
     found = {}
-    for entry in yaml_files(files("hypotheses") / "claims"):
+    for entry in yaml_files(files("mmaprobe.hypotheses") / "claims"):
         file = read_yaml(entry.read_text(encoding="utf-8"), str(entry))
         found[str(file.data["id"])] = file
     return found

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import Field, StrictInt
 
-from smtmodel.algorithms.assertion import Quantifier
-from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.yamlfile import Strict, YamlFile, validate
+from mmaprobe.smtmodel.algorithms.assertion import Quantifier
+from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, validate
 
 Expected = Literal["holds", "refuted"]
 Case = dict[str, Any]

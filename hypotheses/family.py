@@ -15,15 +15,15 @@ from typing import Any
 
 from pydantic import Field, StrictInt
 
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
-from smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
-from smtmodel.formats import Format, format_named
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.parameters import FAMILY, PARAMETERS, check_parameter, parse_parameter
-from smtmodel.reference import member_of, parse_reference, with_parameters
-from smtmodel.wording import counted
-from smtmodel.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.parameters import FAMILY, PARAMETERS, check_parameter, parse_parameter
+from mmaprobe.smtmodel.reference import member_of, parse_reference, with_parameters
+from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
 
 MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # of one parameter; of a family
 PLAIN = "t-fdpa"  # the family of a grid that names none
@@ -373,7 +373,7 @@ def _values(file: YamlFile, path: YamlPath, function: FamilyFunction, given: Any
 def families() -> dict[str, Family]:
     """Every shipped family by id."""
     found = {}
-    for entry in sorted((files("hypotheses") / "families").iterdir(), key=lambda item: item.name):
+    for entry in sorted((files("mmaprobe.hypotheses") / "families").iterdir(), key=lambda item: item.name):
         if entry.name.endswith(".yaml"):
             family = build_family(read_yaml(entry.read_text(encoding="utf-8"), str(entry)))
             found[family.id] = family

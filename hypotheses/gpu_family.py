@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hypotheses.family import Family, point_of
-from smtmodel.dot import Model
-from smtmodel.errors import InputError
-from smtmodel.gpus import architecture_of, gpu_named
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
-from smtmodel.unit_table import units_of
+from mmaprobe.hypotheses.family import Family, point_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.gpus import architecture_of, gpu_named
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit_table import units_of
 
 
 def gpu_family(name: str, asked: Model) -> Family | None:

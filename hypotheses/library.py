@@ -7,12 +7,12 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from hypotheses.schema import Question, build_question, retarget
-from smtmodel.errors import UnknownNameError
-from smtmodel.files import is_file
-from smtmodel.gpus import gpu_named, gpus_of
-from smtmodel.reference import parse_reference
-from smtmodel.yamlfile import YamlFile, read_file, read_yaml
+from mmaprobe.hypotheses.schema import Question, build_question, retarget
+from mmaprobe.smtmodel.errors import UnknownNameError
+from mmaprobe.smtmodel.files import is_file
+from mmaprobe.smtmodel.gpus import gpu_named, gpus_of
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.yamlfile import YamlFile, read_file, read_yaml
 
 
 def yaml_files(folder: Traversable) -> list[Traversable]:
@@ -30,7 +30,7 @@ def yaml_files(folder: Traversable) -> list[Traversable]:
 def _shipped() -> dict[str, tuple[YamlFile, Question]]:
     """Every shipped file with its question, by id, in the order of the files."""
     found = {}
-    for entry in yaml_files(files("hypotheses") / "pairs"):
+    for entry in yaml_files(files("mmaprobe.hypotheses") / "pairs"):
         file = read_yaml(entry.read_text(encoding="utf-8"), str(entry))
         question = build_question(file)
         found[question.id] = file, question

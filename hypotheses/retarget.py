@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.families.parts import Blocks
-from smtmodel.formats import Format, format_named
-from smtmodel.nodes import Constant, FusedSum
-from smtmodel.nodes.node import walk
-from smtmodel.parameters import PARAMETERS, parse_parameter
-from smtmodel.reference import member_of, with_parameters
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.families.parts import Blocks
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.nodes import Constant, FusedSum
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.parameters import PARAMETERS, parse_parameter
+from mmaprobe.smtmodel.reference import member_of, with_parameters
 
 _TERM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:([-+*/])(\d+))?")
 _NUMBER = re.compile(r"-?\d+")

@@ -8,13 +8,21 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from hypotheses.retarget import RetargetError, hypothesis_model
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.inputs import Compare, Inputs, admitted, check_comparable, check_inputs, unread_by_some, zeros_only
-from smtmodel.nodes.normal import normal
-from smtmodel.reference import parse_reference
-from smtmodel.yamlfile import Strict, YamlFile, validate
+from mmaprobe.hypotheses.retarget import RetargetError, hypothesis_model
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.inputs import (
+    Compare,
+    Inputs,
+    admitted,
+    check_comparable,
+    check_inputs,
+    unread_by_some,
+    zeros_only,
+)
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, validate
 
 
 def check_file_inputs(file: YamlFile, inputs: Inputs, model: Model, length: int) -> None:

@@ -8,15 +8,15 @@ from typing import Literal
 
 from pydantic import Field, StrictInt
 
-from hypotheses.claim_file import Head, Statement, cases_of, located, stated
-from hypotheses.properties import Property, check_compared
-from hypotheses.schema import check_file_inputs
-from smtmodel.algorithms import parse_reduction, reference_of
-from smtmodel.algorithms.reductions import Reduction
-from smtmodel.dot import Model
-from smtmodel.inputs import Compare, Inputs, unread_by_some, zeros_only
-from smtmodel.reference import parse_reference
-from smtmodel.yamlfile import YamlFile
+from mmaprobe.hypotheses.claim_file import Head, Statement, cases_of, located, stated
+from mmaprobe.hypotheses.properties import Property, check_compared
+from mmaprobe.hypotheses.schema import check_file_inputs
+from mmaprobe.smtmodel.algorithms import parse_reduction, reference_of
+from mmaprobe.smtmodel.algorithms.reductions import Reduction
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.inputs import Compare, Inputs, unread_by_some, zeros_only
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.yamlfile import YamlFile
 
 BOUNDS = {"loose": "error <= (L + 1) * u + ulp(d)", "tight": "error <= (L - 1) * u + max(u, ulp(d))"}
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.smtmodel.errors import InexactError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.numbers import RAW_BYTE, array_from, check_convert, format_of, from_numbers, loaded, type_of
+from mmaprobe.smtmodel.rounding import ROUNDINGS
+from mmaprobe.smtmodel.wording import counted
 from mmaprobe.units import WantedError
-from smtmodel.errors import InexactError, ParameterError, UnknownNameError
-from smtmodel.formats import Format
-from smtmodel.numbers import RAW_BYTE, array_from, check_convert, format_of, from_numbers, loaded, type_of
-from smtmodel.rounding import ROUNDINGS
-from smtmodel.wording import counted
 
 WANTED = "an array of floating-point numbers (NumPy, ml_dtypes, or what has __array__ or DLPack)"
 _VIEWS = "; bit patterns become numbers by a view: x.view(numpy.float16), x.view(ml_dtypes.bfloat16)"

@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 
 from mmaprobe.arrays import array_of, check_rounded, patterns_of
 from mmaprobe.products import number_of
-from queries.kernel.wording import up_float
-from queries.plans.bound_report import PlanBound
-from queries.plans.bound_samples import bound_of_element
-from queries.properties.bound import error_of
-from queries.properties.bound_report import BoundResult
-from queries.properties.bound_samples import bound_of_rows
-from smtmodel.errors import ParameterError
-from smtmodel.gemm import addend
-from smtmodel.nodes import Element
-from smtmodel.nodes.node import walk
-from smtmodel.numbers import to_numbers, type_of
-from smtmodel.operands import check_addend
-from smtmodel.tiles import kind_of
+from mmaprobe.queries.kernel.wording import up_float
+from mmaprobe.queries.plans.bound_report import PlanBound
+from mmaprobe.queries.plans.bound_samples import bound_of_element
+from mmaprobe.queries.properties.bound import error_of
+from mmaprobe.queries.properties.bound_report import BoundResult
+from mmaprobe.queries.properties.bound_samples import bound_of_rows
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.gemm import addend
+from mmaprobe.smtmodel.nodes import Element
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.numbers import to_numbers, type_of
+from mmaprobe.smtmodel.operands import check_addend
+from mmaprobe.smtmodel.tiles import kind_of
 
 Patterns = NDArray[Any]
 #: a row of A, a column of B and an addend, as patterns -> the bound of their result's error

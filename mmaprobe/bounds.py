@@ -10,12 +10,12 @@ from mmaprobe.questions import Case, Verdicts, case_of, flag_of, is_plan, number
 from mmaprobe.units import model_of, plan_of, restrictions_of, whole_of
 
 if TYPE_CHECKING:
-    from queries.plans.bound_report import PlanBound
-    from queries.properties.bound_report import BoundResult
-    from queries.search.distinguish import Options
-    from smtmodel.dot import Model
-    from smtmodel.inputs import Inputs
-    from smtmodel.plans.plan import Plan
+    from mmaprobe.queries.plans.bound_report import PlanBound
+    from mmaprobe.queries.properties.bound_report import BoundResult
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.inputs import Inputs
+    from mmaprobe.smtmodel.plans.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ def bound(
 
 
 def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
-    from queries.properties.bound_report import conditions_of, document_of, find_bound
-    from queries.tactics.settling import Settled
+    from mmaprobe.queries.properties.bound_report import conditions_of, document_of, find_bound
+    from mmaprobe.queries.tactics.settling import Settled
 
     found = find_bound(model, inputs, length, Settled(options, confirm))
     document = document_of(found)
@@ -142,8 +142,8 @@ def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options
 
 def _nearest_of_model(found: BoundResult) -> Nearest | None:
     """The rows of a chain as one input: the first row's addend, the last row's result."""
-    from queries.kernel.wording import up_float
-    from smtmodel.operands import Operands, layout_of
+    from mmaprobe.queries.kernel.wording import up_float
+    from mmaprobe.smtmodel.operands import Operands, layout_of
 
     if found.near is None:
         return None
@@ -159,8 +159,8 @@ def _nearest_of_model(found: BoundResult) -> Nearest | None:
 
 
 def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, confirm: bool) -> Bound:
-    from queries.plans.bound_report import document_of_plan, find_plan_bound
-    from queries.tactics.settling import Settled
+    from mmaprobe.queries.plans.bound_report import document_of_plan, find_plan_bound
+    from mmaprobe.queries.tactics.settling import Settled
 
     settled = Settled(options, confirm)
     found = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
@@ -187,14 +187,14 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
 
 def _every(formula: dict[str, Any]) -> str:
     """The formula of a plan with the lengths that it is for, and what its G is."""
-    from queries.plans.bound_report import lengths_text
+    from mmaprobe.queries.plans.bound_report import lengths_text
 
     growth = f", G = {formula['growth']}" if " G" in formula["bound"] else ""
     return f"for {lengths_text(formula)}: {formula['bound']}{growth}"
 
 
 def _nearest_of_plan(found: PlanBound) -> Nearest | None:
-    from queries.kernel.wording import up_float
+    from mmaprobe.queries.kernel.wording import up_float
 
     near = found.sizes[0].near if found.sizes else None
     if near is None:

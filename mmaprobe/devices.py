@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.questions import Verdicts, options_of
+from mmaprobe.smtmodel.errors import IncompleteError, InputError, ParameterError
+from mmaprobe.smtmodel.parameters import format_parameter
 from mmaprobe.units import Model, WantedError, seconds_of, signature_of, text_of
-from smtmodel.errors import IncompleteError, InputError, ParameterError
-from smtmodel.parameters import format_parameter
 
 if TYPE_CHECKING:
-    from hypotheses.family import Family
-    from queries.order.reveal import Tree
-    from runner.protocol import Device
-    from smtmodel.signature import Signature
-    from smtmodel.vectors import Vector
+    from mmaprobe.hypotheses.family import Family
+    from mmaprobe.queries.order.reveal import Tree
+    from mmaprobe.runner.protocol import Device
+    from mmaprobe.smtmodel.signature import Signature
+    from mmaprobe.smtmodel.vectors import Vector
 
 Devices = Callable[..., Any] | str
 WANTED = "a function (a, b, c) or (a, b) that multiplies matrices, or the name of a device"
@@ -48,8 +48,8 @@ class Order:
     @property
     def svg(self) -> str:
         """The drawing, a document of its own."""
-        from reports.order_drawing import order_drawing
-        from reports.svg import svg_of
+        from mmaprobe.reports.order_drawing import order_drawing
+        from mmaprobe.reports.svg import svg_of
 
         return svg_of(order_drawing(self.tree.outline(), self.title, self._notes))
 
@@ -110,7 +110,7 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
 
     Source: the method of FPRev, with masks of other sizes where it is blind (docs/order.md).
     """
-    from cli.order import revealed, title_of
+    from mmaprobe.cli.order import revealed, title_of
 
     asked = signature_of(formats, length)
     until = time.monotonic() + seconds_of("timeout", timeout)
@@ -145,9 +145,9 @@ def identify(
 
     Source: questions that split the candidates, vectors over the whole range, and proofs (docs/identify.md).
     """
-    from hypotheses.family import family_named
-    from hypotheses.gpu_family import gpu_family
-    from smtmodel.gpus import gpu_named
+    from mmaprobe.hypotheses.family import family_named
+    from mmaprobe.hypotheses.gpu_family import gpu_family
+    from mmaprobe.smtmodel.gpus import gpu_named
 
     named = family is not None and gpu_named(text_of("family", family, "nvidia-f16")) is not None
     if family is not None and not named:
@@ -165,10 +165,10 @@ def identify(
 
 
 def _built(device: Devices, asked: Signature, timeout: float, device_timeout: float, solver: str) -> Identified:
-    from cli.build import built, names_of
-    from queries.building.answers import BUILT
-    from queries.building.outcome import text_of
-    from smtmodel.dot import Model
+    from mmaprobe.cli.build import built, names_of
+    from mmaprobe.queries.building.answers import BUILT
+    from mmaprobe.queries.building.outcome import text_of
+    from mmaprobe.smtmodel.dot import Model
 
     start = time.monotonic()
     options = options_of(solver, timeout)
@@ -193,9 +193,9 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
 
 
 def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: float, solver: str) -> Identified:
-    from queries.candidates.identify import Identifier
-    from queries.compare.steady import ContradictionError
-    from queries.order.reveal import UnrevealedError, reveal
+    from mmaprobe.queries.candidates.identify import Identifier
+    from mmaprobe.queries.compare.steady import ContradictionError
+    from mmaprobe.queries.order.reveal import UnrevealedError, reveal
 
     start = time.monotonic()
     with _opened(device, device_timeout, chosen.base, start + timeout) as opened:
@@ -241,9 +241,9 @@ def _chosen(device: Devices, chosen: Family, timeout: float, device_timeout: flo
 def _recorded(device: Device, base: Model) -> list[Vector]:
     """The rows of a recording, which are inputs of the base; none for a device that can be asked. Raises InputError for
     other rows."""
-    from queries.compare.rows import fits, row_of
-    from runner.recorded import RecordedDevice
-    from smtmodel.operands import layout_of
+    from mmaprobe.queries.compare.rows import fits, row_of
+    from mmaprobe.runner.recorded import RecordedDevice
+    from mmaprobe.smtmodel.operands import layout_of
 
     if not isinstance(device, RecordedDevice):
         return []
@@ -258,9 +258,9 @@ def _recorded(device: Device, base: Model) -> list[Vector]:
 
 
 def _opened(device: Devices, timeout: float, asked: Model, until: float) -> Device:
-    from runner.callable import CallableDevice
-    from runner.devices import open_device
-    from runner.protocol import Device, check_asked
+    from mmaprobe.runner.callable import CallableDevice
+    from mmaprobe.runner.devices import open_device
+    from mmaprobe.runner.protocol import Device, check_asked
 
     if isinstance(device, Device):
         return check_asked(device, asked)

@@ -9,16 +9,16 @@ import numpy as np
 
 from mmaprobe.arrays import check_rounded, patterns_of
 from mmaprobe.products import Units, number_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.numbers import to_numbers
+from mmaprobe.smtmodel.operands import Operands, check_addend
+from mmaprobe.smtmodel.tiles import kind_of
 from mmaprobe.units import model_of
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.numbers import to_numbers
-from smtmodel.operands import Operands, check_addend
-from smtmodel.tiles import kind_of
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Divergence
-    from smtmodel.explanation import Explanation
+    from mmaprobe.queries.compare.neighbours import Divergence
+    from mmaprobe.smtmodel.explanation import Explanation
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ class Explained:
     @property
     def difference(self) -> str | None:
         """Where two units first diverge, in words; None where they agree, or where one was explained."""
-        from reports.words import difference_text
+        from mmaprobe.reports.words import difference_text
 
         return None if self.divergence is None else difference_text(self.divergence)
 
     @property
     def svg(self) -> str:
         """The picture, a document of its own."""
-        from reports.evaluation_drawing import evaluation_drawing
-        from reports.svg import svg_of
+        from mmaprobe.reports.evaluation_drawing import evaluation_drawing
+        from mmaprobe.reports.svg import svg_of
 
         return svg_of(evaluation_drawing(self.explanations, self.divergence))
 
@@ -58,8 +58,8 @@ class Explained:
         return self.svg
 
     def __str__(self) -> str:
-        from cli.drawing import draw
-        from cli.pictures import Canvas
+        from mmaprobe.cli.drawing import draw
+        from mmaprobe.cli.pictures import Canvas
 
         sides = (None, None) if self.divergence is None else (self.divergence.left, self.divergence.right)
         lines = []
@@ -101,8 +101,8 @@ def explain(
 
     Source: the signals are those that the model computes with (docs/report.md says how to read the picture).
     """
-    from smtmodel.explaining import check_same_inputs
-    from smtmodel.explaining import explain as explained
+    from mmaprobe.smtmodel.explaining import check_same_inputs
+    from mmaprobe.smtmodel.explaining import explain as explained
 
     models = [model_of("unit", unit), *([] if against is None else [model_of("against", against)])]
     first = models[0]
@@ -114,7 +114,7 @@ def explain(
     explanations = tuple(explained(model, operands) for model in models)
     if len(explanations) < 2:
         return Explained(explanations)
-    from queries.compare.neighbours import first_difference
+    from mmaprobe.queries.compare.neighbours import first_difference
 
     left, right = explanations
     return Explained(explanations, first_difference(left.facts, left.model, right.facts, right.model))

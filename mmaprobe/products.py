@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.arrays import check_rounded, patterns_of
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.numbers import to_numbers
+from mmaprobe.smtmodel.operands import check_addend
+from mmaprobe.smtmodel.reference import LENGTH, PLAN
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of
-from smtmodel.errors import ParameterError
-from smtmodel.gemm import simulate
-from smtmodel.numbers import to_numbers
-from smtmodel.operands import check_addend
-from smtmodel.reference import LENGTH, PLAN
 
 Units = Model | str | os.PathLike[str]
 Plans = Plan | str | os.PathLike[str]

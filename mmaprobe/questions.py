@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.products import Plans, Units
+from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.numbers import to_numbers
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.tiles import kind_of
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
-from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.formats import Format
-from smtmodel.numbers import to_numbers
-from smtmodel.operands import Operands
-from smtmodel.tiles import kind_of
 
 if TYPE_CHECKING:
-    from queries.kernel.problem import Problem
-    from queries.search.distinguish import Options
-    from queries.search.witness import Witness
+    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.queries.search.witness import Witness
 
 Verdict = Literal["different", "equal", "unknown"]
 
@@ -134,9 +134,9 @@ def distinguish(
     Source: every difference is evaluated again under both units; "equal" is the answer of one solver, checked against
     samples (docs/distinguish.md).
     """
-    from queries.kernel.problem import Problem
-    from queries.search.contradiction import check_problems
-    from queries.search.distinguish import distinguish as search
+    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.search.contradiction import check_problems
+    from mmaprobe.queries.search.distinguish import distinguish as search
 
     _choice("compare", compare, ("bits", "value"))
     problem = Problem(
@@ -180,12 +180,12 @@ def prove(
 
     Source: stage by stage, by solvers and rules (docs/prove.md); certificates are written by `mmaprobe prove`.
     """
-    from hypotheses.properties import Property, check_compared
-    from queries.kernel.problem import Problem
-    from queries.kernel.statements import problems_of
-    from queries.properties.proving import proofs_of, verdict_on
-    from queries.properties.report import said
-    from queries.tactics.records import confirmations_of
+    from mmaprobe.hypotheses.properties import Property, check_compared
+    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.kernel.statements import problems_of
+    from mmaprobe.queries.properties.proving import proofs_of, verdict_on
+    from mmaprobe.queries.properties.report import said
+    from mmaprobe.queries.tactics.records import confirmations_of
 
     if property == "error-bound":
         raise ParameterError("property", "a bound is more than a verdict: mmaprobe.bound(unit)")
@@ -241,9 +241,9 @@ def verify(claim: str | os.PathLike[str], *, timeout: float = 300.0, solver: str
 
     Source: each claim's file says from which paper it is (docs/claims.md).
     """
-    from hypotheses.claim import claims_named
-    from queries.claims.decide import decide
-    from queries.claims.report import document_of
+    from mmaprobe.hypotheses.claim import claims_named
+    from mmaprobe.queries.claims.decide import decide
+    from mmaprobe.queries.claims.report import document_of
 
     if not isinstance(claim, (str, os.PathLike)):
         raise WantedError("claim", claim, "the id of a claim or the path of its file")
@@ -261,7 +261,7 @@ def numbers_of(patterns: Sequence[int] | NDArray[Any], fmt: Format) -> NDArray[A
 
 def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case:
     """An input and a result as numbers; the model's result without `d`."""
-    from smtmodel.batch import evaluate_row
+    from mmaprobe.smtmodel.batch import evaluate_row
 
     a, b = numbers_of(operands.a, model.a), numbers_of(operands.b, model.b)
     pattern = evaluate_row(model, operands) if d is None else d
@@ -273,15 +273,15 @@ def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case
 
 
 def _difference(problem: Problem, witness: Witness) -> Difference:
-    from queries.search.witness import moved_input
+    from mmaprobe.queries.search.witness import moved_input
 
     operands = witness.operands
     return Difference(case_of(problem.left, operands), case_of(problem.right, moved_input(problem, operands)))
 
 
 def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options, confirm: bool) -> Proved:
-    from queries.plans.equal import prove_plans
-    from queries.tactics.records import confirmations_of
+    from mmaprobe.queries.plans.equal import prove_plans
+    from mmaprobe.queries.tactics.records import confirmations_of
 
     proof = prove_plans(left, right, length, options, confirm)
     difference = None
@@ -303,7 +303,7 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
 
 def is_plan(side: object) -> bool:
     """Whether an argument is a plan for any K, or the name of one. Raises InputError for a file that is not YAML."""
-    from smtmodel.reference import names_plan
+    from mmaprobe.smtmodel.reference import names_plan
 
     return isinstance(side, Plan) or (isinstance(side, (str, os.PathLike)) and names_plan(os.fspath(side)))
 
@@ -314,7 +314,7 @@ def _plan(name: str, side: object) -> Plan:
 
 def options_of(solver: str, timeout: float, count: int = 1) -> Options:
     """How solvers are asked. Raises MmaprobeError."""
-    from queries.search.distinguish import Options
+    from mmaprobe.queries.search.distinguish import Options
 
     _choice("solver", solver, ("auto", "bitwuzla", "z3", "cvc5"))
     return Options(solver, seconds_of("timeout", timeout), count=whole_of("count", count))

@@ -9,9 +9,9 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TypeVar
 
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.nodes import (
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -29,11 +29,11 @@ from smtmodel.nodes import (
     Scale,
     Sum,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.reference import with_parameters
-from smtmodel.unit import Unit
-from smtmodel.wording import spaced
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.reference import with_parameters
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.wording import spaced
 
 INNER = ", of a rounding on the way"  # ends what a line says of another rounding than the result's
 _NUMBER = re.compile(r"-?\d+")

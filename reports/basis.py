@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from reports.arithmetic import INNER, LINES, arithmetic, either, in_words, with_value
-from smtmodel.dot import Model
-from smtmodel.instruction import Instruction
-from smtmodel.recordings import DECIDED, Decided
-from smtmodel.reference import parse_reference
-from smtmodel.wording import counted
+from mmaprobe.reports.arithmetic import INNER, LINES, arithmetic, either, in_words, with_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.instruction import Instruction
+from mmaprobe.smtmodel.recordings import DECIDED, Decided
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.wording import counted
 
 NAMED = "the instruction itself"  # formats, shape
 ABOVE = "the lines above"  # the basis of the expression and of what follows from it

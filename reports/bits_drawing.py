@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from reports import words
-from reports.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
-from reports.sheet import CELL, LETTER, LINE, MARGIN, TALL, Group, Line, Sheet, Text
-from smtmodel.display import powers
-from smtmodel.explanation import BitLine, Picture
-from smtmodel.trace import Name, Stage
+from mmaprobe.reports import words
+from mmaprobe.reports.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
+from mmaprobe.reports.sheet import CELL, LETTER, LINE, MARGIN, TALL, Group, Line, Sheet, Text
+from mmaprobe.smtmodel.display import powers
+from mmaprobe.smtmodel.explanation import BitLine, Picture
+from mmaprobe.smtmodel.trace import Name, Stage
 
 COLUMNS = 60  # columns of cells in one panel
 LEAST_COLUMNS = 8

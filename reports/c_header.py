@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queries.compare.observed import ObservedVector
-from smtmodel import VERSION
-from smtmodel.dot import Model
-from smtmodel.errors import InputError
-from smtmodel.escapes import c_comment, text_bytes
-from smtmodel.operands import padded
+from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.escapes import c_comment, text_bytes
+from mmaprobe.smtmodel.operands import padded
 
 LINE = 116  # characters of a line of numbers
 

@@ -8,28 +8,28 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from hypotheses.family import families
-from queries.kernel.enclosures import premises_of
-from queries.kernel.theorem import OpenLemmaError, RuleError
-from queries.properties.bound import bound_of
-from queries.properties.bound_report import conditions_of, formula_of, shown
-from queries.search.distinguish import Options
-from queries.tactics.settling import Settled
-from reports import basis
-from reports.arithmetic import LINES, arithmetic, either, with_value
-from reports.words import parameters_text
-from smtmodel.batch import evaluate_row
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.instruction import Instruction
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.operands import Operands
-from smtmodel.parameters import format_parameter
-from smtmodel.progress import Pieces
-from smtmodel.reference import parse_reference
-from smtmodel.unit_table import units_of
-from smtmodel.unitfile import parse_unit
-from smtmodel.vectors import to_hex
+from mmaprobe.hypotheses.family import families
+from mmaprobe.queries.kernel.enclosures import premises_of
+from mmaprobe.queries.kernel.theorem import OpenLemmaError, RuleError
+from mmaprobe.queries.properties.bound import bound_of
+from mmaprobe.queries.properties.bound_report import conditions_of, formula_of, shown
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.reports import basis
+from mmaprobe.reports.arithmetic import LINES, arithmetic, either, with_value
+from mmaprobe.reports.words import parameters_text
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.instruction import Instruction
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.parameters import format_parameter
+from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit_table import units_of
+from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.vectors import to_hex
 
 LONG = 30  # characters of a basis that stands below a sheet if several lines have it
 #: property of `prove` -> what the sheet calls it
@@ -270,7 +270,7 @@ def _property(wanted: str, name: str, document: Mapping[str, Any] | None) -> Lin
 
 def page(sheets: list[Sheet], program: str, title: str) -> str:
     """The sheets as one page of HTML."""
-    from reports.report import environment
+    from mmaprobe.reports.report import environment
 
     numbered = [replace(sheet, id=f"sheet-{number}") for number, sheet in enumerate(sheets, 1)]
     return environment(program).get_template("datasheet.html").render(title=title, sheets=numbered)

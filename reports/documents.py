@@ -11,16 +11,16 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from reports.fields.check import CheckFolder
-from reports.fields.cover import Cover
-from reports.fields.devices import Compare, Evaluate, Run
-from reports.fields.distinguish import Distinguish
-from reports.fields.explain import Explain, ExplainElement, Simulate, Study
-from reports.fields.identify import Build, Identify, IdentifyGemm, IdentifyProduct, Order, Separate
-from reports.fields.lists import Listed
-from reports.fields.parts import Vector
-from reports.fields.prove import ErrorBound, PlanErrorBound, Prove, ProvePlans
-from reports.fields.verify import Verify
+from mmaprobe.reports.fields.check import CheckFolder
+from mmaprobe.reports.fields.cover import Cover
+from mmaprobe.reports.fields.devices import Compare, Evaluate, Run
+from mmaprobe.reports.fields.distinguish import Distinguish
+from mmaprobe.reports.fields.explain import Explain, ExplainElement, Simulate, Study
+from mmaprobe.reports.fields.identify import Build, Identify, IdentifyGemm, IdentifyProduct, Order, Separate
+from mmaprobe.reports.fields.lists import Listed
+from mmaprobe.reports.fields.parts import Vector
+from mmaprobe.reports.fields.prove import ErrorBound, PlanErrorBound, Prove, ProvePlans
+from mmaprobe.reports.fields.verify import Verify
 
 #: command -> what it prints with --json
 DOCUMENTS: Mapping[str, Any] = {

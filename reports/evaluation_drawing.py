@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from reports import words
-from reports.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
-from reports.sheet import ALONE, CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
-from smtmodel.display import bit_fields, number_text, powers
-from smtmodel.explanation import BitLine, Explanation
-from smtmodel.trace import Name, Stage
-from smtmodel.vectors import to_hex
+from mmaprobe.reports import words
+from mmaprobe.reports.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
+from mmaprobe.reports.sheet import ALONE, CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
+from mmaprobe.smtmodel.display import bit_fields, number_text, powers
+from mmaprobe.smtmodel.explanation import BitLine, Explanation
+from mmaprobe.smtmodel.trace import Name, Stage
+from mmaprobe.smtmodel.vectors import to_hex
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Divergence
+    from mmaprobe.queries.compare.neighbours import Divergence
 
 WIDEST_PAIR = 1560.0  # a wider pair of evaluations is stacked
 FIELD_GAP = 6.0  # between sign, exponent and fraction

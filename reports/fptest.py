@@ -13,18 +13,18 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, get_args
 
-from queries.compare.observed import ObservedVector
-from smtmodel import ieee
-from smtmodel.algebra import constant
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.errors import InputError
-from smtmodel.formats import Format
-from smtmodel.nodes import Element
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.round import Tiny
-from smtmodel.rounding import Rounding, Target
+from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Element
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Tiny
+from mmaprobe.smtmodel.rounding import Rounding, Target
 
 TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
 MODES: dict[Rounding, str] = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": ">", "down": "<"}

@@ -6,15 +6,15 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from reports import basis
-from reports.arithmetic import LINES
-from reports.datasheet import Sheet, Unasked, sheets_of
-from smtmodel.absent import not_modelled
-from smtmodel.gpus import GPUS, gpu_named, gpus_of
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.progress import Pieces
-from smtmodel.recordings import RECORDED
-from smtmodel.reference import parse_reference
+from mmaprobe.reports import basis
+from mmaprobe.reports.arithmetic import LINES
+from mmaprobe.reports.datasheet import Sheet, Unasked, sheets_of
+from mmaprobe.smtmodel.absent import not_modelled
+from mmaprobe.smtmodel.gpus import GPUS, gpu_named, gpus_of
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.recordings import RECORDED
+from mmaprobe.smtmodel.reference import parse_reference
 
 ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell"}
 EVERY = "all"
@@ -38,7 +38,7 @@ def file_name(gpu: str) -> str:
 
 
 def gpu_page(gpu: str, pieces: Pieces) -> str:
-    """The page of a GPU of the table (`smtmodel.gpus`)."""
+    """The page of a GPU of the table (`mmaprobe.smtmodel.gpus`)."""
     found = gpu_named(gpu)
     assert found is not None, gpu
     name, arch = found

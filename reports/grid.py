@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from smtmodel.explanation import BitLine, Picture
+from mmaprobe.smtmodel.explanation import BitLine, Picture
 
 Paint = Callable[[str, str], str]
 

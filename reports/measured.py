@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reports.views import (
+from mmaprobe.reports.views import (
     MOST_VECTORS,
     DeviceQuestion,
     Outcome,
@@ -17,12 +17,12 @@ from reports.views import (
     operands_of,
     vector_view,
 )
-from smtmodel.display import value_text
-from smtmodel.dot import Model
-from smtmodel.parameters import format_parameter
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, vector_of
-from smtmodel.wording import counted
+from mmaprobe.smtmodel.display import value_text
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.parameters import format_parameter
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, vector_of
+from mmaprobe.smtmodel.wording import counted
 
 MOST_QUESTIONS = 4  # drawn, and classes shown for each
 
@@ -69,7 +69,7 @@ def _title(vector: Vector) -> str:
 def _hypotheses(vector: Vector) -> list[tuple[str, Model, str | None]]:
     """(name, model, predicted bits) of each prediction of a vector, if its question is in the library; else the
     vector's own model, without a prediction."""
-    from hypotheses.library import library
+    from mmaprobe.hypotheses.library import library
 
     question = library().get(str(vector.extra.get("question")))
     said: dict[str, str] = vector.extra.get("predictions", {})

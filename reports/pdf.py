@@ -9,10 +9,10 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from reports.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
-from reports.styles import Look, look_of
-from smtmodel.errors import IncompleteError
-from smtmodel.wording import install
+from mmaprobe.reports.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
+from mmaprobe.reports.styles import Look, look_of
+from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.wording import install
 
 INCH = 25.4
 FONT = "DejaVu Sans Mono"

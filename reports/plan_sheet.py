@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from queries.plans.bound_report import lengths_text
-from reports.datasheet import Line, Sheet, special_values
-from smtmodel.dot import Model
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans import (
+from mmaprobe.queries.plans.bound_report import lengths_text
+from mmaprobe.reports.datasheet import Line, Sheet, special_values
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import (
     Chain,
     First,
     Halves,
@@ -28,9 +28,9 @@ from smtmodel.plans import (
     Whole,
     Windows,
 )
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.plantext import stage_text
-from smtmodel.wording import counted, spaced
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plantext import stage_text
+from mmaprobe.smtmodel.wording import counted, spaced
 
 PLAN = "plan"  # the basis of a line: the plan that the sheet names
 

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 import jinja2
 from markupsafe import Markup
 
-from reports import measured, solved
-from reports.styles import style_sheet
-from reports.views import Pictures, Section
-from smtmodel.errors import InputError, MmaprobeError
-from smtmodel.files import check_utf8
-from smtmodel.jsontext import parse_json
-from smtmodel.vectors import LONGEST, open_text, vector_of
-from smtmodel.wording import counted
+from mmaprobe.reports import measured, solved
+from mmaprobe.reports.styles import style_sheet
+from mmaprobe.reports.views import Pictures, Section
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError
+from mmaprobe.smtmodel.files import check_utf8
+from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.vectors import LONGEST, open_text, vector_of
+from mmaprobe.smtmodel.wording import counted
 
 T = TypeVar("T")
 
@@ -111,7 +111,7 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
 def environment(program: str) -> jinja2.Environment:
     """The templates of the package. Everything inserted is escaped, except markup made by this package."""
     found = jinja2.Environment(
-        loader=jinja2.PackageLoader("reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+        loader=jinja2.PackageLoader("mmaprobe.reports"), autoescape=True, trim_blocks=True, lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     found.globals.update(

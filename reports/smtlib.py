@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from queries.compare.observed import ObservedVector
-from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
-from queries.solvers.smtlib import Query
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.dot import Model
-from smtmodel.errors import InputError
-from smtmodel.escapes import one_line, text_bytes
-from smtmodel.operands import layout_of, padded
+from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_operands
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.escapes import one_line, text_bytes
+from mmaprobe.smtmodel.operands import layout_of, padded
 
 OBSERVED, WRONG = "observed", "wrong"
 LAST_CHECK = "(check-sat)"  # the end of the text of a Query

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
-from smtmodel.display import both, value_text
-from smtmodel.formats import format_named
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import vector_of
-from smtmodel.wording import counted
+from mmaprobe.reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
+from mmaprobe.smtmodel.display import both, value_text
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import vector_of
+from mmaprobe.smtmodel.wording import counted
 
 TONES: dict[str, Tone] = {
     "different": "no", "equal": "yes", "holds": "yes", "refuted": "no", "found": "yes", "none": "no", "unknown": "open",

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from queries.compare.observed import ObservedVector
-from smtmodel.dot import Model
-from smtmodel.escapes import text_bytes
-from smtmodel.formats import Format
-from smtmodel.vectors import SCHEMA_VERSION, to_hex
+from mmaprobe.queries.compare.observed import ObservedVector
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.escapes import text_bytes
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.vectors import SCHEMA_VERSION, to_hex
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SIDES = ("a", "b", "scale_a", "scale_b")

@@ -6,10 +6,10 @@ so that titles are light and LaTeX says which size it took; `\usepackage[T1]{fon
 
 from __future__ import annotations
 
-from reports.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
-from reports.styles import Look, look_of
-from reports.svg import number
-from smtmodel.escapes import one_line
+from mmaprobe.reports.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
+from mmaprobe.reports.styles import Look, look_of
+from mmaprobe.reports.svg import number
+from mmaprobe.smtmodel.escapes import one_line
 
 PACKAGES = r"% needs \usepackage{tikz} and \usetikzlibrary{patterns}"
 POINTS = 72.27 / 25.4  # per millimetre

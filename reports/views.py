@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from reports.evaluation_drawing import evaluation_drawings
-from reports.snippets import Snippet, decimal_text, sides, snippets
-from reports.svg import svg_of
-from smtmodel.batch import evaluate_row
-from smtmodel.display import number_text, value_text
-from smtmodel.dot import Model
-from smtmodel.explaining import explain
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, to_hex
+from mmaprobe.reports.evaluation_drawing import evaluation_drawings
+from mmaprobe.reports.snippets import Snippet, decimal_text, sides, snippets
+from mmaprobe.reports.svg import svg_of
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.display import number_text, value_text
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.explaining import explain
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, to_hex
 
 Tone = Literal["yes", "no", "open"]
 MOST_PICTURES = 24  # of a report
@@ -96,7 +96,7 @@ class Pictures:
     def draw(self, models: Sequence[Model], vector: Vector) -> list[str]:
         """SVG drawings of a vector's evaluation under the first two models, with their first difference marked; empty
         once the limit is reached."""
-        from queries.compare.neighbours import first_difference
+        from mmaprobe.queries.compare.neighbours import first_difference
 
         if not models or self.left <= 0:
             return []

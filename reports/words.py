@@ -7,19 +7,19 @@ from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from smtmodel.display import bit_fields, exact_value, number_text, powers
-from smtmodel.dot import Model
-from smtmodel.explaining import fraction_line
-from smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Picture, Rounded, Step
-from smtmodel.facts import Fact
-from smtmodel.formats import Format
-from smtmodel.trace import Kind, Name, Part, Stage
-from smtmodel.unitfile import step_texts
-from smtmodel.vectors import to_hex
-from smtmodel.wording import ranges, spaced
+from mmaprobe.smtmodel.display import bit_fields, exact_value, number_text, powers
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.explaining import fraction_line
+from mmaprobe.smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Picture, Rounded, Step
+from mmaprobe.smtmodel.facts import Fact
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.trace import Kind, Name, Part, Stage
+from mmaprobe.smtmodel.unitfile import step_texts
+from mmaprobe.smtmodel.vectors import to_hex
+from mmaprobe.smtmodel.wording import ranges, spaced
 
 if TYPE_CHECKING:
-    from queries.compare.neighbours import Divergence
+    from mmaprobe.queries.compare.neighbours import Divergence
 
 LONGEST = 30  # characters of a significand
 ROW_NOTES = {"raised": "away from zero", "flipped": "flipped: one unit more", "dropped": "too small: dropped"}

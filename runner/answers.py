@@ -11,14 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
-from queries.compare.steady import AGAIN, Answered, ContradictionError, same_answer, spread
-from runner.protocol import CLOCK, Device, DeviceError, Patience
-from smtmodel import VERSION
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError, OutputError
-from smtmodel.files import cannot_write, claimed, is_at
-from smtmodel.jsontext import BrokenJsonError, parse_json
-from smtmodel.vectors import Vector, parse_row, to_hex
+from mmaprobe.queries.compare.steady import AGAIN, Answered, ContradictionError, same_answer, spread
+from mmaprobe.runner.protocol import CLOCK, Device, DeviceError, Patience
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, OutputError
+from mmaprobe.smtmodel.files import cannot_write, claimed, is_at
+from mmaprobe.smtmodel.jsontext import BrokenJsonError, parse_json
+from mmaprobe.smtmodel.vectors import Vector, parse_row, to_hex
 
 REPEATS = 4  # times that a question is asked once more if its answer is not that of the earlier run
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 
-from runner.protocol import Device, DeviceError, Source, check_fit
-from smtmodel.batch import Patterns, tables
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError
-from smtmodel.vectors import Vector
+from mmaprobe.runner.protocol import Device, DeviceError, Source, check_fit
+from mmaprobe.smtmodel.batch import Patterns, tables
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.vectors import Vector
 
 
 class BatchDevice(Device):

@@ -13,12 +13,12 @@ from typing import Any, BinaryIO, NoReturn
 
 from numpy.typing import NDArray
 
-from runner import calling
-from runner.calling import AWAITED, pack, unpack
-from runner.process import POLL, LineProcess
-from runner.protocol import DeviceUnavailableError, Patience
-from smtmodel.errors import InputError, OutOfTimeError, UnknownNameError
-from smtmodel.interrupts import held_back
+from mmaprobe.runner import calling
+from mmaprobe.runner.calling import AWAITED, pack, unpack
+from mmaprobe.runner.process import POLL, LineProcess
+from mmaprobe.runner.protocol import DeviceUnavailableError, Patience
+from mmaprobe.smtmodel.errors import InputError, OutOfTimeError, UnknownNameError
+from mmaprobe.smtmodel.interrupts import held_back
 
 ARGUMENTS = ("a", "b", "c")
 LAST_LINES = 25  # of what it printed: where a library crashed is said in as many

@@ -78,7 +78,7 @@ def load(file: str, name: str) -> tuple[Callable[..., Any] | None, dict[str, Any
     try:
         loader.exec_module(module)
     except BaseException as error:
-        from runner.foreign import in_words
+        from mmaprobe.runner.foreign import in_words
 
         below = '; what ends a script stands below `if __name__ == "__main__":`'
         return None, {"error": in_words(error) + (below if isinstance(error, SystemExit) else "")}
@@ -96,7 +96,7 @@ def numbers_of(result: Any) -> NDArray[Any]:
     awaited."""
     import numpy as np
 
-    from smtmodel.numbers import array_from
+    from mmaprobe.smtmodel.numbers import array_from
 
     if inspect.iscoroutine(result):
         result.close()  # else Python warns of it, at some time
@@ -108,7 +108,7 @@ def numbers_of(result: Any) -> NDArray[Any]:
 
 def answer(function: Callable[..., Any], heads: Sequence[Any], file: BinaryIO) -> bytes:
     """The line that answers a question."""
-    from runner.foreign import in_words
+    from mmaprobe.runner.foreign import in_words
 
     try:
         found = numbers_of(function(*unpack(heads, file)))

@@ -16,14 +16,14 @@ from pathlib import Path
 
 import numpy as np
 
-from runner.batches import BatchDevice
-from runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
-from smtmodel.batch import Patterns
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError, UnknownNameError
-from smtmodel.libraries import BuildError, command_of, kept_build
-from smtmodel.reference import parse_reference
-from smtmodel.signature import parse_signature
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
+from mmaprobe.smtmodel.batch import Patterns
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError, UnknownNameError
+from mmaprobe.smtmodel.libraries import BuildError, command_of, kept_build
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.signature import parse_signature
 
 SOURCE = Path(__file__).with_name("cpu_device.c")
 MISSING = 3  # the program's exit status for an instruction that is not there

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.batches import BatchDevice
-from runner.disassembly import arithmetic
-from runner.kernel_source import THREADS, source
-from runner.kernels import CAPABILITIES, Kernel, Operand, Variant, architecture, kernel_of, runnable, target
-from runner.launch import GpuMemoryError, Launcher
-from runner.nvrtc import Compiled, compiler_for
-from runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
-from smtmodel.absent import not_modelled
-from smtmodel.batch import Patterns
-from smtmodel.errors import InputError, NotModelledError, UnknownNameError
-from smtmodel.instruction import Instruction
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
-from smtmodel.wording import install
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.disassembly import arithmetic
+from mmaprobe.runner.kernel_source import THREADS, source
+from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Operand, Variant, architecture, kernel_of, runnable, target
+from mmaprobe.runner.launch import GpuMemoryError, Launcher
+from mmaprobe.runner.nvrtc import Compiled, compiler_for
+from mmaprobe.runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
+from mmaprobe.smtmodel.absent import not_modelled
+from mmaprobe.smtmodel.batch import Patterns
+from mmaprobe.smtmodel.errors import InputError, NotModelledError, UnknownNameError
+from mmaprobe.smtmodel.instruction import Instruction
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.wording import install
 
 LARGEST = 1 << 21  # vectors of one launch
 SMALLEST = 1 << 8  # a launch of fewer must fit
@@ -128,7 +128,7 @@ def launcher_here() -> Launcher:
         "an NVIDIA GPU and its driver are needed as well"
     )
     try:
-        from runner.cupy_launch import CupyLauncher
+        from mmaprobe.runner.cupy_launch import CupyLauncher
     except ModuleNotFoundError as error:
         raise DeviceUnavailableError(f"the Python package {error.name!r} is missing: {needs}") from None
     except ImportError as error:

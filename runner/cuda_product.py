@@ -7,13 +7,13 @@ from functools import cache
 
 import numpy as np
 
-from runner.launch import Launcher
-from runner.nvrtc import compiler_for
-from smtmodel.compiled import TooLongError
-from smtmodel.cuda_text import NAME, THREADS, cuda_source
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.tiles import Matrix, kind_of
+from mmaprobe.runner.launch import Launcher
+from mmaprobe.runner.nvrtc import compiler_for
+from mmaprobe.smtmodel.compiled import TooLongError
+from mmaprobe.smtmodel.cuda_text import NAME, THREADS, cuda_source
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.tiles import Matrix, kind_of
 
 MOST = 1 << 32  # outputs of an instruction in one launch: a second or so
 TIMEOUT = 120.0  # seconds for one launch

@@ -12,8 +12,8 @@ import cupy
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.launch import GpuMemoryError, Launcher, LaunchError
-from runner.protocol import DeviceUnavailableError
+from mmaprobe.runner.launch import GpuMemoryError, Launcher, LaunchError
+from mmaprobe.runner.protocol import DeviceUnavailableError
 
 _ERRORS = (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError)
 _FULL = ("MemoryAllocation", "OUT_OF_MEMORY")  # in the names of the errors of a full memory

@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from runner.batches import BatchDevice
-from runner.command import CommandDevice
-from runner.model_device import ModelDevice
-from runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience, UnansweredError
-from runner.recorded import RecordedDevice
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError, UnknownNameError
-from smtmodel.files import is_file
-from smtmodel.gpus import gpu_named
-from smtmodel.reference import LENGTH, is_unit_file, parse_reference
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.command import CommandDevice
+from mmaprobe.runner.model_device import ModelDevice
+from mmaprobe.runner.protocol import (
+    DEFAULT_TIMEOUT,
+    Device,
+    DeviceError,
+    DeviceUnavailableError,
+    Patience,
+    UnansweredError,
+)
+from mmaprobe.runner.recorded import RecordedDevice
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, UnknownNameError
+from mmaprobe.smtmodel.files import is_file
+from mmaprobe.smtmodel.gpus import gpu_named
+from mmaprobe.smtmodel.reference import LENGTH, is_unit_file, parse_reference
 
 __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailableError", "UnansweredError",
            "open_device", "open_servable"]  # fmt: skip
@@ -78,18 +85,18 @@ def open_servable(text: str, timeout: float = DEFAULT_TIMEOUT) -> BatchDevice:
 
 
 def _open_python(rest: str, timeout: float, until: float | None) -> Device:
-    from runner.callable import open_callable  # numbers of short formats need a package that vectors do not
+    from mmaprobe.runner.callable import open_callable  # numbers of short formats need a package that vectors do not
 
     return open_callable(rest, timeout, until)
 
 
 def _open_cpu(name: str, timeout: float) -> BatchDevice:
-    from runner.cpu import CpuDevice
+    from mmaprobe.runner.cpu import CpuDevice
 
     return CpuDevice(name, timeout)
 
 
 def _open_cuda(text: str, timeout: float) -> BatchDevice:
-    from runner.cuda import open_cuda
+    from mmaprobe.runner.cuda import open_cuda
 
     return open_cuda(text, timeout)

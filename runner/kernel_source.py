@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runner.fragments import Fragment
-from runner.kernels import Kernel, Operand
+from mmaprobe.runner.fragments import Fragment
+from mmaprobe.runner.kernels import Kernel, Operand
 
 THREADS = 128  # of a block
 

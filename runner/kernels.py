@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from runner import fragments
-from runner.fragments import Fragment, Tile
-from smtmodel.errors import InputError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.instruction import Instruction
-from smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.runner import fragments
+from mmaprobe.runner.fragments import Fragment, Tile
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.instruction import Instruction
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
 
 #: compute capabilities of each architecture
 CAPABILITIES = {

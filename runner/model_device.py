@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from runner.batches import BatchDevice
-from smtmodel.batch import Patterns, evaluate_batch
-from smtmodel.reference import parse_reference
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.smtmodel.batch import Patterns, evaluate_batch
+from mmaprobe.smtmodel.reference import parse_reference
 
 
 class ModelDevice(BatchDevice):

@@ -7,11 +7,11 @@ from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from runner.protocol import Device
-from smtmodel.dot import Model
-from smtmodel.errors import InputError
-from smtmodel.operands import unpadded
-from smtmodel.vectors import Vector, lines_of, open_text, read_vectors, to_hex
+from mmaprobe.runner.protocol import Device
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.operands import unpadded
+from mmaprobe.smtmodel.vectors import Vector, lines_of, open_text, read_vectors, to_hex
 
 
 class RecordedDevice(Device):

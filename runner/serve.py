@@ -6,14 +6,14 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 
-from runner.batches import BatchDevice
-from runner.process import CHUNK, widen
-from runner.protocol import check_fit
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError
-from smtmodel.files import cannot_write
-from smtmodel.jsontext import parse_json
-from smtmodel.vectors import Vector, parse_row, to_hex
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.process import CHUNK, widen
+from mmaprobe.runner.protocol import check_fit
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError
+from mmaprobe.smtmodel.files import cannot_write
+from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.vectors import Vector, parse_row, to_hex
 
 NAME = "standard input"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smtmodel.carriers.carrier import Carrier, Node
+from mmaprobe.smtmodel.carriers.carrier import Carrier, Node
 
 
 class WidthError(ValueError):

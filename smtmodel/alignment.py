@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smtmodel.algebra import Bit, Bits, constant, select, shift_right_jam, sum_of, truth
-from smtmodel.decode import Exponent, Term
-from smtmodel.rounding import Mode, increments
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant, select, shift_right_jam, sum_of, truth
+from mmaprobe.smtmodel.decode import Exponent, Term
+from mmaprobe.smtmodel.rounding import Mode, increments
 
 
 def reaches(term: Term, power: int) -> Bit:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from smtmodel.instruction import Call, Instruction
-from smtmodel.nvidia import fma_chain
-from smtmodel.sources import MMA_SIM, Part, Source
+from mmaprobe.smtmodel.instruction import Call, Instruction
+from mmaprobe.smtmodel.nvidia import fma_chain
+from mmaprobe.smtmodel.sources import MMA_SIM, Part, Source
 
 ZEROS = Part("zero signs", ("zero_sign",), MMA_SIM)
 FLUSHED = Part("signs of zero inputs", ("input_zeros",), MMA_SIM)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.algebra import Bit, Bits, constant
-from smtmodel.dot import Evaluation, Model, evaluate
-from smtmodel.formats import Format
-from smtmodel.operands import Layout, Operands
-from smtmodel.programs import ARRAYS
-from smtmodel.unit import Memo
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant
+from mmaprobe.smtmodel.dot import Evaluation, Model, evaluate
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.operands import Layout, Operands
+from mmaprobe.smtmodel.programs import ARRAYS
+from mmaprobe.smtmodel.unit import Memo
 
 Patterns = NDArray[np.uint64]
 CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache
@@ -33,7 +33,7 @@ def evaluate_lanes(
     traced: bool = True,
 ) -> Evaluation:
     """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), scale
-    factors (vectors, model.scales); `memo` as in `smtmodel.dot.evaluate`."""
+    factors (vectors, model.scales); `memo` as in `mmaprobe.smtmodel.dot.evaluate`."""
     with np.errstate(over="ignore"):
         return evaluate(model, *_operands(model, a, b, c, scale_a, scale_b), memo=memo, traced=traced)
 

@@ -1,6 +1,6 @@
 """What the tables hold, a row for each model, kept in models.json so that a list need not build the models.
 
-`python -m smtmodel.catalogue` writes the file. Where the tables have changed since, the rows are made anew.
+`python -m mmaprobe.smtmodel.catalogue` writes the file. Where the tables have changed since, the rows are made anew.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from smtmodel.unit import Unit
+    from mmaprobe.smtmodel.unit import Unit
 
 FOLDER = Path(__file__).parent
 FILE = FOLDER / "models.json"
@@ -44,9 +44,9 @@ def catalogue() -> list[Entry]:
 
 def made() -> list[Entry]:
     """The rows of all models, made from the tables."""
-    from smtmodel.instructions import INSTRUCTIONS
-    from smtmodel.reference import parse_reference
-    from smtmodel.unit_table import shipped_unit, units
+    from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+    from mmaprobe.smtmodel.reference import parse_reference
+    from mmaprobe.smtmodel.unit_table import shipped_unit, units
 
     rows = []
     for row in INSTRUCTIONS.values():
@@ -73,8 +73,8 @@ def made() -> list[Entry]:
 
 def kept_bits(unit: Unit) -> int | str:
     """The bits kept below the largest exponent by the sum of products; "exact" where none are lost."""
-    from smtmodel.nodes import Sum
-    from smtmodel.nodes.node import walk
+    from mmaprobe.smtmodel.nodes import Sum
+    from mmaprobe.smtmodel.nodes.node import walk
 
     sums = (node.bits_of_terms for node in walk(unit.result) if isinstance(node, Sum))  # that of products first
     return next((min(bits) for bits in sums if bits), "exact")

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.algebra import Bit, Bits, any_of
-from smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCarrier, Name, word_type
-from smtmodel.decode import unpack
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.libraries import address_of, compiler, loaded
-from smtmodel.trace import Silent
+from mmaprobe.smtmodel.algebra import Bit, Bits, any_of
+from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCarrier, Name, word_type
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.libraries import address_of, compiler, loaded
+from mmaprobe.smtmodel.trace import Silent
 
 LONGEST = 8000  # statements: an optimising compiler takes minutes for many more
 CACHE = 48 << 10  # bytes for what the columns of a strip decode to: the nearest cache, and some of the next

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from smtmodel.algebra import Bits
-from smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier, word_type
-from smtmodel.compiled import LONGEST, TooLongError, needed
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.tiles import kind_of
-from smtmodel.trace import Silent
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, ROW, CodeCarrier, word_type
+from mmaprobe.smtmodel.compiled import LONGEST, TooLongError, needed
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.smtmodel.trace import Silent
 
 NAME = "product"
 THREADS = 256  # of a block

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from smtmodel.algebra import Bit, Bits, constant, max_of, product, select, truth
-from smtmodel.formats import Format
-from smtmodel.values import plain_value
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant, max_of, product, select, truth
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.values import plain_value
 
 BELOW_ALL = -(1 << 20)  # no number has such an exponent
 

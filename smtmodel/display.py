@@ -6,10 +6,10 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-from smtmodel.algebra import constant
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.decode import unpack
-from smtmodel.formats import Format
+from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.formats import Format
 
 _CARRIER = ArrayCarrier()  # constants fold before any carrier is asked
 MAX_POWERS = 3

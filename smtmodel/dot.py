@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from smtmodel.algebra import Bits
-from smtmodel.families.member import Member
-from smtmodel.formats import Format
-from smtmodel.nodes import Node, Round
-from smtmodel.nodes.node import structure
-from smtmodel.nodes.rewriting import rebuilt
-from smtmodel.rounding import Mode
-from smtmodel.trace import Silent, Trace
-from smtmodel.unit import Memo, Unit
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.families.member import Member
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Node, Round
+from mmaprobe.smtmodel.nodes.node import structure
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
+from mmaprobe.smtmodel.rounding import Mode
+from mmaprobe.smtmodel.trace import Silent, Trace
+from mmaprobe.smtmodel.unit import Memo, Unit
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-from smtmodel.wording import abridged
+from mmaprobe.smtmodel.wording import abridged
 
 
 class MmaprobeError(Exception):

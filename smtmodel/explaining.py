@@ -10,14 +10,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from smtmodel.decode import Unpacked
-from smtmodel.display import exact_value, powers
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Outcome, Picture, Rounded, Special, Step
-from smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
-from smtmodel.formats import Format
-from smtmodel.nodes import (
+from mmaprobe.smtmodel.decode import Unpacked
+from mmaprobe.smtmodel.display import exact_value, powers
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.explanation import (
+    BitLine,
+    Cause,
+    Explanation,
+    Group,
+    Input,
+    Outcome,
+    Picture,
+    Rounded,
+    Special,
+    Step,
+)
+from mmaprobe.smtmodel.facts import Fact, Item, evaluate_one, facts_of, integer, item_of, item_of_pattern
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -34,9 +45,9 @@ from smtmodel.nodes import (
     Segment,
     Sum,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.operands import Operands, layout_of, padded
-from smtmodel.trace import Name, Part, Stage, Visit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.operands import Operands, layout_of, padded
+from mmaprobe.smtmodel.trace import Name, Part, Stage, Visit
 
 RUNNING = ("addend", "acc")  # what signals call a result that comes in
 

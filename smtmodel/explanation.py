@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
-from smtmodel.dot import Model
-from smtmodel.facts import Facts
-from smtmodel.formats import Format
-from smtmodel.operands import Operands
-from smtmodel.trace import Name
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.facts import Facts
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.trace import Name
 
 CauseKind = Literal["nan", "inf*0", "infinite", "too_large"]
 Rule = Literal["nan", "inf*0", "opposite", "infinity"]

@@ -8,15 +8,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from smtmodel.algebra import Bit, Bits, constant
-from smtmodel.batch import evaluate_lanes, tables
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.limbs import LIMB, limbs_of
-from smtmodel.decode import Unpacked, unpack
-from smtmodel.dot import Evaluation, Model
-from smtmodel.formats import Format
-from smtmodel.operands import Operands, padded
-from smtmodel.trace import Kind, Name, Part, Signal, Stage, Trace
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant
+from mmaprobe.smtmodel.batch import evaluate_lanes, tables
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.limbs import LIMB, limbs_of
+from mmaprobe.smtmodel.decode import Unpacked, unpack
+from mmaprobe.smtmodel.dot import Evaluation, Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.operands import Operands, padded
+from mmaprobe.smtmodel.trace import Kind, Name, Part, Signal, Stage, Trace
 
 _CARRIER = ArrayCarrier()  # constants fold before it is asked
 

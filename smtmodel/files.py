@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from smtmodel.errors import InputError, MmaprobeError, OutputError
-from smtmodel.escapes import text_bytes
-from smtmodel.interrupts import undone
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, OutputError
+from mmaprobe.smtmodel.escapes import text_bytes
+from mmaprobe.smtmodel.interrupts import undone
 
 #: how text is read, so that bytes that are not UTF-8 are an error of their line, and not of all that is read at once
 NOT_UTF8 = "surrogateescape"

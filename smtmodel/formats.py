@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 from typing import Literal, get_args
 
-from smtmodel.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
 
 OwnSpecials = Literal["ieee", "all_ones", "negative_zero", "none", "extended"]
 Specials = OwnSpecials | Literal["unused"]

@@ -10,15 +10,15 @@ from typing import Literal
 
 import numpy as np
 
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.libraries import compiler, failure
-from smtmodel.operands import check_addend
-from smtmodel.plans import Plan
-from smtmodel.plans.matrices import Job, Patterns, Strip
-from smtmodel.plans.stages import check_holds
-from smtmodel.plans.tape import Tape, UncompiledError, block_of, noted
-from smtmodel.tiles import Matrix, kind_of, product_shape
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.libraries import compiler, failure
+from mmaprobe.smtmodel.operands import check_addend
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
+from mmaprobe.smtmodel.plans.stages import check_holds
+from mmaprobe.smtmodel.plans.tape import Tape, UncompiledError, block_of, noted
+from mmaprobe.smtmodel.tiles import Matrix, kind_of, product_shape
 
 #: by NumPy, by generated C, or by what is quicker; both give the same
 Engine = Literal["auto", "numpy", "compiled"]
@@ -55,7 +55,7 @@ def simulate(
     """
     plan = Plan.chained(model) if isinstance(model, Model) else model
     if not isinstance(plan, Plan):
-        how = "smtmodel.reference has parse_reference and parse_plan_path; mmaprobe.matmul takes names"
+        how = "mmaprobe.smtmodel.reference has parse_reference and parse_plan_path; mmaprobe.matmul takes names"
         raise ParameterError("model", f"a Model or a Plan is wanted, not {type(model).__name__}: {how}")
     check_addend(plan, c is not None and bool(c.any()), "C")
     c = addend(np.zeros((1, 1), dtype=kind_of(plan.c)) if c is None else c, product_shape(a, b))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from smtmodel.absent import not_modelled
-from smtmodel.errors import NotModelledError
+from mmaprobe.smtmodel.absent import not_modelled
+from mmaprobe.smtmodel.errors import NotModelledError
 
 #: NVIDIA, "CUDA GPU Compute Capability" (developer.nvidia.com/cuda-gpus) and the CUDA C++ Programming Guide, where
 #: 7.0 is Volta, 7.5 Turing, 8.0 and 8.6 Ampere, 8.9 Ada Lovelace, 9.0 Hopper, 10.x Blackwell, 12.x RTX Blackwell; AMD,

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, shift_right_jam, sum_of
-from smtmodel.alignment import magnitude_of
-from smtmodel.decode import Exponent, Term, Unpacked, at_maximum, multiply, unpack
-from smtmodel.formats import Format
-from smtmodel.rounding import Mode, Rounding, Target, infinity_of, round_and_pack
+from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, shift_right_jam, sum_of
+from mmaprobe.smtmodel.alignment import magnitude_of
+from mmaprobe.smtmodel.decode import Exponent, Term, Unpacked, at_maximum, multiply, unpack
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.rounding import Mode, Rounding, Target, infinity_of, round_and_pack
 
 GUARD = 3
 

@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import StrictBool, StrictInt, field_validator, model_validator
 
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
-from smtmodel.yamlfile import Strict
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.yamlfile import Strict
 
 Compare = Literal["bits", "value"]
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from smtmodel.families.member import FUNCTIONS, Member
-from smtmodel.formats import Format, format_named
-from smtmodel.parameters import FAMILY
-from smtmodel.recordings import RECORDED
-from smtmodel.sources import Source
+from mmaprobe.smtmodel.families.member import FUNCTIONS, Member
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.parameters import FAMILY
+from mmaprobe.smtmodel.recordings import RECORDED
+from mmaprobe.smtmodel.sources import Source
 
 if TYPE_CHECKING:
-    from smtmodel.dot import Model
+    from mmaprobe.smtmodel.dot import Model
 
 Origin = Literal["published model", "inferred"]
 Call = tuple[str, dict[str, Any]]  # a family's name, and what it is called with

@@ -5,8 +5,8 @@ nvidia.py and amd.py hold the rows of the units; this module expands them into i
 
 from __future__ import annotations
 
-from smtmodel import amd, nvidia
-from smtmodel.instruction import Instruction
+from mmaprobe.smtmodel import amd, nvidia
+from mmaprobe.smtmodel.instruction import Instruction
 
 
 def _table() -> dict[str, Instruction]:

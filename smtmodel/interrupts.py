@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.errors import OutOfTimeError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from smtmodel.folders import cache_folder, check_own, closed_folder
+from mmaprobe.smtmodel.folders import cache_folder, check_own, closed_folder
 
 if TYPE_CHECKING:  # each a twentieth of the time of a command that compiles nothing, with hashlib
     from tempfile import TemporaryDirectory

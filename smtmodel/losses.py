@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from smtmodel.decode import Unpacked
-from smtmodel.dot import Model
-from smtmodel.facts import evaluate_one, integer, item_of
-from smtmodel.formats import Format
-from smtmodel.nodes import Cut, Round, Sum
-from smtmodel.operands import Operands
-from smtmodel.trace import Visit
+from mmaprobe.smtmodel.decode import Unpacked
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.facts import evaluate_one, integer, item_of
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Cut, Round, Sum
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.trace import Visit
 
 Entered = Mapping[str, tuple[int, tuple[tuple[str, Unpacked], ...]]]
 

@@ -11,13 +11,13 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel import ieee
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.decode import unpack
-from smtmodel.errors import InexactError, ParameterError
-from smtmodel.formats import Format, format_named
-from smtmodel.rounding import Rounding, Target
-from smtmodel.tiles import Matrix, kind_of
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.errors import InexactError, ParameterError
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.rounding import Rounding, Target
+from mmaprobe.smtmodel.tiles import Matrix, kind_of
 
 _CARRIER = ArrayCarrier()
 RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # in files, NumPy's names for ml_dtypes' 8-bit types, and for bf16

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from smtmodel.families.member import nvidia_nan
-from smtmodel.formats import FORMATS
-from smtmodel.instruction import Call, Instruction, Origin
-from smtmodel.sources import MMA_SIM, Part, Source
+from mmaprobe.smtmodel.families.member import nvidia_nan
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.instruction import Call, Instruction, Origin
+from mmaprobe.smtmodel.sources import MMA_SIM, Part, Source
 
 FLOORS = Part("exponent floor and zero signs", ("exponent_floor", "floor_applies_to", "zero_sign"), MMA_SIM)
 XIE = Source("Xie et al. 2026, Tables 3 to 5", (FLOORS,))

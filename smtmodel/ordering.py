@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from smtmodel.algebra import Bit, Bits, constant, select
-from smtmodel.decode import Unpacked, multiply
-from smtmodel.formats import Format
-from smtmodel.ieee import product_specials
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant, select
+from mmaprobe.smtmodel.decode import Unpacked, multiply
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.ieee import product_specials
 
 
 def pattern_key(pattern: Bits, fmt: Format) -> Bits:

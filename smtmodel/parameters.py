@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from smtmodel.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
-from smtmodel.formats import FORMATS, format_named, is_spelling
-from smtmodel.rounding import OVERFLOWS, ROUNDINGS
+from mmaprobe.smtmodel.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.formats import FORMATS, format_named, is_spelling
+from mmaprobe.smtmodel.rounding import OVERFLOWS, ROUNDINGS
 
 FAMILY = "family"  # which function it is whose parameters the others are
 FAMILIES = ("t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8", "tr-fdpa", "gtr-fdpa", "e-fdpa", "fma-chain", "ftz-addmul")

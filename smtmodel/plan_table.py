@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.files import is_file
-from smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.files import is_file
+from mmaprobe.smtmodel.plans.plan import Plan
 
 FOLDER = Path(__file__).parent / "plans" / "library"
 _FILE = re.compile(r"(?P<plan>plan:)?(?P<path>.+\.yaml)(?P<rest>@.*)?")
@@ -47,8 +47,8 @@ def _beside(folder: Path, reference: str) -> str:
 
 def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
     """The plan of a file. Raises InputError with file, line, key and column."""
-    from smtmodel.plans.planfile import parse_plan  # a served model reads no YAML
-    from smtmodel.yamlfile import read_file
+    from mmaprobe.smtmodel.plans.planfile import parse_plan  # a served model reads no YAML
+    from mmaprobe.smtmodel.yamlfile import read_file
 
     text, whole = read_file(path), path.resolve()
     if whole in _reading:

@@ -8,11 +8,11 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from smtmodel.algebra import Bit, Bits
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.carrier import Carrier, Made
-from smtmodel.carriers.recording import RECORDING, Program, Recorder
-from smtmodel.decode import Exponent, Term, Unpacked
+from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.carrier import Carrier, Made
+from mmaprobe.smtmodel.carriers.recording import RECORDING, Program, Recorder
+from mmaprobe.smtmodel.decode import Exponent, Term, Unpacked
 
 Maker = Callable[[Carrier, Sequence[Any]], Any]
 KEPT = 400_000  # calls of programs, some hundred bytes each

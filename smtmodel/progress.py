@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
-from smtmodel.wording import duration
+from mmaprobe.smtmodel.wording import duration
 
 PATIENCE = 2.0  # seconds of work before anything is said about its time
 

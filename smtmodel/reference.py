@@ -8,21 +8,21 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from smtmodel.absent import not_modelled
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError
-from smtmodel.families.member import FUNCTIONS, Member
-from smtmodel.files import is_file
-from smtmodel.formats import FORMATS, format_named
-from smtmodel.gpus import GPUS, architecture_of, gpu_named, gpus_of
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Node
-from smtmodel.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
-from smtmodel.plan_table import plan_named, plans
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.plan import Plan
-from smtmodel.turns import TURN, unit_of_turn
-from smtmodel.unit_table import read_unit, shipped_unit, units
+from mmaprobe.smtmodel.absent import not_modelled
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.families.member import FUNCTIONS, Member
+from mmaprobe.smtmodel.files import is_file
+from mmaprobe.smtmodel.formats import FORMATS, format_named
+from mmaprobe.smtmodel.gpus import GPUS, architecture_of, gpu_named, gpus_of
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.nodes import Node
+from mmaprobe.smtmodel.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
+from mmaprobe.smtmodel.plan_table import plan_named, plans
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.turns import TURN, unit_of_turn
+from mmaprobe.smtmodel.unit_table import read_unit, shipped_unit, units
 
 PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
 
@@ -44,7 +44,7 @@ def is_unit_file(text: str) -> bool:
 
 def keys_of(path: str) -> Collection[str]:
     """The keys of a YAML file; empty if there is no file, or no key. Raises InputError where it is not YAML."""
-    from smtmodel.yamlfile import read_file, read_yaml  # a served model reads no YAML
+    from mmaprobe.smtmodel.yamlfile import read_file, read_yaml  # a served model reads no YAML
 
     data = read_yaml(read_file(Path(path)), path).data if is_file(path) else None
     return data.keys() if isinstance(data, dict) else ()

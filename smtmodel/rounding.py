@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from smtmodel.algebra import Bit, Bits, constant, minimum, select, shift_right_jam, truth
-from smtmodel.decode import Exponent, fit
-from smtmodel.formats import Format
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant, minimum, select, shift_right_jam, truth
+from mmaprobe.smtmodel.decode import Exponent, fit
+from mmaprobe.smtmodel.formats import Format
 
 Rounding = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
 Mode = Rounding | Literal["to_odd"]

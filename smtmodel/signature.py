@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smtmodel.dot import Model
-from smtmodel.errors import NotModelledError, ParameterError
-from smtmodel.formats import Format, format_named
-from smtmodel.unit import LONGEST, Unit
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import NotModelledError, ParameterError
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.unit import LONGEST, Unit
 
 
 class Signature(Model):

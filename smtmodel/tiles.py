@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.algebra import Bits
-from smtmodel.dot import Model, evaluate
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes.node import Context, Node
-from smtmodel.programs import ARRAYS
-from smtmodel.trace import Silent
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.dot import Model, evaluate
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.nodes.node import Context, Node
+from mmaprobe.smtmodel.programs import ARRAYS
+from mmaprobe.smtmodel.trace import Silent
 
 Matrix = NDArray[Any]
 

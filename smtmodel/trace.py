@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from smtmodel.algebra import Bit, Bits
-from smtmodel.decode import Exponent, Term, Unpacked
-from smtmodel.formats import Format
-from smtmodel.values import plain_value
+from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.decode import Exponent, Term, Unpacked
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.values import plain_value
 
 
 class Stage(Enum):

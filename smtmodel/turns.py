@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, format_named
-from smtmodel.nodes import Element, ExactSum, Index, Node, Product, Round
-from smtmodel.nodes.normal import normal
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS, format_named
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Product, Round
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 TURN = "ieee/turn/"  # what the references begin with
 MOST = 64  # products

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from smtmodel.algebra import Bits
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, Round, Sum
-from smtmodel.nodes.element import FACTORS, OPERANDS, Operand
-from smtmodel.nodes.node import Context, Shared, walk
-from smtmodel.nodes.repeat import Places
-from smtmodel.nodes.rewriting import rebuilt
-from smtmodel.nodes.round import Rounding
-from smtmodel.trace import Trace
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, Round, Sum
+from mmaprobe.smtmodel.nodes.element import FACTORS, OPERANDS, Operand
+from mmaprobe.smtmodel.nodes.node import Context, Shared, walk
+from mmaprobe.smtmodel.nodes.repeat import Places
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.trace import Trace
 
 LONGEST = 4096  # products of a unit about which questions are asked
 TRACED = 65536  # of one that is only evaluated: an element of a matrix product, step by step

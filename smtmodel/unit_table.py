@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.unit import Unit
 
 FOLDER = Path(__file__).parent / "units"
 
@@ -28,7 +28,7 @@ def shipped_unit(reference: str) -> Unit:
 
 def read_unit(path: Path) -> Unit:
     """The unit of a file. Raises InputError with file, line, key and column."""
-    from smtmodel.unitfile import parse_unit  # a served model reads no YAML
-    from smtmodel.yamlfile import read_file
+    from mmaprobe.smtmodel.unitfile import parse_unit  # a served model reads no YAML
+    from mmaprobe.smtmodel.yamlfile import read_file
 
     return parse_unit(read_file(path), str(path), whole=True)

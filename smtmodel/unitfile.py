@@ -27,10 +27,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.formats import FORMATS, Format, format_named, is_spelling, own_format
-from smtmodel.jsontext import plain_reason
-from smtmodel.nodes import (
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.formats import FORMATS, Format, format_named, is_spelling, own_format
+from mmaprobe.smtmodel.jsontext import plain_reason
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -51,18 +51,18 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.nodes.element import FACTORS, OPERANDS, SUBNORMALS
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.relu import NANS, RELU_ZEROS
-from smtmodel.nodes.repeat import Places
-from smtmodel.nodes.round import TINY, ZEROS, Rounding
-from smtmodel.rounding import OVERFLOWS, Mode
-from smtmodel.unit import LONGEST, Unit, closed_steps
-from smtmodel.wording import counted, ranges
+from mmaprobe.smtmodel.nodes.element import FACTORS, OPERANDS, SUBNORMALS
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
+from mmaprobe.smtmodel.nodes.repeat import Places
+from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
+from mmaprobe.smtmodel.rounding import OVERFLOWS, Mode
+from mmaprobe.smtmodel.unit import LONGEST, Unit, closed_steps
+from mmaprobe.smtmodel.wording import counted, ranges
 
 if TYPE_CHECKING:
-    from smtmodel.unitkeys import ExpressionFile, OwnFormat, UnitFile
-    from smtmodel.yamlfile import YamlFile
+    from mmaprobe.smtmodel.unitkeys import ExpressionFile, OwnFormat, UnitFile
+    from mmaprobe.smtmodel.yamlfile import YamlFile
 
 MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
 VARIABLES = "ijkl"  # the loop variable of each level, as it is written
@@ -88,8 +88,8 @@ WRITTEN = {
 def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
     """The unit of a text; `name` is that of its file. `whole`: every product has to be read by some step, or to be
     said to be ignored, and every step to be used. Raises InputError with file, line, key and column."""
-    from smtmodel.unitkeys import UnitFile  # whoever reads no file loads no schemas
-    from smtmodel.yamlfile import read_yaml, validate
+    from mmaprobe.smtmodel.unitkeys import UnitFile  # whoever reads no file loads no schemas
+    from mmaprobe.smtmodel.yamlfile import read_yaml, validate
 
     file = read_yaml(text, name)
     return _Reader(file, validate(file, UnitFile)).unit(whole)

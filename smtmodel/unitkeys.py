@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field, StrictInt
 
-from smtmodel.formats import OwnSpecials
-from smtmodel.yamlfile import Strict
+from mmaprobe.smtmodel.formats import OwnSpecials
+from mmaprobe.smtmodel.yamlfile import Strict
 
 
 class OwnFormat(Strict):

@@ -12,14 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError, nearest
-from smtmodel.files import NOT_UTF8, check_utf8
-from smtmodel.formats import Format
-from smtmodel.jsontext import BrokenJsonError, parse_json
-from smtmodel.operands import Operands, check_addend
-from smtmodel.reference import normalised_name, parse_reference
-from smtmodel.wording import counted
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, nearest
+from mmaprobe.smtmodel.files import NOT_UTF8, check_utf8
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.jsontext import BrokenJsonError, parse_json
+from mmaprobe.smtmodel.operands import Operands, check_addend
+from mmaprobe.smtmodel.reference import normalised_name, parse_reference
+from mmaprobe.smtmodel.wording import counted
 
 SCHEMA_VERSION = 1
 

@@ -15,9 +15,9 @@ from typing import Any, TypeVar, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from smtmodel.errors import InputError, nearest
-from smtmodel.files import INPUTS, NOT_UTF8, check_utf8
-from smtmodel.jsontext import plain_reason
+from mmaprobe.smtmodel.errors import InputError, nearest
+from mmaprobe.smtmodel.files import INPUTS, NOT_UTF8, check_utf8
+from mmaprobe.smtmodel.jsontext import plain_reason
 
 Key = tuple[str | int, ...]
 MOST_CHARACTERS, MOST_VALUES = 1_000_000, 20_000  # of a file; aliases can make a short one endless

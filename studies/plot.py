@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from smtmodel.errors import ParameterError
-from smtmodel.files import whole_file
-from studies.catalogue import Series, Study
-from studies.run import points
-from studies.table import Table
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.files import whole_file
+from mmaprobe.studies.catalogue import Series, Study
+from mmaprobe.studies.run import points
+from mmaprobe.studies.table import Table
 
 #: measure -> what the panel is about, and what its axis counts (absolute: in the units of D, relative to nothing)
 TITLES = {"l1": "l1 error", "l2": "l2 error", "linf": "infinity-norm error", "percent": "error in percent",

@@ -11,22 +11,29 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.kernel.forms import Form
-from queries.plans.bound import bound_of_plan
-from queries.properties.bound import error_of
-from queries.search.distinguish import Options
-from queries.solvers.pool import Pool
-from queries.tactics.settling import Settled
-from smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS
-from smtmodel.numbers import from_numbers, to_numbers
-from smtmodel.plans.plan import Plan
-from smtmodel.reference import parse_plan_reference
-from smtmodel.tiles import kind_of
-from studies.catalogue import Kind, Series, Study
-from studies.exact import exact_product, measures_of_bound, percent_error, relative_error, signed_measures, size_of
-from studies.table import Point, Table
+from mmaprobe.queries.kernel.forms import Form
+from mmaprobe.queries.plans.bound import bound_of_plan
+from mmaprobe.queries.properties.bound import error_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.pool import Pool
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.reference import parse_plan_reference
+from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.studies.catalogue import Kind, Series, Study
+from mmaprobe.studies.exact import (
+    exact_product,
+    measures_of_bound,
+    percent_error,
+    relative_error,
+    signed_measures,
+    size_of,
+)
+from mmaprobe.studies.table import Point, Table
 
 Floats = NDArray[np.float64]
 Report = Callable[[int, int, Point], None]

@@ -10,33 +10,33 @@ import pytest
 import yaml
 
 from benchmarks.plan_statements import UNITS, plan
-from hypotheses.claim import Claim, build_claims
-from queries.certificates.asked import of_assertion
-from queries.certificates.claim_files import claim_texts
-from queries.certificates.logged import certify_theorems
-from queries.claims.certify import certify_claim
-from queries.claims.decide import decide
-from queries.claims.shares import by_shares
-from queries.covering.certify import certify_cover
-from queries.covering.cover import Change, Covering
-from queries.kernel.problem import Problem
-from queries.kernel.statements import problems_of
-from queries.plans.bound_certificate import certify_plan_bound
-from queries.plans.bound_report import find_plan_bound
-from queries.plans.certify import certify_plans
-from queries.plans.equal import prove_plans
-from queries.properties.bound import bound_in_units
-from queries.properties.bound_certificate import certify_bound, certify_unit_bounds
-from queries.properties.bound_report import find_bound
-from queries.properties.certify import certify_proofs
-from queries.properties.proving import proofs_of, verdict_of
-from queries.search.distinguish import Options
-from queries.tactics.settling import Settled
-from smtmodel.dot import Model
-from smtmodel.inputs import Inputs
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.claim import Claim, build_claims
+from mmaprobe.queries.certificates.asked import of_assertion
+from mmaprobe.queries.certificates.claim_files import claim_texts
+from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.claims.certify import certify_claim
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.claims.shares import by_shares
+from mmaprobe.queries.covering.certify import certify_cover
+from mmaprobe.queries.covering.cover import Change, Covering
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.plans.bound_certificate import certify_plan_bound
+from mmaprobe.queries.plans.bound_report import find_plan_bound
+from mmaprobe.queries.plans.certify import certify_plans
+from mmaprobe.queries.plans.equal import prove_plans
+from mmaprobe.queries.properties.bound import bound_in_units
+from mmaprobe.queries.properties.bound_certificate import certify_bound, certify_unit_bounds
+from mmaprobe.queries.properties.bound_report import find_bound
+from mmaprobe.queries.properties.certify import certify_proofs
+from mmaprobe.queries.properties.proving import proofs_of, verdict_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.test_table9 import SUM, unit_of
 
 UNIT = """unit: small

@@ -1,5 +1,5 @@
 """What every test shares: no test reads or fills the user's own store of answers, or reads the user's defaults; every
-JSON document that a command prints is one that reports.documents describes; and the groups of tests that take long,
+JSON document that a command prints is one that reports/documents.py describes; and the groups of tests that take long,
 each of which runs alone by its name (`pytest -m solvers`)."""
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import click
 import pytest
 from pydantic import ValidationError
 
-from cli import options
-from cli.entry import COLLECTED
-from queries.solvers import engines, store
-from reports import documents
-from smtmodel.frames import with_room
+from mmaprobe.cli import options
+from mmaprobe.cli.entry import COLLECTED
+from mmaprobe.queries.solvers import engines, store
+from mmaprobe.reports import documents
+from mmaprobe.smtmodel.frames import with_room
 from tests import shared_answers
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 
@@ -139,7 +139,7 @@ def proofs_checked_once() -> Iterator[None]:
     """A formula that was compared with its query, and a proof that was checked against its formula, are not looked at
     again where the bytes of both files are the same: tests that change one thing in a certificate leave its proofs as
     they are. tests/test_certificate.py asks the checker itself."""
-    folder = sys.modules.get("queries.checking.folder")  # no test of certificates was collected without it
+    folder = sys.modules.get("mmaprobe.queries.checking.folder")  # no test of certificates was collected without it
     if folder is None:
         yield
         return

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from runner import cpu
-from runner.protocol import DeviceUnavailableError
-from smtmodel.batch import evaluate_batch
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError
-from smtmodel.formats import Format
+from mmaprobe.runner import cpu
+from mmaprobe.runner.protocol import DeviceUnavailableError
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.formats import Format
 
 Patterns = NDArray[np.uint64]
 Vectors = tuple[Patterns, Patterns, Patterns]

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from cli.main import main
-from hypotheses.claim import claims_named
-from hypotheses.family import family_named
-from hypotheses.library import library, question_named
-from smtmodel.gpus import gpu_named
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import names_plan, parse_plan_path, parse_plan_reference, parse_reference
-from studies.catalogue import study_named
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.claim import claims_named
+from mmaprobe.hypotheses.family import family_named
+from mmaprobe.hypotheses.library import library, question_named
+from mmaprobe.smtmodel.gpus import gpu_named
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import names_plan, parse_plan_path, parse_plan_reference, parse_reference
+from mmaprobe.studies.catalogue import study_named
 from tests.documentation import blocks
 
 ARCHITECTURES = sorted({row.arch for row in INSTRUCTIONS.values()} | {"ieee"}, key=len, reverse=True)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runner.launch import GpuMemoryError, Launcher, LaunchError
-from smtmodel.batch import evaluate_batch
-from smtmodel.reference import parse_reference
+from mmaprobe.runner.launch import GpuMemoryError, Launcher, LaunchError
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.reference import parse_reference
 
 
 class FakeGpu(Launcher):

@@ -15,23 +15,23 @@ from typing import Any
 import numpy as np
 import yaml
 
-from hypotheses.claim import AnyClaim, Claim, build_claims
-from hypotheses.unit_claims import BoundClaim, OverflowClaim
-from queries.claims.decide import decide
-from queries.kernel.problem import Problem
-from queries.kernel.statements import problems_of
-from queries.properties.proving import proofs_of, verdict_of
-from queries.search.distinguish import Options
-from queries.search.scene import evaluate_claim
-from queries.search.witness import replay
-from smtmodel.algorithms import sum_of_array
-from smtmodel.batch import evaluate_rows
-from smtmodel.display import exact_value
-from smtmodel.errors import MmaprobeError
-from smtmodel.inputs import Inputs
-from smtmodel.operands import layout_of
-from smtmodel.reference import member_of, parse_reference
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.claim import AnyClaim, Claim, build_claims
+from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.properties.proving import proofs_of, verdict_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.scene import evaluate_claim
+from mmaprobe.queries.search.witness import replay
+from mmaprobe.smtmodel.algorithms import sum_of_array
+from mmaprobe.smtmodel.batch import evaluate_rows
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.reference import member_of, parse_reference
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.oracle import decode
 
 DATA = Path(__file__).parent / "data" / "false_statements.jsonl.gz"

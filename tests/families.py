@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hypotheses.family import Family, build_family
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.family import Family, build_family
+from mmaprobe.smtmodel.yamlfile import read_yaml
 
 LITTLE = """
 id: little

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.dot import Model
-from smtmodel.formats import Format
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
 
 Patterns = NDArray[np.uint64]
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from functools import cache
 
 from gmpy2 import mpq
 
-from smtmodel.nodes import (
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -27,10 +27,10 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.nodes.index import Index
-from smtmodel.nodes.node import Node
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.node import Node
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 from tests.oracle import FORMATS, ROUND, decode, encode, floor_log2, infinity, power
 
 BELOW_ALL = -5000  # an exponent that no term has

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format, format_named
-from smtmodel.nodes import (
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -29,10 +29,10 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.nodes.index import Index
-from smtmodel.nodes.node import Node
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.node import Node
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 from tests.inputs import numbers, raw, specials
 
 Patterns = NDArray[np.uint64]

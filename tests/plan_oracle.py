@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from gmpy2 import mpq
 
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans import (
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import (
     Chain,
     First,
     Fold,

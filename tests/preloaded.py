@@ -23,7 +23,6 @@ from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("cli", "hypotheses", "mmaprobe", "queries", "reports", "smtmodel", "studies")
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
 server = socket.socket(socket.AF_UNIX)
@@ -57,8 +56,8 @@ def client() -> str:
 
 
 def _load() -> None:
-    for package in PACKAGES:
-        for found in walk_packages(import_module(package).__path__, f"{package}."):
+    for found in walk_packages(import_module("mmaprobe").__path__, "mmaprobe."):
+        if not found.name.startswith("mmaprobe.runner."):  # whose modules are programs, too
             with suppress(ImportError):  # of an optional library
                 import_module(found.name)
 
@@ -97,9 +96,9 @@ def _answer(connection: socket.socket) -> None:
 
 
 def _run(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
-    from cli.main import main
-    from queries.solvers import engines
-    from smtmodel.frames import with_room
+    from mmaprobe.cli.main import main
+    from mmaprobe.queries.solvers import engines
+    from mmaprobe.smtmodel.frames import with_room
     from tests import shared_answers
 
     os.chdir(folder)

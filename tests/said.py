@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from queries.kernel import theorem as kernel
-from queries.kernel.lemmas import Lemma, settled
-from queries.kernel.problem import Problem
-from queries.kernel.same import SidesAgree
-from queries.kernel.theorem import Goal, Made, Theorem
-from queries.solvers import asking
-from queries.solvers.asking import Engines
-from queries.solvers.contract import Answer, Status, _tell
-from queries.solvers.smtlib import Query
-from queries.tactics.records import Proof
+from mmaprobe.queries.kernel import theorem as kernel
+from mmaprobe.queries.kernel.lemmas import Lemma, settled
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.theorem import Goal, Made, Theorem
+from mmaprobe.queries.solvers import asking
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.solvers.contract import Answer, Status, _tell
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.queries.tactics.records import Proof
 
 PREFIX = "what a test says: "
 _solve = asking.solve

@@ -1,4 +1,4 @@
-"""JSON Schema files and the page of fields, made of reports.documents: `python -m tests.schemas` writes both."""
+"""JSON Schema files and the page of fields, made of reports/documents.py: `python -m tests.schemas` writes both."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 from typing import Any
 
-from reports.documents import VECTOR, schemas
+from mmaprobe.reports.documents import VECTOR, schemas
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "reports" / "schemas"
@@ -20,7 +20,7 @@ With `--json` a command prints one document on standard output; files of vectors
 tables below describe every field. They are made from JSON Schema files, which come with the package:
 
 ```sh
-python -c "from importlib.resources import files; print(files('reports') / 'schemas')"
+python -c "from importlib.resources import files; print(files('mmaprobe.reports') / 'schemas')"
 ```
 
 - Every document has `schema`, its version, which is 1, and `produced` ([Produced](#produced)), the program and its

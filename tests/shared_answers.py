@@ -11,8 +11,8 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from queries.solvers.contract import Answer, SolverProcess, _tell
-from smtmodel.interrupts import Latch
+from mmaprobe.queries.solvers.contract import Answer, SolverProcess, _tell
+from mmaprobe.smtmodel.interrupts import Latch
 
 FOLDER = "ANSWERS_OF_TESTS"  # the variable of the environment that names it
 

@@ -10,11 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.certificate import digest, readme
-from queries.certificates.reading import Held
-from queries.certificates.statement import statement
-from queries.checking.folder import check_folder
-from smtmodel.errors import InputError
+from mmaprobe.queries.certificates.certificate import digest, readme
+from mmaprobe.queries.certificates.reading import Held
+from mmaprobe.queries.certificates.statement import statement
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.smtmodel.errors import InputError
 
 #: what manifests say for people, and what programs do not rely on
 TOLD = {"solver", "variables", "checker"}

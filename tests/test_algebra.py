@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from pysmt.environment import Environment
 
-from queries.solvers.portfolio import solve
-from queries.solvers.smtlib import Query
-from smtmodel import algebra
-from smtmodel.algebra import Bit, Bits, WidthError, constant, truth
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.carrier import Carrier
-from smtmodel.carriers.limbs import limbs_of
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.programs import RecordedArrays
+from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel import algebra
+from mmaprobe.smtmodel.algebra import Bit, Bits, WidthError, constant, truth
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.carrier import Carrier
+from mmaprobe.smtmodel.carriers.limbs import limbs_of
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.programs import RecordedArrays
 from tests.termeval import evaluate_term
 
 Widths = tuple[int, ...]
@@ -223,7 +223,7 @@ def test_constants_fold(name: str) -> None:
 @pytest.mark.parametrize("name", BY_NAME)
 @pytest.mark.parametrize("bases", [NARROW, WIDE], ids=["narrow", "wide"])
 def test_arrays(name: str, bases: Sequence[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("smtmodel.carriers.recording.WORTH", 1)  # the machine at once
+    monkeypatch.setattr("mmaprobe.smtmodel.carriers.recording.WORTH", 1)  # the machine at once
     case, rng = BY_NAME[name], random.Random(2)
     for base in bases:
         widths = case.widths(base)

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from smtmodel.algebra import Bits
-from smtmodel.algorithms import ALGORITHMS, dot_product, dot_steps, matrix_product, parse_algorithm
-from smtmodel.algorithms.products import Multiword
-from smtmodel.algorithms.reference import reference_of
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.compiled import compile_model
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError
-from smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.algorithms import ALGORITHMS, dot_product, dot_steps, matrix_product, parse_algorithm
+from mmaprobe.smtmodel.algorithms.products import Multiword
+from mmaprobe.smtmodel.algorithms.reference import reference_of
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.compiled import compile_model
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.reference import parse_reference
 from tests import algorithm_oracle as oracle
 from tests import inputs
 from tests.family_oracle import parameters_of

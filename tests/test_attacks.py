@@ -16,31 +16,31 @@ import yaml
 from click.testing import CliRunner
 
 from benchmarks.plan_statements import plan
-from cli.main import main
-from queries.certificates.asked import Asked
-from queries.certificates.bitblast import cnf_of_text
-from queries.certificates.certificate import whole_of_query
-from queries.certificates.logged import certify_theorems
-from queries.certificates.manifest import read_manifest
-from queries.certificates.names import PLAN, STATING, SUFFIXES
-from queries.certificates.plan_files import plan_texts
-from queries.certificates.questions import question_texts
-from queries.certificates.reading import Held
-from queries.checking.finding import Contents, Finding
-from queries.checking.folder import check_folder, stated
-from queries.checking.log import log
-from queries.kernel import closed
-from queries.kernel.lemmas import AlignmentLoses, query_of
-from queries.kernel.log import Subject
-from queries.kernel.problem import Problem
-from queries.kernel.statements import Reordered
-from queries.properties.bound import bound_of
-from queries.properties.certify import certify_proofs
-from queries.properties.proving import proofs_of
-from smtmodel.dot import Model
-from smtmodel.errors import InputError
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.cli.main import main
+from mmaprobe.queries.certificates.asked import Asked
+from mmaprobe.queries.certificates.bitblast import cnf_of_text
+from mmaprobe.queries.certificates.certificate import whole_of_query
+from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.certificates.manifest import read_manifest
+from mmaprobe.queries.certificates.names import PLAN, STATING, SUFFIXES
+from mmaprobe.queries.certificates.plan_files import plan_texts
+from mmaprobe.queries.certificates.questions import question_texts
+from mmaprobe.queries.certificates.reading import Held
+from mmaprobe.queries.checking.finding import Contents, Finding
+from mmaprobe.queries.checking.folder import check_folder, stated
+from mmaprobe.queries.checking.log import log
+from mmaprobe.queries.kernel import closed
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, query_of
+from mmaprobe.queries.kernel.log import Subject
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import Reordered
+from mmaprobe.queries.properties.bound import bound_of
+from mmaprobe.queries.properties.certify import certify_proofs
+from mmaprobe.queries.properties.proving import proofs_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 from tests.certified import FREE, KINDS, VOLTA, shown_by_none, unit
 from tests.said import believed
 from tests.tampering import accepted, documents, fitted, lines, tampered

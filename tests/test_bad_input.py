@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 import mmaprobe
-from cli.main import PLACES, main
-from smtmodel.algorithms.predicate import parse_predicate
-from smtmodel.errors import InputError, ParameterError
-from smtmodel.vectors import read_vectors
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.cli.main import PLACES, main
+from mmaprobe.smtmodel.algorithms.predicate import parse_predicate
+from mmaprobe.smtmodel.errors import InputError, ParameterError
+from mmaprobe.smtmodel.vectors import read_vectors
+from mmaprobe.smtmodel.yamlfile import read_yaml
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 HOPPER, FP8 = "hopper/mma/m16n8k16.f32.f16.f16.f32", "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
@@ -202,7 +202,7 @@ def test_families_without_end(tmp_path, monkeypatch):
     head = "id: f\nformats: {a: f16, b: f16, c: f32, d: f32}\nlength: 4\nparameters:\n"
     path.write_text(head + "  fraction_bits: {from: 0, to: 1000000000}\n")
     run("separate", str(path), code=2, said="f.yaml:5: parameters.fraction_bits: a range of more than 1,000 values")
-    monkeypatch.setattr("hypotheses.family.MOST_COMBINATIONS", 100)
+    monkeypatch.setattr("mmaprobe.hypotheses.family.MOST_COMBINATIONS", 100)
     path.write_text(head + "  block: [1, 2, 4]\n  fraction_bits: {from: 1, to: 60}\n")
     run("separate", str(path), code=2, said="parameters: more than 100 combinations: leave values out")
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from smtmodel.parameters import FAMILIES, FAMILY, PARAMETERS
+from mmaprobe.smtmodel.parameters import FAMILIES, FAMILY, PARAMETERS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("mmaprobe", "smtmodel", "queries", "hypotheses", "runner", "reports", "studies", "cli")

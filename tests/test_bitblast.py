@@ -11,15 +11,15 @@ from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
-from queries.certificates.bitblast import Blaster, Cnf, cnf_of_text
-from queries.certificates.gates import TRUE
-from queries.certificates.slow import Propagator
-from queries.kernel.problem import Problem
-from queries.search.distinguish import build_query
-from queries.solvers.portfolio import solve
-from queries.solvers.smtlib import Query
-from smtmodel.inputs import Inputs
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.certificates.bitblast import Blaster, Cnf, cnf_of_text
+from mmaprobe.queries.certificates.gates import TRUE
+from mmaprobe.queries.certificates.slow import Propagator
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.distinguish import build_query
+from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.reference import parse_reference
 from tests.termeval import evaluate_terms
 
 SAMPLES = 16

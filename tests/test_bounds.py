@@ -15,39 +15,51 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from cli.main import main
-from queries.kernel import enclosures, forms, induction, lemmas, rounding_losses
-from queries.kernel import parts as of_parts
-from queries.kernel.enclosures import cut_loses, weakened
-from queries.kernel.forms import EXACT, Factor, Form, number
-from queries.kernel.induction import Step, carried
-from queries.kernel.lemmas import AlignmentLoses
-from queries.kernel.parts import part_lemmas
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.theorem import RULES, Made, RuleError, Theorem
-from queries.properties.bound import _Composer, bound_of, chain_of, error_of, parts_of
-from queries.properties.bound_report import find_bound
-from queries.properties.bound_samples import Search, covered, measured, nearest, nearest_of_chain, value_of
-from queries.properties.wraps import wrapped
-from queries.search.distinguish import Options
-from queries.search.samples import sample_rows
-from queries.solvers.asking import Engines
-from queries.tactics.settling import Settled
-from smtmodel.algebra import constant
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.inputs import ExponentRange, Inputs
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, GridSum, Index, Product, Repeat, Round, Scale, Segment
-from smtmodel.nodes.node import Node, walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
-from smtmodel.unit import Unit
-from smtmodel.unit_table import units
-from smtmodel.unitfile import parse_unit
+from mmaprobe.cli.main import main
+from mmaprobe.queries.kernel import enclosures, forms, induction, lemmas, rounding_losses
+from mmaprobe.queries.kernel import parts as of_parts
+from mmaprobe.queries.kernel.enclosures import cut_loses, weakened
+from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, number
+from mmaprobe.queries.kernel.induction import Step, carried
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses
+from mmaprobe.queries.kernel.parts import part_lemmas
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.theorem import RULES, Made, RuleError, Theorem
+from mmaprobe.queries.properties.bound import _Composer, bound_of, chain_of, error_of, parts_of
+from mmaprobe.queries.properties.bound_report import find_bound
+from mmaprobe.queries.properties.bound_samples import Search, covered, measured, nearest, nearest_of_chain, value_of
+from mmaprobe.queries.properties.wraps import wrapped
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.nodes import (
+    Cut,
+    Element,
+    ExactSum,
+    FusedSum,
+    GridSum,
+    Index,
+    Product,
+    Repeat,
+    Round,
+    Scale,
+    Segment,
+)
+from mmaprobe.smtmodel.nodes.node import Node, walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.node_oracle import evaluate
 from tests.node_units import random_unit, vectors
 from tests.said import assumed, says

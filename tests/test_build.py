@@ -18,29 +18,29 @@ from click.testing import CliRunner, Result
 
 from benchmarks.blind.sixth import SIXTH
 from benchmarks.built import answers
-from cli.main import main
-from queries.building.answers import Answered
-from queries.building.axes import neighbours, ordinary_neighbours, product_tiers, simplest, tiny_tiers
-from queries.building.build import Builder
-from queries.building.candidates import Candidate, Sketch
-from queries.building.clock import Clock
-from queries.building.counting import ordinary
-from queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Normalised, Start, Step, Store
-from queries.building.lanes import lanes_of, with_one_lane
-from queries.building.mending import beside, mended
-from queries.building.naming import same_by_form, with_nan
-from queries.building.outcome import text_of
-from queries.building.parts import PASSES, Parts, Reading, read_once
-from queries.building.roles import alike, apart, placements
-from queries.building.shapes import Shapes
-from queries.building.stages import KINDS
-from queries.building.steps import MODES, StepAxes, merged, shown
-from queries.building.validation import Validation
-from queries.compare.steady import AGAIN
-from queries.covering.cover import Cover
-from queries.order.guess import orders
-from queries.order.structure import tree_of
-from queries.order.tree import (
+from mmaprobe.cli.main import main
+from mmaprobe.queries.building.answers import Answered
+from mmaprobe.queries.building.axes import neighbours, ordinary_neighbours, product_tiers, simplest, tiny_tiers
+from mmaprobe.queries.building.build import Builder
+from mmaprobe.queries.building.candidates import Candidate, Sketch
+from mmaprobe.queries.building.clock import Clock
+from mmaprobe.queries.building.counting import ordinary
+from mmaprobe.queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Normalised, Start, Step, Store
+from mmaprobe.queries.building.lanes import lanes_of, with_one_lane
+from mmaprobe.queries.building.mending import beside, mended
+from mmaprobe.queries.building.naming import same_by_form, with_nan
+from mmaprobe.queries.building.outcome import text_of
+from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once
+from mmaprobe.queries.building.roles import alike, apart, placements
+from mmaprobe.queries.building.shapes import Shapes
+from mmaprobe.queries.building.stages import KINDS
+from mmaprobe.queries.building.steps import MODES, StepAxes, merged, shown
+from mmaprobe.queries.building.validation import Validation
+from mmaprobe.queries.compare.steady import AGAIN
+from mmaprobe.queries.covering.cover import Cover
+from mmaprobe.queries.order.guess import orders
+from mmaprobe.queries.order.structure import tree_of
+from mmaprobe.queries.order.tree import (
     Leaf,
     Node,
     binary_trees,
@@ -51,24 +51,24 @@ from queries.order.tree import (
     one_after_another,
     with_products,
 )
-from queries.search.distinguish import Options
-from runner.batches import BatchDevice
-from runner.model_device import ModelDevice
-from runner.protocol import DeviceError
-from runner.recorded import RecordedDevice
-from smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
-from smtmodel.dot import Model
-from smtmodel.errors import OutOfTimeError
-from smtmodel.formats import FORMATS
-from smtmodel.nodes import FusedSum, Repeat, Round
-from smtmodel.nodes.node import walk
-from smtmodel.numbers import nans
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.signature import parse_signature
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
-from smtmodel.vectors import Vector
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.runner.batches import BatchDevice
+from mmaprobe.runner.model_device import ModelDevice
+from mmaprobe.runner.protocol import DeviceError
+from mmaprobe.runner.recorded import RecordedDevice
+from mmaprobe.smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes import FusedSum, Repeat, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.numbers import nans
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.vectors import Vector
 from tests.cpu import differing
 
 PAIR = """unit: pair
@@ -105,7 +105,7 @@ steps: STEPS
 @pytest.fixture(autouse=True)
 def brief_covering(monkeypatch: pytest.MonkeyPatch) -> None:
     """Covering vectors have tests of their own (test_cover.py)."""
-    monkeypatch.setattr("queries.building.validation.COVERING", 3.0)
+    monkeypatch.setattr("mmaprobe.queries.building.validation.COVERING", 3.0)
 
 
 def run(*arguments: str) -> Result:
@@ -193,7 +193,7 @@ steps:
 
 def test_a_defect_of_one_product_is_located(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One bit less is kept of one product: the unit says of which, as a change of one that is known."""
-    monkeypatch.setattr("queries.building.build.BY_STEPS", 0.0)
+    monkeypatch.setattr("mmaprobe.queries.building.build.BY_STEPS", 0.0)
     file = tmp_path / "lane.yaml"
     file.write_text(LANE)
     found = built(f"model:{file}", "f16,f16,f32,f32", 4)
@@ -217,7 +217,7 @@ steps: {d: "r(exact(BLOCK1, r(exact(BLOCK0, c))))"}
 def test_products_of_which_blocks_alone_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Formats too narrow for masks within a block: its products have steps all the same."""
     for name, value in (("PROOFS", 0.3), ("COVERING", 0.1), ("VALIDATION", 400), ("COVERED", 64), ("POOL", 40)):
-        monkeypatch.setattr(f"queries.building.validation.{name}", value)
+        monkeypatch.setattr(f"mmaprobe.queries.building.validation.{name}", value)
     file, mine = tmp_path / "scaled.yaml", tmp_path / "mine.yaml"
     blocks = [
         ", ".join(f"scale(a[{k}] * b[{k}], scale_a[{k // 2}], scale_b[{k // 2}])" for k in (at, at + 1))
@@ -341,7 +341,7 @@ def only_likely_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no unit is right, all tiers of every step are tried again, which takes the most time by far."""
     tiers = StepAxes.tiers
     monkeypatch.setattr(StepAxes, "tiers", lambda self, quick=False: tiers(self)[:2])
-    monkeypatch.setattr("queries.building.stages.product_tiers", lambda *given: product_tiers(*given)[:1])
+    monkeypatch.setattr("mmaprobe.queries.building.stages.product_tiers", lambda *given: product_tiers(*given)[:1])
 
 
 def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +369,7 @@ def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.
 def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is decided at few leaves is validated as the whole unit."""
     for name in ("LONG", "WHOLE"):
-        monkeypatch.setattr(f"queries.building.stages.{name}", 2)
+        monkeypatch.setattr(f"mmaprobe.queries.building.stages.{name}", 2)
     asked, root = parse_signature("bf16,bf16,f32", 10), chain_of([*range(9, -1, -1)])
     truth = Sketch([alike(root)], asked).unit(Choices(steps=(Step(How("up")),)), None)
 
@@ -386,9 +386,9 @@ def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: 
 def test_long_sums_have_as_many_vectors_of_validation_where_time_and_memory_allow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("queries.building.stages.LONG", 2)
-    monkeypatch.setattr("queries.building.validation.LONG", 2)
-    monkeypatch.setattr("queries.building.validation.VALIDATION", 1400)
+    monkeypatch.setattr("mmaprobe.queries.building.stages.LONG", 2)
+    monkeypatch.setattr("mmaprobe.queries.building.validation.LONG", 2)
+    monkeypatch.setattr("mmaprobe.queries.building.validation.VALIDATION", 1400)
     asked, root = parse_signature("bf16,bf16,f32", 10), chain_of([*range(10)])
     truth = Sketch([alike(root)], asked).unit(Choices(), None)
 
@@ -397,8 +397,8 @@ def test_long_sums_have_as_many_vectors_of_validation_where_time_and_memory_allo
         return [int(d) for d in evaluate_models([Model("x", truth)], rows)[0]]
 
     for numbers, more, count in ((1_000_000, 0.5, 1400), (700 * 21, 0.5, 840), (1_000_000, -1.0, 280)):
-        monkeypatch.setattr("queries.building.validation.NUMBERS", numbers)
-        monkeypatch.setattr("queries.building.validation.MORE", more)
+        monkeypatch.setattr("mmaprobe.queries.building.validation.NUMBERS", numbers)
+        monkeypatch.setattr("mmaprobe.queries.building.validation.MORE", more)
         builder = Builder([root], asked, ask, Options(), time.monotonic() + 100)
         found = [Candidate(None, truth)]
         assert builder.validation.validated(found) == found
@@ -425,7 +425,7 @@ class Broken(BatchDevice):
 
 def test_a_defect_at_the_smallest_number_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     only_likely_tiers(monkeypatch)
-    monkeypatch.setattr("runner.devices.open_device", lambda *rest: Broken())
+    monkeypatch.setattr("mmaprobe.runner.devices.open_device", lambda *rest: Broken())
     found = built("model:x", "f32,f32,f32,f32", 1, code=1)
     assert found["verdict"] == "unexplained"
 
@@ -445,7 +445,7 @@ class Dying(ModelDevice):
 
 @pytest.mark.parametrize("command", ["order", "identify"])
 def test_no_answer_of_a_device_that_dies_is_lost(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runner.devices.open_device", lambda *rest: Dying("ieee/fma/f32"))
+    monkeypatch.setattr("mmaprobe.runner.devices.open_device", lambda *rest: Dying("ieee/fma/f32"))
     file, whole = tmp_path / "answers.jsonl", tmp_path / "whole.jsonl"
     given = [command, "--device", "model:ieee/fma/f32", "--formats", "f32,f32,f32,f32", "--length", "1"]
     Dying.left = first = 6 if command == "order" else 30
@@ -833,7 +833,7 @@ def test_orders_of_few_terms() -> None:
 
 def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of more products than are looked at through all leaves: those that show a step tell it from what is beside it."""
-    monkeypatch.setattr("queries.building.validation.POOL", 20)
+    monkeypatch.setattr("mmaprobe.queries.building.validation.POOL", 20)
     asked = parse_signature("f32,f32,f32", 12)
     root = chain_of([*range(12)])
     unit = Sketch([alike(root)], asked).unit(Choices(start="zero"), None)
@@ -867,7 +867,7 @@ def test_what_is_subtracted_or_multiplied_is_found(
 ) -> None:
     """With its zeros, infinities, subnormals and rounding directions; `order` says it too."""
     for name, value in (("PROOFS", 0.3), ("COVERING", 0.3), ("VALIDATION", 1600)):
-        monkeypatch.setattr(f"queries.building.validation.{name}", value)
+        monkeypatch.setattr(f"mmaprobe.queries.building.validation.{name}", value)
     true, mine = tmp_path / "true.yaml", tmp_path / "mine.yaml"
     true.write_text(SUBTRACTS.replace("PLACES", terms))
     result = run("--device", f"model:{true}", "--formats", "f16,f16,f16,f16", "--length", "3", "--save", str(mine))
@@ -925,7 +925,7 @@ steps: {d: "r(exact(c, gate(a[0] * b[0], ZERO)))"}
 def test_products_with_a_zero_factor_that_are_left_out(zero: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Zero times infinity is nothing, or +0."""
     for name, value in (("PROOFS", 0.3), ("COVERING", 0.3), ("VALIDATION", 1600)):
-        monkeypatch.setattr(f"queries.building.validation.{name}", value)
+        monkeypatch.setattr(f"mmaprobe.queries.building.validation.{name}", value)
     true, asked = parse_unit(SKIPPED.replace("ZERO", zero), "skipped.yaml"), parse_signature("f16,f16,f32,f32", 1)
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
@@ -1042,7 +1042,7 @@ steps: {d: "r(fused(product(a[0], b[0], normalised=true), product(c, number(0x7f
 def test_numbers_that_count_normalised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In an alignment that cuts the smaller term without a sticky bit."""
     for name, value in (("PROOFS", 0.3), ("COVERING", 0.3), ("VALIDATION", 1600)):
-        monkeypatch.setattr(f"queries.building.validation.{name}", value)
+        monkeypatch.setattr(f"mmaprobe.queries.building.validation.{name}", value)
     true, mine = tmp_path / "true.yaml", tmp_path / "mine.yaml"
     true.write_text(ALIGNED)
     built(f"model:{true}", "f16,f16,f16,f16", 1, "--save", str(mine))

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from runner import callable as calling
-from runner.callable import open_callable
-from runner.devices import DeviceError, DeviceUnavailableError, open_device
-from runner.process import LineProcess
-from smtmodel.errors import InputError, UnknownNameError
+from mmaprobe.cli.main import main
+from mmaprobe.runner import callable as calling
+from mmaprobe.runner.callable import open_callable
+from mmaprobe.runner.devices import DeviceError, DeviceUnavailableError, open_device
+from mmaprobe.runner.process import LineProcess
+from mmaprobe.smtmodel.errors import InputError, UnknownNameError
 from tests.test_devices import addends, gone
 
 FAR = 25.0  # seconds, at most, of what takes 2 on a machine without other work
@@ -204,8 +204,8 @@ def test_a_coroutine_is_no_product_and_nothing_else_is_said_of_it(tmp_path: Path
     file.write_text(ASYNC)
     row = {"model": "volta/mma/m8n8k4.f32.f16.f16.f32", "a": ["3c00"], "b": ["3c00"], "c": "00000000"}
     vectors.write_text(json.dumps(row) + "\n")
-    done = subprocess.run([sys.executable, "-m", "cli.main", "run", str(vectors), "--device", f"python:{file}:gives"],
-                          capture_output=True, text=True)  # fmt: skip
+    command = [sys.executable, "-m", "mmaprobe.cli.main", "run", str(vectors), "--device", f"python:{file}:gives"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
     assert "TypeError: its result is a coroutine: give a function that returns the product itself" in line

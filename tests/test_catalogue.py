@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from smtmodel import catalogue
+from mmaprobe.smtmodel import catalogue
 
 
 def test_the_kept_rows_are_those_of_the_tables() -> None:

@@ -15,9 +15,9 @@ from pysmt.environment import Environment
 from pysmt.fnode import FNode
 from pysmt.typing import BVType
 
-from queries.certificates import checker
-from queries.certificates.bitblast import Cnf
-from queries.certificates.certificate import (
+from mmaprobe.queries.certificates import checker
+from mmaprobe.queries.certificates.bitblast import Cnf
+from mmaprobe.queries.certificates.certificate import (
     CertificateError,
     Leaf,
     OutOfTimeError,
@@ -27,19 +27,19 @@ from queries.certificates.certificate import (
     whole_of_query,
     write_certificate,
 )
-from queries.certificates.checker import Check, Engine, check_files
-from queries.certificates.sat import SOLVER, SatSolver
-from queries.checking.finding import Finding
-from queries.checking.folder import check_folder
-from queries.kernel.problem import Problem, symbolic_operands
-from queries.search.distinguish import Options, build_query
-from queries.solvers.contract import DEFAULT_MEMORY
-from queries.solvers.smtlib import Query
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.errors import InputError
-from smtmodel.inputs import Inputs
-from smtmodel.reference import parse_reference
-from smtmodel.trace import Name, Part, Stage
+from mmaprobe.queries.certificates.checker import Check, Engine, check_files
+from mmaprobe.queries.certificates.sat import SOLVER, SatSolver
+from mmaprobe.queries.checking.finding import Finding
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.kernel.problem import Problem, symbolic_operands
+from mmaprobe.queries.search.distinguish import Options, build_query
+from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.trace import Name, Part, Stage
 
 ENGINES: tuple[Engine, ...] = ("c", "python")
 LIMIT = Options(timeout=60.0)

@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.certificates.certificate import whole_of_query
-from queries.checking.folder import check_all, check_folder
-from queries.kernel.lemmas import AlignmentLoses, query_of
-from queries.kernel.theorem import RULES as MADE
-from queries.kernel.theorem import Made, RuleError
-from queries.kernel.theorem import rule as made_rule
-from queries.properties.bound_certificate import certify_bound
-from queries.properties.bound_report import find_bound
-from queries.search.distinguish import Options
-from queries.solvers.contract import Answer
-from smtmodel.inputs import Inputs
-from smtmodel.reference import parse_reference
+from mmaprobe.cli.main import main
+from mmaprobe.queries.certificates.certificate import whole_of_query
+from mmaprobe.queries.checking.folder import check_all, check_folder
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, query_of
+from mmaprobe.queries.kernel.theorem import RULES as MADE
+from mmaprobe.queries.kernel.theorem import Made, RuleError
+from mmaprobe.queries.kernel.theorem import rule as made_rule
+from mmaprobe.queries.properties.bound_certificate import certify_bound
+from mmaprobe.queries.properties.bound_report import find_bound
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.reference import parse_reference
 from tests.said import believed
 from tests.tampering import fitted
 

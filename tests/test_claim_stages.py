@@ -14,28 +14,28 @@ import yaml
 
 from benchmarks.claims import row
 from benchmarks.sides import results_of
-from hypotheses.claim import Claim, build_claims, claims_named
-from queries.claims.decide import decide
-from queries.claims.nearest_sums import nearest
-from queries.claims.report import document_of
-from queries.claims.samples import claim_rows
-from queries.claims.stages import Stages
-from queries.claims.verify import verify
-from queries.kernel.facts import Fact
-from queries.kernel.scene import lanes_of
-from queries.kernel.theorem import Theorem
-from queries.kernel.undecided import Question
-from queries.search.distinguish import Options
-from queries.search.scene import evaluate_claim
-from queries.solvers.asking import Heard
-from queries.tactics.ledger import Ledger, UnprovedError
-from smtmodel.algebra import Bit, Bits, constant
-from smtmodel.algorithms.exact import Fixed
-from smtmodel.algorithms.steps import RESULT
-from smtmodel.batch import to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.formats import FORMATS
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.claim import Claim, build_claims, claims_named
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.claims.nearest_sums import nearest
+from mmaprobe.queries.claims.report import document_of
+from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.claims.stages import Stages
+from mmaprobe.queries.claims.verify import verify
+from mmaprobe.queries.kernel.facts import Fact
+from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.undecided import Question
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.scene import evaluate_claim
+from mmaprobe.queries.solvers.asking import Heard
+from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant
+from mmaprobe.smtmodel.algorithms.exact import Fixed
+from mmaprobe.smtmodel.algorithms.steps import RESULT
+from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.oracle import decode
 
 TF32 = "multiword@unit=ampere/mma/m16n8k8.f32.tf32.tf32.f32,split=toward_zero,order=large_first,products"

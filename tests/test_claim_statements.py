@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.claim_statements import FORMS, blind, check, make
 from benchmarks.statements import grid_of
-from queries.claims.verify import _Verifier
-from queries.kernel.undecided import NoInputDecides
-from queries.search.scene import evaluate_claim
+from mmaprobe.queries.claims.verify import _Verifier
+from mmaprobe.queries.kernel.undecided import NoInputDecides
+from mmaprobe.queries.search.scene import evaluate_claim
 from tests.said import assumed
 
 #: some of every kind that are soon decided without examples

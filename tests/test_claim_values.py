@@ -11,13 +11,13 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from cli.main import main
-from hypotheses.claim import Claim, claims_named
-from queries.claims.samples import claim_rows
-from queries.kernel.scene import Conditions
-from queries.search.scene import evaluate_claim
-from smtmodel.algebra import all_of
-from smtmodel.algorithms.scene import Shape, Truth
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.claim import Claim, claims_named
+from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.kernel.scene import Conditions
+from mmaprobe.queries.search.scene import evaluate_claim
+from mmaprobe.smtmodel.algebra import all_of
+from mmaprobe.smtmodel.algorithms.scene import Shape, Truth
 
 P = """unit: p
 formats: {a: e2m1, b: e2m1, c: e5m2, d: e5m2}

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.claims import HEAD, operands_text, vector_text
-from hypotheses.claim import Claim, claims
-from hypotheses.unit_claims import PropertyClaim
-from queries.claims.report import vector_json
-from smtmodel.batch import evaluate_row
-from smtmodel.operands import Operands
+from mmaprobe.hypotheses.claim import Claim, claims
+from mmaprobe.hypotheses.unit_claims import PropertyClaim
+from mmaprobe.queries.claims.report import vector_json
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.operands import Operands
 
 PAGE = Path(__file__).parents[1] / "docs" / "claims.md"
 

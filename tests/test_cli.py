@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
-from hypotheses.family import parameters_of
-from hypotheses.library import library
-from queries.search import distinguish as search
-from queries.solvers import asking
-from queries.solvers.contract import Answer
-from smtmodel.formats import FORMATS, SPELLINGS
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.parameters import PARAMETERS
-from smtmodel.reference import parse_reference
-from smtmodel.unit_table import units
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.family import parameters_of
+from mmaprobe.hypotheses.library import library
+from mmaprobe.queries.search import distinguish as search
+from mmaprobe.queries.solvers import asking
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.smtmodel.formats import FORMATS, SPELLINGS
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.parameters import PARAMETERS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit_table import units
 from tests.said import planted
 from tests.test_devices import HEARS_CTRL_C
 
@@ -367,15 +367,16 @@ def test_help_as_a_word() -> None:
 
 
 @pytest.mark.parametrize(("words", "loaded", "more"), [
-    (["list", "models"], "smtmodel.catalogue", ("numpy", "pydantic", "yaml", "smtmodel.instructions")),
-    (["list", "plans"], "smtmodel.instructions", ()),
-    (["explain", VOLTA, f"{ROOT}/hypotheses/vectors/valpey-2025.jsonl:1"], "smtmodel.explaining",
-     ("pydantic", "hypotheses")),
+    (["list", "models"], "mmaprobe.smtmodel.catalogue",
+     ("numpy", "pydantic", "yaml", "mmaprobe.smtmodel.instructions")),
+    (["list", "plans"], "mmaprobe.smtmodel.instructions", ()),
+    (["explain", VOLTA, f"{ROOT}/hypotheses/vectors/valpey-2025.jsonl:1"], "mmaprobe.smtmodel.explaining",
+     ("pydantic", "mmaprobe.hypotheses")),
 ])  # fmt: skip
 def test_nothing_is_loaded_before_it_is_needed(words: list[str], loaded: str, more: tuple[str, ...]) -> None:
     program = (
-        "import sys, cli.main\n"
-        f"try: cli.main.main([*{words}, '--json'])\n"
+        "import sys, mmaprobe.cli.main\n"
+        f"try: mmaprobe.cli.main.main([*{words}, '--json'])\n"
         "except SystemExit as end: print(end.code, sorted(sys.modules), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
@@ -388,7 +389,7 @@ def test_nothing_is_loaded_before_it_is_needed(words: list[str], loaded: str, mo
 def test_interrupt_leaves_no_solver(tmp_path: Path) -> None:
     store = ["--store", str(tmp_path / "store.sqlite")]
     words = ["distinguish", VOLTA, f"{VOLTA}@block_order=3-2-1-0", *BITWUZLA, *store]
-    command = [sys.executable, "-c", f"{HEARS_CTRL_C}\nfrom cli.main import main\nmain({words!r})"]
+    command = [sys.executable, "-c", f"{HEARS_CTRL_C}\nfrom mmaprobe.cli.main import main\nmain({words!r})"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         deadline = time.monotonic() + 60

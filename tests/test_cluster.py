@@ -21,21 +21,21 @@ from click.testing import CliRunner
 
 from benchmarks.cluster import SETTINGS
 from benchmarks.mutants import campaign, read_mutants
-from cli.main import main
-from queries.candidates import separate as separating
-from queries.candidates.separate import Separation, separate
-from queries.kernel.rewriting import REWRITES
-from queries.search.distinguish import Options
-from queries.solvers import asking, engines
-from queries.solvers import cluster as module
-from queries.solvers.cluster import Cluster, WorkerError
-from queries.solvers.contract import Answer
-from queries.solvers.pool import Pool
-from queries.solvers.store import Store
-from queries.solvers.worker import PR_SET_PDEATHSIG
-from studies.catalogue import STUDIES
-from studies.run import run
-from studies.table import Table
+from mmaprobe.cli.main import main
+from mmaprobe.queries.candidates import separate as separating
+from mmaprobe.queries.candidates.separate import Separation, separate
+from mmaprobe.queries.kernel.rewriting import REWRITES
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers import asking, engines
+from mmaprobe.queries.solvers import cluster as module
+from mmaprobe.queries.solvers.cluster import Cluster, WorkerError
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.pool import Pool
+from mmaprobe.queries.solvers.store import Store
+from mmaprobe.queries.solvers.worker import PR_SET_PDEATHSIG
+from mmaprobe.studies.catalogue import STUDIES
+from mmaprobe.studies.run import run
+from mmaprobe.studies.table import Table
 from tests.families import little_family
 from tests.test_pool import HARD
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.solvers import cluster as module
-from queries.solvers.cluster import Cluster, ClusterError
+from mmaprobe.cli.main import main
+from mmaprobe.queries.solvers import cluster as module
+from mmaprobe.queries.solvers.cluster import Cluster, ClusterError
 from tests.test_cluster import SAT, Watched, cluster, processes, two
 
 __all__ = ["cluster", "two"]  # fixtures

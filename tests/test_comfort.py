@@ -16,19 +16,19 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
-from cli.completion import PROGRAM, SHELLS, VARIABLE
-from cli.config import ENVIRONMENT
-from cli.explain import terminal
-from cli.main import main
-from cli.manual import manual
-from cli.options import RESTRICTIONS, WINDOW, parse_inputs
-from hypotheses.claim import claims
-from hypotheses.family import families
-from hypotheses.library import library
-from smtmodel import VERSION
-from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.instructions import INSTRUCTIONS
-from studies.catalogue import STUDIES
+from mmaprobe.cli.completion import PROGRAM, SHELLS, VARIABLE
+from mmaprobe.cli.config import ENVIRONMENT
+from mmaprobe.cli.explain import terminal
+from mmaprobe.cli.main import main
+from mmaprobe.cli.manual import manual
+from mmaprobe.cli.options import RESTRICTIONS, WINDOW, parse_inputs
+from mmaprobe.hypotheses.claim import claims
+from mmaprobe.hypotheses.family import families
+from mmaprobe.hypotheses.library import library
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.studies.catalogue import STUDIES
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 ROW = {"model": VOLTA, "a": ["3c00"], "b": ["3c00"], "c": "3f800000", "d": "40000000"}
@@ -282,7 +282,7 @@ def test_where_the_file_is(tmp_path: Path) -> None:
     folder.mkdir()
     config(folder, "timeot = 5")
     environment = {key: value for key, value in os.environ.items() if key != ENVIRONMENT}
-    command = [sys.executable, "-m", "cli.main", "list", "models"]
+    command = [sys.executable, "-m", "mmaprobe.cli.main", "list", "models"]
     done = subprocess.run(
         command, env={**environment, "XDG_CONFIG_HOME": str(tmp_path)}, capture_output=True, text=True, check=False
     )

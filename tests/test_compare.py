@@ -16,24 +16,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
-from queries.compare.gemm import Matrices, differing_elements, traced
-from queries.compare.rows import all_rows, row_of
-from queries.kernel.problem import Problem
-from queries.plans import results as plan_results
-from queries.plans.candidates import Candidates, Sample
-from queries.plans.scalars import scalars_of
-from smtmodel.batch import evaluate_row
-from smtmodel.errors import IncompleteError
-from smtmodel.gemm import simulate
-from smtmodel.nodes import Constant
-from smtmodel.nodes.round import Rounding
-from smtmodel.numbers import to_numbers
-from smtmodel.operands import Operands, layout_of
-from smtmodel.plans import Chain, Interleaved, Plan, Products, Promoted, Split, Stage, Uneven
-from smtmodel.reference import parse_reference
-from smtmodel.signature import parse_signature
-from smtmodel.vectors import Vector, open_text, read_vectors
+from mmaprobe.queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
+from mmaprobe.queries.compare.gemm import Matrices, differing_elements, traced
+from mmaprobe.queries.compare.rows import all_rows, row_of
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.plans import results as plan_results
+from mmaprobe.queries.plans.candidates import Candidates, Sample
+from mmaprobe.queries.plans.scalars import scalars_of
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.numbers import to_numbers
+from mmaprobe.smtmodel.operands import Operands, layout_of
+from mmaprobe.smtmodel.plans import Chain, Interleaved, Plan, Products, Promoted, Split, Stage, Uneven
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors
 from tests.test_cli import json_lines, run
 from tests.test_devices import DATA, ECHO, VOLTA, program, write
 
@@ -55,7 +55,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def served(reference: str) -> str:
-    return "command:" + shlex.join([sys.executable, "-m", "cli.main", "device", reference])
+    return "command:" + shlex.join([sys.executable, "-m", "mmaprobe.cli.main", "device", reference])
 
 
 def compared(*arguments: str, code: int) -> dict[str, Any]:

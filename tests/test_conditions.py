@@ -13,8 +13,8 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from queries.kernel import closed as lists
-from queries.kernel.enclosures import (
+from mmaprobe.queries.kernel import closed as lists
+from mmaprobe.queries.kernel.enclosures import (
     Enclosed,
     NoOverflow,
     assumed,
@@ -25,22 +25,22 @@ from queries.kernel.enclosures import (
     rounded,
     terms_of,
 )
-from queries.kernel.forms import ERROR, NOUGHT, Factor, magnitude, number
-from queries.kernel.induction import carried, chained, closed, repeated
-from queries.kernel.parts import part, part_lemmas, rejoined
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.table9 import sum_of, summed
-from queries.kernel.theorem import RuleError, Theorem
-from queries.plans.bound import bound_of_plan
-from queries.properties.bound import bound_of, chain_of
-from queries.properties.bound_samples import ExactRow, covered, numbers_of
-from smtmodel.formats import FORMATS
-from smtmodel.nodes import Element, ExactSum, Index, Literal, Product, Repeat, Round, Running
-from smtmodel.nodes.node import Node
-from smtmodel.nodes.round import Rounding
-from smtmodel.operands import layout_of
-from smtmodel.reference import parse_plan_reference, parse_reference
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.forms import ERROR, NOUGHT, Factor, magnitude, number
+from mmaprobe.queries.kernel.induction import carried, chained, closed, repeated
+from mmaprobe.queries.kernel.parts import part, part_lemmas, rejoined
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.table9 import sum_of, summed
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.plans.bound import bound_of_plan
+from mmaprobe.queries.properties.bound import bound_of, chain_of
+from mmaprobe.queries.properties.bound_samples import ExactRow, covered, numbers_of
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Literal, Product, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.node import Node
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.unit import Unit
 from tests import said
 from tests.test_bounds import UNITS, every_row, small
 

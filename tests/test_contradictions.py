@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from queries.candidates.identify import Identifier
-from queries.compare.steady import ContradictionError, spread
-from queries.order.reveal import reveal
-from queries.search.distinguish import Options
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector
+from mmaprobe.queries.candidates.identify import Identifier
+from mmaprobe.queries.compare.steady import ContradictionError, spread
+from mmaprobe.queries.order.reveal import reveal
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector
 from tests.test_cli import run
 from tests.test_devices import addends, program, write
 from tests.test_identify import SMALL, answers_of, small

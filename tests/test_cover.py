@@ -15,21 +15,21 @@ import pytest
 from click.testing import CliRunner, Result
 
 from benchmarks.covered import caught, differing
-from cli.main import main
-from queries.covering.cover import Covering
-from queries.kernel.conditions import Condition
-from queries.kernel.problem import Problem
-from queries.kernel.same import SidesAgree
-from queries.kernel.theorem import RuleError
-from queries.kernel.unreachable import Unreachable, implied, refuted
-from queries.search.distinguish import Options
-from queries.solvers.asking import Engines
-from queries.tactics.records import Proof
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit
+from mmaprobe.cli.main import main
+from mmaprobe.queries.covering.cover import Covering
+from mmaprobe.queries.kernel.conditions import Condition
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.unreachable import Unreachable, implied, refuted
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.said import says
 
 FMA = "ieee/fma/f16"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from queries.certificates.certificate import CertificateError
-from queries.checking.folder import check_folder
-from queries.covering.certify import certify_cover
-from queries.covering.cover import Change, Cover, Covering
-from queries.search.distinguish import Options
+from mmaprobe.queries.certificates.certificate import CertificateError
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.covering.certify import certify_cover
+from mmaprobe.queries.covering.cover import Change, Cover, Covering
+from mmaprobe.queries.search.distinguish import Options
 from tests.tampering import accepted, fitted, tampered
 from tests.test_property_certificates import unit
 

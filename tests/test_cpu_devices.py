@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
-from runner import cpu
-from runner.cpu import INSTRUCTIONS, CpuDevice, Instruction, here, missing
-from runner.devices import open_device
-from runner.protocol import DeviceUnavailableError
-from smtmodel.batch import evaluate_batch
-from smtmodel.errors import UnknownNameError
-from smtmodel.reference import parse_reference
-from smtmodel.unit_table import units
+from mmaprobe.cli.main import main
+from mmaprobe.runner import cpu
+from mmaprobe.runner.cpu import INSTRUCTIONS, CpuDevice, Instruction, here, missing
+from mmaprobe.runner.devices import open_device
+from mmaprobe.runner.protocol import DeviceUnavailableError
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.errors import UnknownNameError
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit_table import units
 from tests.cpu import MACHINES, Inputs, differing
 
 

@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from runner import cuda
-from runner.cuda import CudaDevice, Position, open_cuda, parse_name
-from runner.devices import DeviceUnavailableError, open_device
-from runner.kernels import Variant
-from runner.launch import GpuMemoryError
-from runner.protocol import DeviceError
-from runner.serve import serve
-from smtmodel.batch import evaluate_batch
-from smtmodel.errors import InputError, MmaprobeError, NotModelledError, UnknownNameError
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector
+from mmaprobe.cli.main import main
+from mmaprobe.runner import cuda
+from mmaprobe.runner.cuda import CudaDevice, Position, open_cuda, parse_name
+from mmaprobe.runner.devices import DeviceUnavailableError, open_device
+from mmaprobe.runner.kernels import Variant
+from mmaprobe.runner.launch import GpuMemoryError
+from mmaprobe.runner.protocol import DeviceError
+from mmaprobe.runner.serve import serve
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, NotModelledError, UnknownNameError
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector
 from tests.fake_gpu import FakeGpu, fault, random_rows
 
 F16 = "hopper/mma/m16n8k16.f32.f16.f16.f32"
@@ -264,7 +264,7 @@ def test_run_says_what_the_gpu_lacks(tmp_path: Path, gpu: Callable[..., FakeGpu]
 
 def test_without_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy", None)
-    monkeypatch.delitem(sys.modules, "runner.cupy_launch", raising=False)
+    monkeypatch.delitem(sys.modules, "mmaprobe.runner.cupy_launch", raising=False)
     with pytest.raises(DeviceUnavailableError, match=r"'cupy' is missing: pip install '.\[cuda12\]'") as caught:
         open_device("cuda:mma/m16n8k16.f32.f16.f16.f32")
     assert caught.value.exit_code == 2

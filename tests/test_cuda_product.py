@@ -16,16 +16,16 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from cli.main import main
-from runner import cuda_product
-from runner.cuda_product import CudaProduct
-from runner.launch import Launcher
-from runner.nvrtc import CompilerError, compiler_for, library
-from smtmodel.cuda_text import NAME, cuda_source
-from smtmodel.errors import ParameterError
-from smtmodel.gemm import simulate
-from smtmodel.reference import parse_plan_path, parse_reference
-from smtmodel.tiles import kind_of
+from mmaprobe.cli.main import main
+from mmaprobe.runner import cuda_product
+from mmaprobe.runner.cuda_product import CudaProduct
+from mmaprobe.runner.launch import Launcher
+from mmaprobe.runner.nvrtc import CompilerError, compiler_for, library
+from mmaprobe.smtmodel.cuda_text import NAME, cuda_source
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
+from mmaprobe.smtmodel.tiles import kind_of
 from tests.test_compiled import patterns
 
 MODELS = (

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runner.cuda import open_cuda
-from runner.launch import GpuMemoryError, LaunchError
-from runner.protocol import DeviceUnavailableError
-from smtmodel.batch import evaluate_batch
-from smtmodel.reference import parse_reference
+from mmaprobe.runner.cuda import open_cuda
+from mmaprobe.runner.launch import GpuMemoryError, LaunchError
+from mmaprobe.runner.protocol import DeviceUnavailableError
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.reference import parse_reference
 from tests.fake_gpu import random_rows
 
 MODEL = "hopper/mma/m16n8k16.f32.f16.f16.f32"
@@ -113,9 +113,9 @@ class _Event:
 def card(monkeypatch: pytest.MonkeyPatch) -> Iterator[Card]:
     made = Card()
     monkeypatch.setitem(sys.modules, "cupy", made.module())
-    monkeypatch.delitem(sys.modules, "runner.cupy_launch", raising=False)
+    monkeypatch.delitem(sys.modules, "mmaprobe.runner.cupy_launch", raising=False)
     yield made
-    sys.modules.pop("runner.cupy_launch", None)
+    sys.modules.pop("mmaprobe.runner.cupy_launch", None)
 
 
 def test_a_launch(card: Card) -> None:

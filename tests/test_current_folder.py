@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from queries.certificates.sat import SatSolver
-from queries.solvers.children import environment
-from queries.solvers.contract import SolverProcess, end_idle
-from smtmodel.folders import cache_folder
+from mmaprobe.queries.certificates.sat import SatSolver
+from mmaprobe.queries.solvers.children import environment
+from mmaprobe.queries.solvers.contract import SolverProcess, end_idle
+from mmaprobe.smtmodel.folders import cache_folder
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MODULES = [
     "bitwuzla", "cvc5", "z3", "pysat", "json", "random", "signal", "struct", "resource", "select", "socket",
-    "selectors", "subprocess", "tempfile", "queries", "threading", "numpy", "pickle", "cli", "smtmodel",
+    "selectors", "subprocess", "tempfile", "queries", "threading", "numpy", "pickle", "cli", "smtmodel", "mmaprobe",
 ]  # fmt: skip
 QUERY = "(set-option :produce-models true)(set-logic QF_BV)"
 QUERY += "(declare-const x (_ BitVec 4))(assert (= x #x3))(check-sat)(get-value (x))"
@@ -38,8 +38,9 @@ def trap(tmp_path):
 
     for name in MODULES:
         (folder / f"{name}.py").write_text(text(name))
-    (folder / "queries").mkdir()
-    (folder / "queries" / "__init__.py").write_text(text("queries/__init__.py"))
+    for name in ("queries", "mmaprobe"):
+        (folder / name).mkdir()
+        (folder / name / "__init__.py").write_text(text(f"{name}/__init__.py"))
     if cc := shutil.which("cc"):
         source = tmp_path / "trap.c"
         source.write_text(LIBRARY % marker)
@@ -69,9 +70,9 @@ def test_processes_of_solvers(trap, path, monkeypatch):
 
 PROGRAM = f"""
 import os
-from queries.candidates import outcomes
-from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.candidates import outcomes
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.reference import parse_reference
 models = [parse_reference(f"{V}@fraction_bits={{bits}}") for bits in range(20, 26)]
 outcomes.ALONE, outcomes.PART = 1, 3
 table = outcomes.pool_rows(layout_of(models[0]), 10)
@@ -103,7 +104,7 @@ def test_commands(trap, tmp_path, arguments, code, said):
     folder, marker = trap
     program = tmp_path / "bin" / "mmaprobe"
     program.parent.mkdir()
-    program.write_text("from cli.main import main\nmain()\n")
+    program.write_text("from mmaprobe.cli.main import main\nmain()\n")
     done = subprocess.run(
         [sys.executable, str(program), *arguments, "--store", str(tmp_path / "store.sqlite")],
         cwd=folder, capture_output=True, text=True, timeout=300, check=False,

@@ -21,14 +21,14 @@ import pytest
 from click.testing import CliRunner
 
 import mmaprobe
-from cli.faults import fault_text, shortage
-from cli.main import main
-from queries.solvers.contract import Answer
-from queries.solvers.store import Store, _checksum, answer_key, result_key
-from queries.solvers.worker import version_of
-from smtmodel import vectors
-from smtmodel.errors import FaultError, InputError, MmaprobeError
-from smtmodel.jsontext import BrokenJsonError, parse_json
+from mmaprobe.cli.faults import fault_text, shortage
+from mmaprobe.cli.main import main
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.store import Store, _checksum, answer_key, result_key
+from mmaprobe.queries.solvers.worker import version_of
+from mmaprobe.smtmodel import vectors
+from mmaprobe.smtmodel.errors import FaultError, InputError, MmaprobeError
+from mmaprobe.smtmodel.jsontext import BrokenJsonError, parse_json
 from tests.test_cli import VOLTA, run
 from tests.test_devices import program
 from tests.test_output import ENTRY
@@ -110,7 +110,7 @@ def test_documents_with_other_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["evaluate", "report", "export", "run"])
 def test_a_line_without_end(command: str, zipped: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vectors, "LONGEST", 5000)
-    monkeypatch.setattr("reports.report.LONGEST", 5000)
+    monkeypatch.setattr("mmaprobe.reports.report.LONGEST", 5000)
     path = tmp_path / ("x.jsonl.gz" if zipped else "x.jsonl")
     text = (json.dumps(ROW) + "\n" + " " * 20_000).encode()
     path.write_bytes(gzip.compress(text) if zipped else text)
@@ -301,7 +301,7 @@ def test_what_ran_out() -> None:
 def test_an_interrupt_after_the_result_keeps_the_exit_code(number: int) -> None:
     late = f"""
 import os, sys, types
-from cli import entry, main
+from mmaprobe.cli import entry, main
 
 def leave(code):
     os.kill(os.getpid(), {int(number)})
@@ -338,8 +338,8 @@ def test_no_traceback_of_a_client_without_certificates() -> None:
 INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np
-from smtmodel.gemm import simulate
-from smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.reference import parse_reference
 model, rng = parse_reference({model!r}), np.random.default_rng(1)
 a, b = (rng.integers(0, 0x4000, shape, dtype=np.uint16) for shape in ((16, 4096), (4096, 4096)))
 threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

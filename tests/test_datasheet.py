@@ -11,23 +11,23 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.datasheet import _Asker
-from cli.main import main
-from queries.properties.bound_report import document_of, find_bound
-from queries.search.distinguish import Options
-from queries.tactics.settling import Settled
-from reports import basis
-from reports.arithmetic import LINES, arithmetic
-from reports.datasheet import ASKED, Sheet, groups, page, sheet_of_identified, sheet_of_model, sheets_of
-from reports.gpu_page import file_name, pages
-from smtmodel.dot import Model
-from smtmodel.gpus import GPUS
-from smtmodel.inputs import Inputs
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.progress import Pieces
-from smtmodel.recordings import RECORDED
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import unit_text
+from mmaprobe.cli.datasheet import _Asker
+from mmaprobe.cli.main import main
+from mmaprobe.queries.properties.bound_report import document_of, find_bound
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.reports import basis
+from mmaprobe.reports.arithmetic import LINES, arithmetic
+from mmaprobe.reports.datasheet import ASKED, Sheet, groups, page, sheet_of_identified, sheet_of_model, sheets_of
+from mmaprobe.reports.gpu_page import file_name, pages
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.gpus import GPUS
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.recordings import RECORDED
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import unit_text
 from tests.browser import check_page
 from tests.records import recorded
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run

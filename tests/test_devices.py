@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from queries.compare.observed import evaluate_vectors
-from runner import command, process
-from runner.devices import Device, DeviceError, DeviceUnavailableError, UnansweredError, open_device
-from runner.model_device import ModelDevice
-from runner.recorded import RecordedDevice
-from smtmodel.errors import InputError, MmaprobeError, UnknownNameError
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, open_text, read_vectors
+from mmaprobe.queries.compare.observed import evaluate_vectors
+from mmaprobe.runner import command, process
+from mmaprobe.runner.devices import Device, DeviceError, DeviceUnavailableError, UnansweredError, open_device
+from mmaprobe.runner.model_device import ModelDevice
+from mmaprobe.runner.recorded import RecordedDevice
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, UnknownNameError
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors
 from tests.inputs import mixture, scale_factors
 
 DATA = Path(__file__).parent / "data"

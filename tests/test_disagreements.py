@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hypotheses.claim import build_claims, claims_named
-from queries.claims.decide import decide
-from queries.search.distinguish import Options
-from smtmodel.batch import evaluate_row
-from smtmodel.errors import MmaprobeError
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.claim import build_claims, claims_named
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.test_models import answer, probes
 
 DOCS = Path(__file__).parents[1] / "docs"

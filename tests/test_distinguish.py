@@ -13,23 +13,23 @@ import numpy as np
 import pytest
 from pysmt.exceptions import PysmtTypeError
 
-from hypotheses.library import library
-from hypotheses.schema import Question
-from queries.kernel.problem import Problem
-from queries.search import distinguish as search
-from queries.search.answer import answer, problems
-from queries.search.distinguish import Options, Outcome, SolverFaultError, build_query, distinguish
-from queries.search.exercises import EXERCISES
-from queries.search.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
-from queries.solvers import asking, engines
-from queries.solvers.contract import Answer, SolverProcess, Status
-from queries.solvers.smtlib import Query
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError, ParameterError
-from smtmodel.inputs import Compare, ExponentRange, Inputs
-from smtmodel.operands import Operands, layout_of
-from smtmodel.reference import parse_reference
+from mmaprobe.hypotheses.library import library
+from mmaprobe.hypotheses.schema import Question
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search import distinguish as search
+from mmaprobe.queries.search.answer import answer, problems
+from mmaprobe.queries.search.distinguish import Options, Outcome, SolverFaultError, build_query, distinguish
+from mmaprobe.queries.search.exercises import EXERCISES
+from mmaprobe.queries.search.witness import Row, Witness, confirmed, replay, shrink, shrink_rows
+from mmaprobe.queries.solvers import asking, engines
+from mmaprobe.queries.solvers.contract import Answer, SolverProcess, Status
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError, ParameterError
+from mmaprobe.smtmodel.inputs import Compare, ExponentRange, Inputs
+from mmaprobe.smtmodel.operands import Operands, layout_of
+from mmaprobe.smtmodel.reference import parse_reference
 from tests import oracle
 from tests.family_oracle import parameters_of
 from tests.said import planted
@@ -490,7 +490,7 @@ def test_vectors_found_before_time_ran_out_are_kept(tmp_path: Path) -> None:
         "--fresh",
     ]
     done = subprocess.run(
-        [sys.executable, "-c", "from cli.entry import main; main()", *words], capture_output=True, text=True
+        [sys.executable, "-c", "from mmaprobe.cli.entry import main; main()", *words], capture_output=True, text=True
     )
     assert target.exists(), done.stderr
     assert done.returncode == 0

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import mmaprobe
-from cli.main import main
+from mmaprobe.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 PUBLIC = [getattr(mmaprobe, name) for name in mmaprobe.__all__]

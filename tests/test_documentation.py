@@ -11,18 +11,18 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.config import load_defaults
-from cli.main import main
-from hypotheses.claim import build_claims
-from hypotheses.family import build_family
-from hypotheses.schema import build_question
-from smtmodel.errors import MmaprobeError
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.parameters import PARAMETERS
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit
-from smtmodel.yamlfile import YamlFile, read_yaml
+from mmaprobe.cli.config import load_defaults
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.claim import build_claims
+from mmaprobe.hypotheses.family import build_family
+from mmaprobe.hypotheses.schema import build_question
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.parameters import PARAMETERS
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.yamlfile import YamlFile, read_yaml
 from tests import records
 from tests.documentation import DRAWN, PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose

@@ -15,21 +15,21 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.compare.neighbours import first_difference
-from queries.order.text import Outline
-from reports.evaluation_drawing import evaluation_drawing
-from reports.order_drawing import order_drawing
-from reports.pdf import pdf_of
-from reports.sheet import LETTER, SIZE, Box, Drawing, Line, Sheet, Text, pixels, shapes_of
-from reports.styles import look_of
-from reports.svg import svg_of
-from reports.tikz import TEX, tikz_of
-from smtmodel.errors import ParameterError
-from smtmodel.explaining import explain
-from smtmodel.explanation import Explanation
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
+from mmaprobe.cli.main import main
+from mmaprobe.queries.compare.neighbours import first_difference
+from mmaprobe.queries.order.text import Outline
+from mmaprobe.reports.evaluation_drawing import evaluation_drawing
+from mmaprobe.reports.order_drawing import order_drawing
+from mmaprobe.reports.pdf import pdf_of
+from mmaprobe.reports.sheet import LETTER, SIZE, Box, Drawing, Line, Sheet, Text, pixels, shapes_of
+from mmaprobe.reports.styles import look_of
+from mmaprobe.reports.svg import svg_of
+from mmaprobe.reports.tikz import TEX, tikz_of
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.explaining import explain
+from mmaprobe.smtmodel.explanation import Explanation
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
 from tests.test_svg import operands_of
 

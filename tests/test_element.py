@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from smtmodel.batch import evaluate_row
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS
-from smtmodel.losses import Loss, losses
-from smtmodel.numbers import from_numbers
-from smtmodel.operands import Operands
-from smtmodel.plans import Plan
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.reference import parse_plan_reference
+from mmaprobe.cli.main import main
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.losses import Loss, losses
+from mmaprobe.smtmodel.numbers import from_numbers
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.reference import parse_plan_reference
 from tests.oracle import decode
 from tests.test_plans import plan_of
 

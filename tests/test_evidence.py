@@ -11,13 +11,13 @@ import pytest
 
 from benchmarks import evidence, evidence_steps
 from benchmarks.evidence_steps import FINDINGS, command, question_names, special_vectors
-from hypotheses.library import question_named
-from runner import cuda
-from runner.devices import DeviceUnavailableError
-from smtmodel.errors import IncompleteError
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import open_text, read_vectors
+from mmaprobe.hypotheses.library import question_named
+from mmaprobe.runner import cuda
+from mmaprobe.runner.devices import DeviceUnavailableError
+from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import open_text, read_vectors
 from tests.fake_gpu import FakeGpu, fault
 
 TF32 = "hopper/mma/m16n8k4.f32.tf32.tf32.f32"

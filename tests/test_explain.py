@@ -14,28 +14,28 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.drawing import draw
-from cli.main import main
-from cli.pictures import Canvas
-from queries.compare.neighbours import neighbours
-from reports.arithmetic import arithmetic
-from reports.grid import BAR, GAP, grid_of
-from smtmodel.batch import evaluate_row
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.explaining import explain
-from smtmodel.explanation import BitLine, Explanation, Picture, Special
-from smtmodel.facts import Fact
-from smtmodel.formats import FORMATS
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import FusedSum
-from smtmodel.nodes.node import walk
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.trace import Name, Stage
-from smtmodel.unit_table import units
-from smtmodel.unitfile import parse_unit
-from smtmodel.vectors import parse_row
+from mmaprobe.cli.drawing import draw
+from mmaprobe.cli.main import main
+from mmaprobe.cli.pictures import Canvas
+from mmaprobe.queries.compare.neighbours import neighbours
+from mmaprobe.reports.arithmetic import arithmetic
+from mmaprobe.reports.grid import BAR, GAP, grid_of
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.explaining import explain
+from mmaprobe.smtmodel.explanation import BitLine, Explanation, Picture, Special
+from mmaprobe.smtmodel.facts import Fact
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.nodes import FusedSum
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.trace import Name, Stage
+from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.vectors import parse_row
 from tests import inputs
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

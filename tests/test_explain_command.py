@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.drawing import draw
-from cli.main import main
-from cli.pictures import Canvas
-from smtmodel.trace import Name, Stage
-from smtmodel.wording import ranges
+from mmaprobe.cli.drawing import draw
+from mmaprobe.cli.main import main
+from mmaprobe.cli.pictures import Canvas
+from mmaprobe.smtmodel.trace import Name, Stage
+from mmaprobe.smtmodel.wording import ranges
 from tests.test_explain import AMPERE, EQUATION_10, HOPPER, VOLTA, drawn, explained, run
 
 

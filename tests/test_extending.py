@@ -12,7 +12,6 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "extending.md"
-PACKAGES = ("cli", "hypotheses", "mmaprobe", "queries", "reports", "runner", "smtmodel", "studies")
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MINUS = """unit: minus
 formats: {a: f16, b: f16, c: f16, d: f16}
@@ -34,7 +33,7 @@ ROUNDED = {
         "    term: Node\n": "    term: Node\n    how: Rounding\n",
         "context.value(self.term)": "context.value(Round(self.term, self.how))",
         "import Context, Node, Number, Value": "import Context, Node, Number, Value\n"
-        "from smtmodel.nodes.round import Round, Rounding",
+        "from mmaprobe.smtmodel.nodes.round import Round, Rounding",
     },
     "smtmodel/unitfile.py": {
         """        (term,) = self._arguments(tree, 1)
@@ -80,8 +79,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     """Always in one place, so that what no example changes is compiled once; beside it, and not in the user's cache."""
     place = tmp_path_factory.getbasetemp() / "extended"
     shutil.rmtree(place, ignore_errors=True)
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("mmaprobe", *(link.name for link in (ROOT / "mmaprobe").iterdir() if link.is_symlink())):
+        shutil.copytree(ROOT / name, place / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(place.with_name("extended-bytecode")))
     return place
 
@@ -133,7 +132,7 @@ def write_units(copy: Path, more: str = "") -> None:
 
 def run(copy: Path, command: str) -> str:
     """What a command of the copy says."""
-    done = subprocess.run([sys.executable, "-m", "cli.main", *command.split()], cwd=copy, capture_output=True,
+    done = subprocess.run([sys.executable, "-m", "mmaprobe.cli.main", *command.split()], cwd=copy, capture_output=True,
                           text=True, timeout=120)  # fmt: skip
     return done.stdout + done.stderr
 

@@ -18,14 +18,14 @@ import pytest
 from click.testing import CliRunner
 
 import mmaprobe
-from cli.main import main
-from smtmodel import VERSION
-from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.formats import FORMATS
-from smtmodel.gemm import simulate
-from smtmodel.numbers import format_of, from_numbers, to_numbers, type_of
-from smtmodel.reference import parse_plan_path, parse_reference
-from smtmodel.tiles import kind_of
+from mmaprobe.cli.main import main
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.numbers import format_of, from_numbers, to_numbers, type_of
+from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
+from mmaprobe.smtmodel.tiles import kind_of
 from tests import records, reference
 from tests.oracle import NAN, decode
 
@@ -233,9 +233,9 @@ def test_a_file_of_bf16_holds_its_numbers(tmp_path: Path) -> None:
 
 def test_identify_from_a_recording(tmp_path: Path) -> None:
     """Every row counts, here as on the command line; rows that name no instruction are those that were asked about."""
-    from queries.search.samples import sample_rows
-    from smtmodel.batch import evaluate_row
-    from smtmodel.operands import layout_of
+    from mmaprobe.queries.search.samples import sample_rows
+    from mmaprobe.smtmodel.batch import evaluate_row
+    from mmaprobe.smtmodel.operands import layout_of
 
     model = parse_reference(HOPPER)
     path, verdicts = tmp_path / "rows.jsonl", []
@@ -522,7 +522,8 @@ def test_the_reference_is_that_of_the_docstrings() -> None:
 
 
 def test_importing_it_is_quick() -> None:
-    program = "import sys, mmaprobe; print(sorted({'numpy', 'z3', 'pysmt', 'click', 'smtmodel'} & set(sys.modules)))"
+    late = {"numpy", "z3", "pysmt", "click", "mmaprobe.smtmodel"}
+    program = f"import sys, mmaprobe; print(sorted({late} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-P", "-c", program], cwd=ROOT, env={"PYTHONPATH": str(ROOT)},
                            capture_output=True, text=True, check=True)  # fmt: skip
     assert found.stdout.strip() == "[]"
@@ -536,8 +537,8 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
     """Children that simulate candidates do not run the user's program, which would start children in turn."""
     program = tmp_path / "mine.py"
     program.write_text(
-        "import numpy as np\nprint('once', flush=True)\nfrom queries.candidates import outcomes\n"
-        "from smtmodel.reference import parse_reference\noutcomes.ALONE = outcomes.PART = 1\n"
+        "import numpy as np\nprint('once', flush=True)\nfrom mmaprobe.queries.candidates import outcomes\n"
+        "from mmaprobe.smtmodel.reference import parse_reference\noutcomes.ALONE = outcomes.PART = 1\n"
         f"model = parse_reference({HOPPER!r})\n"
         "print(outcomes.simulate([model, model], np.zeros((1, 33), dtype=np.uint64), processes=2).shape)\n"
     )

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pysmt.fnode import FNode
 
-from queries.certificates.names import CLAIM, LOG
-from queries.checking.folder import check_folder
-from queries.claims.certify import certify_claim
-from queries.claims.verify import verify
-from queries.equality.staged import prove
-from queries.kernel.facts import (
+from mmaprobe.queries.certificates.names import CLAIM, LOG
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.claims.certify import certify_claim
+from mmaprobe.queries.claims.verify import verify
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.facts import (
     Alike,
     Basis,
     Fact,
@@ -27,12 +27,12 @@ from queries.kernel.facts import (
     replaced,
     themselves,
 )
-from queries.kernel.lemmas import exhausted, settled
-from queries.kernel.problem import Problem
-from queries.kernel.same import Compared, SidesAgree, agreed
-from queries.kernel.shares import share_claim
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.undecided import (
+from mmaprobe.queries.kernel.lemmas import exhausted, settled
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import Compared, SidesAgree, agreed
+from mmaprobe.queries.kernel.shares import share_claim
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.undecided import (
     ByFirstWords,
     ConditionsReadNumbers,
     FirstWordIsWhole,
@@ -43,15 +43,15 @@ from queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
-from queries.properties import proving
-from queries.search.distinguish import Options
-from queries.solvers.asking import Engines
-from queries.tactics.records import Proof
-from smtmodel.algebra import Bit, constant
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.dot import Model
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit
+from mmaprobe.queries.properties import proving
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.algebra import Bit, constant
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.said import believed, says
 from tests.tampering import fitted
 from tests.test_claim_stages import VOLTA, claim_of

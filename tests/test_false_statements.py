@@ -10,11 +10,11 @@ from collections import Counter
 
 import pytest
 
-from queries.claims.verify import _Verifier
-from queries.equality.staged import _Prover
-from queries.properties import monotonic as monotone
-from queries.properties import proving
-from queries.tactics.records import Proof
+from mmaprobe.queries.claims.verify import _Verifier
+from mmaprobe.queries.equality.staged import _Prover
+from mmaprobe.queries.properties import monotonic as monotone
+from mmaprobe.queries.properties import proving
+from mmaprobe.queries.tactics.records import Proof
 from tests.false_statements import Statement, is_false, kind_of, statements, verdict
 
 EVERY = statements()

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from hypotheses.family import Impossible, build_family, families, parameters_of
-from smtmodel.errors import InputError, OutOfTimeError, ParameterError, UnknownNameError
-from smtmodel.families.member import FUNCTIONS, FamilyFunction
-from smtmodel.formats import format_named
-from smtmodel.nodes import Scale
-from smtmodel.nodes.node import walk
-from smtmodel.parameters import FAMILIES, FAMILY, PARAMETERS
-from smtmodel.reference import parse_reference, with_parameters
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.family import Impossible, build_family, families, parameters_of
+from mmaprobe.smtmodel.errors import InputError, OutOfTimeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.nodes import Scale
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.parameters import FAMILIES, FAMILY, PARAMETERS
+from mmaprobe.smtmodel.reference import parse_reference, with_parameters
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.test_cli import run
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -38,7 +38,7 @@ def test_a_length_that_no_instruction_has(tmp_path: Path) -> None:
     """The device is one of the candidates: all of its products are asked, and it is found."""
     path = tmp_path / "twelve.yaml"
     path.write_text(TWELVE, encoding="utf-8")
-    device = f"command:{sys.executable} -P -m cli.main device {VOLTA}@length=12,block=4"
+    device = f"command:{sys.executable} -P -m mmaprobe.cli.main device {VOLTA}@length=12,block=4"
     command = ["identify", str(path), "--device", device, "--solver", "bitwuzla", "--json"]
     document = json.loads(run(*command, code=0).stdout)
     assert (document["verdict"], document["decided"]) == ("identified", {"block": 4, "fraction_bits": 23})

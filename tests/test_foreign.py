@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import mmaprobe
-from runner.protocol import DeviceError
+from mmaprobe.runner.protocol import DeviceError
 from tests.test_cli import run
 from tests.test_output import ENTRY
 

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.certificates.certificate import digest
-from queries.certificates.place import written_apart
-from queries.checking.folder import check_folder
+from mmaprobe.cli.main import main
+from mmaprobe.queries.certificates.certificate import digest
+from mmaprobe.queries.certificates.place import written_apart
+from mmaprobe.queries.checking.folder import check_folder
 from tests.tampering import accepted, fitted
 
 UNIT = """unit: {name}
@@ -266,7 +266,7 @@ def test_an_older_certificate_gives_way(tmp_path: Path) -> None:
 
 
 def test_an_older_certificate_stays_where_none_is_written(proof: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from queries.certificates import logged
+    from mmaprobe.queries.certificates import logged
 
     def fails(*given: object, **named: object) -> None:
         raise KeyboardInterrupt

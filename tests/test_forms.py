@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.kernel.problem import Problem
-from queries.kernel.same import SidesAgree
-from queries.kernel.statements import negations, reorderings
-from queries.properties.forms import ANY_ORDER, SAME, by_expression, by_rewriting
-from queries.properties.proving import proofs_of
-from queries.search.distinguish import Options
-from smtmodel.dot import Model
-from smtmodel.inputs import Inputs
-from smtmodel.nodes import Round
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit
+from mmaprobe.cli.main import main
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.statements import negations, reorderings
+from mmaprobe.queries.properties.forms import ANY_ORDER, SAME, by_expression, by_rewriting
+from mmaprobe.queries.properties.proving import proofs_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import parse_unit
 
 HOPPER, WGMMA = "hopper/mma/m16n8k16.f32.f16.f16.f32", "hopper/wgmma/m64n8k16.f32.f16.f16"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

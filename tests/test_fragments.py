@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from runner.fragments import Fragment, Tile
-from runner.kernel_source import placing
-from runner.kernels import CAPABILITIES, Kernel, Operand, kernels_of
-from smtmodel.libraries import compiler
+from mmaprobe.runner.fragments import Fragment, Tile
+from mmaprobe.runner.kernel_source import placing
+from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Operand, kernels_of
+from mmaprobe.smtmodel.libraries import compiler
 from tests import warp
 from tests.test_kernels import variants
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.glossary import GLOSSARY, page
-from cli.main import main
+from mmaprobe.cli.glossary import GLOSSARY, page
+from mmaprobe.cli.main import main
 
 PAGE = Path(__file__).parents[1] / "docs" / "glossary.md"
 ENDINGS = ("", "s", "es", "ed", "d", "ing", "ly")

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.listing import KINDS
-from cli.main import main
-from hypotheses.library import library
-from runner.kernels import CAPABILITIES
-from smtmodel.errors import NotModelledError
-from smtmodel.gpus import GPUS, architecture_of, gpu_named, gpus_of
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.recordings import RECORDED
-from smtmodel.unit_table import units
+from mmaprobe.cli.listing import KINDS
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.library import library
+from mmaprobe.runner.kernels import CAPABILITIES
+from mmaprobe.smtmodel.errors import NotModelledError
+from mmaprobe.smtmodel.gpus import GPUS, architecture_of, gpu_named, gpus_of
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.recordings import RECORDED
+from mmaprobe.smtmodel.unit_table import units
 
 
 def run(*arguments: str, code: int = 0) -> Result:

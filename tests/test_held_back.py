@@ -15,26 +15,26 @@ import pytest
 
 from benchmarks import plan_statements
 from benchmarks.statements import blind
-from queries.covering.cover import Covering
-from queries.kernel.enclosures import weakened
-from queries.kernel.forms import Form
-from queries.kernel.problem import Problem
-from queries.kernel.statements import problems_of
-from queries.kernel.theorem import RuleError
-from queries.kernel.together import ORDER, each_part, every_order
-from queries.kernel.unreachable import Unreachable, refuted
-from queries.plans import equal as plans_equal
-from queries.properties.bound import bound_of, error_of
-from queries.properties.forms import by_expression, by_rewriting
-from queries.properties.proving import proofs_of, verdict_of
-from queries.search.distinguish import Options
-from queries.search.samples import sample_rows
-from queries.search.witness import replay
-from queries.solvers.asking import Engines
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError
-from smtmodel.inputs import ExponentRange, Inputs
-from smtmodel.unitfile import parse_unit
+from mmaprobe.queries.covering.cover import Covering
+from mmaprobe.queries.kernel.enclosures import weakened
+from mmaprobe.queries.kernel.forms import Form
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.together import ORDER, each_part, every_order
+from mmaprobe.queries.kernel.unreachable import Unreachable, refuted
+from mmaprobe.queries.plans import equal as plans_equal
+from mmaprobe.queries.properties.bound import bound_of, error_of
+from mmaprobe.queries.properties.forms import by_expression, by_rewriting
+from mmaprobe.queries.properties.proving import proofs_of, verdict_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.witness import replay
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.said import believed
 from tests.test_bounds import UNITS, small
 

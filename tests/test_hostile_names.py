@@ -15,20 +15,20 @@ from pathlib import Path
 import pytest
 
 import mmaprobe
-from cli.line import Line
-from queries.compare.observed import ObservedVector, evaluate_vectors
-from reports.c_header import header
-from reports.order_drawing import order_drawing
-from reports.smtlib import script
-from reports.snippets import snippets
-from reports.tables import csv_table
-from reports.tikz import tikz_of
-from smtmodel.dot import Model
-from smtmodel.escapes import c_comment, c_string, one_line, printable
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import unit_text
-from smtmodel.vectors import Vector
+from mmaprobe.cli.line import Line
+from mmaprobe.queries.compare.observed import ObservedVector, evaluate_vectors
+from mmaprobe.reports.c_header import header
+from mmaprobe.reports.order_drawing import order_drawing
+from mmaprobe.reports.smtlib import script
+from mmaprobe.reports.snippets import snippets
+from mmaprobe.reports.tables import csv_table
+from mmaprobe.reports.tikz import tikz_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.escapes import c_comment, c_string, one_line, printable
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.vectors import Vector
 from tests.test_cli import VOLTA, run
 
 NAMES = (

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hypotheses.family import parameters_of
-from hypotheses.library import library, question_named
-from hypotheses.schema import Question, build_question
-from smtmodel.errors import InputError, UnknownNameError
-from smtmodel.reference import parse_reference
-from smtmodel.yamlfile import read_file, read_yaml
+from mmaprobe.hypotheses.family import parameters_of
+from mmaprobe.hypotheses.library import library, question_named
+from mmaprobe.hypotheses.schema import Question, build_question
+from mmaprobe.smtmodel.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.yamlfile import read_file, read_yaml
 
 NAME = "mine.yaml"
 LINES = {
@@ -26,7 +26,7 @@ LINES = {
     "three": "  three: {carry_bits: 3}",
     "expect": "expect: different",
 }
-SHIPPED = sorted(Path(str(files("hypotheses"))).glob("pairs/**/*.yaml"))
+SHIPPED = sorted(Path(str(files("mmaprobe.hypotheses"))).glob("pairs/**/*.yaml"))
 
 
 def text_with(**changes: str) -> str:

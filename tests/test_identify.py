@@ -16,27 +16,27 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from hypotheses.family import Family, build_family, families, family_named, parameters_of
-from queries.candidates import classes, outcomes
-from queries.candidates.classes import Equality, partition
-from queries.candidates.identify import SPECIAL, VALIDATION, Identifier
-from queries.candidates.kinds import candidate_of, unique_models
-from queries.candidates.outcomes import Outcomes, pool_rows, simulate
-from queries.candidates.separate import POOL, separate, smallest_set
-from queries.kernel.problem import Candidates
-from queries.kernel.rewriting import REWRITES
-from queries.search.distinguish import Options
-from queries.search.samples import Table, sample_rows
-from queries.search.specials import special_rows
-from queries.tactics.normalising import Normaliser, normal_form, rules_of
-from smtmodel.batch import evaluate_models, evaluate_row, evaluate_rows
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError, InputError, ParameterError, UnknownNameError
-from smtmodel.operands import layout_of
-from smtmodel.reference import member_of, parse_reference, with_parameters
-from smtmodel.vectors import Vector
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.family import Family, build_family, families, family_named, parameters_of
+from mmaprobe.queries.candidates import classes, outcomes
+from mmaprobe.queries.candidates.classes import Equality, partition
+from mmaprobe.queries.candidates.identify import SPECIAL, VALIDATION, Identifier
+from mmaprobe.queries.candidates.kinds import candidate_of, unique_models
+from mmaprobe.queries.candidates.outcomes import Outcomes, pool_rows, simulate
+from mmaprobe.queries.candidates.separate import POOL, separate, smallest_set
+from mmaprobe.queries.kernel.problem import Candidates
+from mmaprobe.queries.kernel.rewriting import REWRITES
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import Table, sample_rows
+from mmaprobe.queries.search.specials import special_rows
+from mmaprobe.queries.tactics.normalising import Normaliser, normal_form, rules_of
+from mmaprobe.smtmodel.batch import evaluate_models, evaluate_row, evaluate_rows
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError, InputError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.reference import member_of, parse_reference, with_parameters
+from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.families import LITTLE
 
 SMALL = """\
@@ -396,9 +396,9 @@ def test_a_program_that_dies_keeps_its_answers(tmp_path: Path) -> None:
     program = tmp_path / "device.py"
     program.write_text(
         "import json, sys\n"
-        "from smtmodel.reference import parse_reference\n"
-        "from smtmodel.batch import evaluate_row\n"
-        "from smtmodel.vectors import parse_row\n"
+        "from mmaprobe.smtmodel.reference import parse_reference\n"
+        "from mmaprobe.smtmodel.batch import evaluate_row\n"
+        "from mmaprobe.smtmodel.vectors import parse_row\n"
         "model = parse_reference('volta/mma/m8n8k4.f32.f16.f16.f32')\n"
         "for n, line in enumerate(sys.stdin):\n"
         "    if n == 12: sys.exit('gone')\n"
@@ -522,7 +522,7 @@ def test_separate_keeps_what_it_has_at_an_interrupt(tmp_path: Path, monkeypatch:
     def interrupted(*rest: Any, **named: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("queries.candidates.classes.prove", interrupted)
+    monkeypatch.setattr("mmaprobe.queries.candidates.classes.prove", interrupted)
     monkeypatch.delitem(REWRITES, "carry bits that no sum needs")  # so that pairs are left for solvers
     done = CliRunner().invoke(main, ["separate", str(file), "--json", "-o", str(output)])
     assert done.exit_code == 3

@@ -15,28 +15,28 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.compare.gemm import Element, Matrices
-from queries.order.tree import Leaf, Node
-from queries.plans import library as gemm_plans
-from queries.plans.candidates import Candidates, cut_alike
-from queries.plans.first_step import first_step
-from queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lanes_of
-from queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
-from queries.plans.rules import blocks_of as blocks_of_side
-from queries.plans.tree_stages import stages_of
-from smtmodel.batch import evaluate_row
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError, InputError
-from smtmodel.formats import FORMATS
-from smtmodel.gemm import simulate
-from smtmodel.interrupts import state
-from smtmodel.nodes import Constant
-from smtmodel.nodes.round import Rounding
-from smtmodel.numbers import from_numbers, type_of
-from smtmodel.operands import Operands
-from smtmodel.plan_table import plans
-from smtmodel.plans import (
+from mmaprobe.cli.main import main
+from mmaprobe.queries.compare.gemm import Element, Matrices
+from mmaprobe.queries.order.tree import Leaf, Node
+from mmaprobe.queries.plans import library as gemm_plans
+from mmaprobe.queries.plans.candidates import Candidates, cut_alike
+from mmaprobe.queries.plans.first_step import first_step
+from mmaprobe.queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lanes_of
+from mmaprobe.queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
+from mmaprobe.queries.plans.rules import blocks_of as blocks_of_side
+from mmaprobe.queries.plans.tree_stages import stages_of
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.interrupts import state
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.numbers import from_numbers, type_of
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.plan_table import plans
+from mmaprobe.smtmodel.plans import (
     Chain,
     First,
     Fold,
@@ -52,13 +52,13 @@ from smtmodel.plans import (
     Uneven,
     Whole,
 )
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.plans.plantext import plan_text
-from smtmodel.plans.tape import Tape
-from smtmodel.reference import parse_plan_path, parse_reference
-from smtmodel.signature import parse_signature
-from smtmodel.tiles import Matrix
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.tape import Tape
+from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
+from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.tiles import Matrix
 
 LIBRARY = """
 import numpy as np
@@ -876,7 +876,7 @@ def test_time_that_runs_out_loses_nothing_and_is_said_once(tmp_path: Path) -> No
     words = ["identify", "--gemm", "--device", f"python:{tmp_path}/slow.py:matmul", "--formats", "f32,f32,f32",
              "--length", "40", "--timeout", "4"]  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-c", "from cli.entry import main; main()", *words], capture_output=True, text=True
+        [sys.executable, "-c", "from mmaprobe.cli.entry import main; main()", *words], capture_output=True, text=True
     )
     assert done.returncode == 3
     assert done.stderr.count("time ran out") == 1, done.stderr
@@ -888,7 +888,7 @@ def test_an_error_that_says_why_is_the_only_message(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(state, "late", True)
         raise IncompleteError("the time ran out before the map was whole")
 
-    monkeypatch.setattr("cli.identify_gemm.mapper_of", late)
+    monkeypatch.setattr("mmaprobe.cli.identify_gemm.mapper_of", late)
     words = ["identify", "--gemm", "--device", "python:x.py:f", "--formats", "f32,f32,f32", "--length", "4"]
     done = CliRunner().invoke(main, words)
     assert (done.exit_code, done.stderr) == (3, "error: the time ran out before the map was whole\n")

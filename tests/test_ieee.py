@@ -21,16 +21,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from queries.solvers.contract import Answer
-from queries.solvers.portfolio import solve
-from queries.solvers.smtlib import Query
-from smtmodel import ieee
-from smtmodel.algebra import Bits, constant
-from smtmodel.batch import to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.formats import FORMATS, Format
-from smtmodel.rounding import Rounding, Target
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.algebra import Bits, constant
+from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.rounding import Rounding, Target
 from tests import oracle
 
 MODES: tuple[Rounding, ...] = get_args(Rounding)

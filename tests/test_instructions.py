@@ -6,12 +6,12 @@ from importlib.resources import files
 
 import pytest
 
-from queries.compare.observed import evaluate_vectors
-from smtmodel.display import exact_value
-from smtmodel.errors import NotModelledError, UnknownNameError
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import read_vectors
+from mmaprobe.queries.compare.observed import evaluate_vectors
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.errors import NotModelledError, UnknownNameError
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import read_vectors
 
 
 def test_every_row_is_a_model_with_its_source() -> None:
@@ -69,7 +69,7 @@ def test_columns_of_wgmma_do_not_matter() -> None:
 
 def test_equation_10() -> None:
     """Table 8 of Xie et al. 2026: six different results of one input."""
-    source = files("hypotheses") / "vectors" / "equation-10.jsonl"
+    source = files("mmaprobe.hypotheses") / "vectors" / "equation-10.jsonl"
     rows = list(evaluate_vectors(read_vectors(source.read_text(encoding="utf-8").splitlines(), "equation-10")))
     assert len(rows) == 38
     assert [row.agrees for row in rows] == [True] * 38

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from smtmodel import interrupts
-from smtmodel.interrupts import Latch, held_back
+from mmaprobe.smtmodel import interrupts
+from mmaprobe.smtmodel.interrupts import Latch, held_back
 from tests.test_solvers import eventually, running
 
 ROOT = Path(__file__).parent.parent
@@ -24,7 +24,7 @@ TIME = 30.0  # seconds, at most, of what takes 5 on a machine without other work
 ENTRY = """
     import os, signal, sys, threading, time
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    from cli import entry
+    from mmaprobe.cli import entry
 
     given = (*sys.argv, "")[1]
 
@@ -74,7 +74,7 @@ def test_no_interrupt_leaves_a_lock_taken(tmp_path: Path, event: str, place: str
             os.kill(os.getpid(), signal.SIGINT)
 
     sent = []
-    from queries.solvers import engines
+    from mmaprobe.queries.solvers import engines
     first_of = engines.first_of
 
     def begun(*rest):
@@ -96,8 +96,8 @@ def test_work_that_hears_no_interrupt_is_ended(tmp_path: Path) -> None:
     text = """
     import subprocess
     from pathlib import Path
-    from cli import listing
-    from smtmodel.files import whole_file
+    from mmaprobe.cli import listing
+    from mmaprobe.smtmodel.files import whole_file
 
     def deaf(*rest, **named):
         child = subprocess.Popen(["sleep", "600"])
@@ -127,7 +127,7 @@ def test_work_that_hears_no_interrupt_is_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hears", [True, False])
 def test_work_past_its_time_is_cut_short(hears: bool) -> None:
     text = f"""
-    from cli import order
+    from mmaprobe.cli import order
     def work(*rest, **named):
         while True:
             try:
@@ -201,9 +201,9 @@ def test_a_latch_is_set_once_for_all() -> None:
 def test_processes_that_simulate_die_with_their_parent() -> None:
     """Also the one that keeps account of their locks."""
     text = """
-    from queries.candidates.outcomes import _simulator, pool_rows
-    from smtmodel.operands import layout_of
-    from smtmodel.reference import parse_reference
+    from mmaprobe.queries.candidates.outcomes import _simulator, pool_rows
+    from mmaprobe.smtmodel.operands import layout_of
+    from mmaprobe.smtmodel.reference import parse_reference
     model = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
     with _simulator([model] * 128, 2) as simulated:
         next(simulated(pool_rows(layout_of(model), 10)))

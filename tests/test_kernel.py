@@ -13,37 +13,37 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.kernel import arguments, closed, enclosures, lemmas, rewriting
-from queries.kernel import theorem as kernel
-from queries.kernel.conditions import Condition
-from queries.kernel.enclosures import Enclosed, element, exact, fused, rounded, scale, terms_of, weakened
-from queries.kernel.expressions import one_expression, one_form, one_sum
-from queries.kernel.facts import Basis, follows, given
-from queries.kernel.forms import Form, power
-from queries.kernel.lemmas import AlignmentLoses, exhausted, settled
-from queries.kernel.problem import Problem
-from queries.kernel.rewriting import REWRITES, congruent, rewrite, rewritten
-from queries.kernel.rises import needed
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.same import Compared, SidesAgree
-from queries.kernel.statements import Monotonic, Reordered
-from queries.kernel.theorem import RULES, Made, OpenLemmaError, RuleError, Theorem, goal_of, rule
-from queries.kernel.unreachable import Unreachable, datapath, refuted
-from queries.solvers import asking
-from queries.solvers.asking import Engines, Heard, SolverFaultError, confirmation
-from queries.solvers.contract import Answer
-from queries.solvers.pool import Pool
-from queries.solvers.smtlib import Query
-from queries.solvers.store import Store
-from smtmodel.algebra import Bit, Bits
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS
-from smtmodel.nodes import Element, ExactSum, FusedSum, Index, Product, Round
-from smtmodel.nodes.round import Rounding
-from smtmodel.reference import parse_reference
-from smtmodel.unit import Unit
+from mmaprobe.cli.main import main
+from mmaprobe.queries.kernel import arguments, closed, enclosures, lemmas, rewriting
+from mmaprobe.queries.kernel import theorem as kernel
+from mmaprobe.queries.kernel.conditions import Condition
+from mmaprobe.queries.kernel.enclosures import Enclosed, element, exact, fused, rounded, scale, terms_of, weakened
+from mmaprobe.queries.kernel.expressions import one_expression, one_form, one_sum
+from mmaprobe.queries.kernel.facts import Basis, follows, given
+from mmaprobe.queries.kernel.forms import Form, power
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, exhausted, settled
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.rewriting import REWRITES, congruent, rewrite, rewritten
+from mmaprobe.queries.kernel.rises import needed
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.same import Compared, SidesAgree
+from mmaprobe.queries.kernel.statements import Monotonic, Reordered
+from mmaprobe.queries.kernel.theorem import RULES, Made, OpenLemmaError, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.unreachable import Unreachable, datapath, refuted
+from mmaprobe.queries.solvers import asking
+from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError, confirmation
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.pool import Pool
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.queries.solvers.store import Store
+from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes import Element, ExactSum, FusedSum, Index, Product, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit import Unit
 from tests.said import believed, planted, says
 from tests.test_claim_stages import claim_of
 
@@ -352,7 +352,11 @@ def test_the_rules_are_a_closed_list() -> None:
         """0 = 1."""
         return Made(Nonsense())
 
-    for name, module in (("anything", __name__), ("below_one", __name__), ("below_one", "queries.kernel.rows")):
+    for name, module in (
+        ("anything", __name__),
+        ("below_one", __name__),
+        ("below_one", "mmaprobe.queries.kernel.rows"),
+    ):
         anything.__name__ = anything.__qualname__ = name
         anything.__module__ = module
         with pytest.raises(RuleError, match=r"none of the kernel's rules|two rules"):
@@ -370,7 +374,7 @@ def test_every_lemma_is_in_the_list_and_no_other_class_is() -> None:
         assert closed.is_lemma(getattr(__import__(module, fromlist=[name]), name)), name
 
     class AlignmentLoses:  # of the same name
-        __module__ = "queries.kernel.lemmas"
+        __module__ = "mmaprobe.queries.kernel.lemmas"
 
     AlignmentLoses.__qualname__ = "AlignmentLoses"
     assert not closed.is_lemma(AlignmentLoses)

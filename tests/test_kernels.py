@@ -7,12 +7,12 @@ from collections import Counter
 
 import pytest
 
-from runner.disassembly import arithmetic
-from runner.kernel_source import source
-from runner.kernels import CAPABILITIES, Kernel, Variant, architecture, kernel_of, kernels_of, target
-from runner.nvrtc import CompilerError, compiler_for, library
-from smtmodel.errors import InputError
-from smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.runner.disassembly import arithmetic
+from mmaprobe.runner.kernel_source import source
+from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Variant, architecture, kernel_of, kernels_of, target
+from mmaprobe.runner.nvrtc import CompilerError, compiler_for, library
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
 
 #: one capability of each architecture; the others differ in nothing that a kernel uses and get one kernel each
 FIRST = {arch: capabilities[0] for arch, capabilities in CAPABILITIES.items()}

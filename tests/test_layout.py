@@ -19,8 +19,9 @@ FLOORS = ("checking", "plans", "building", "candidates", "order", "covering", "c
 @cache
 def imports() -> dict[str, set[str]]:
     """What each module of the project imports of the project."""
-    files = {path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-             for package in LEVELS for path in (ROOT / package).rglob("*.py")}  # fmt: skip
+    files = {path: ".".join(("mmaprobe", *path.relative_to(folder).with_suffix("").parts)).removesuffix(".__init__")
+             for folder, package in ((ROOT / "mmaprobe", "."), *((ROOT, name) for name in LEVELS[1:]))
+             for path in (folder / package).rglob("*.py")}  # fmt: skip
     names = set(files.values())
     return {name: set(_imported(path, names)) - {name} for path, name in files.items()}
 
@@ -38,24 +39,46 @@ def _imported(path: Path, names: set[str]) -> Iterator[str]:
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
     found = dict(imports())
-    found["smtmodel.carriers.carrier"] = found["smtmodel.carriers.carrier"] - {
-        "smtmodel.algebra"
+    found["mmaprobe.smtmodel.carriers.carrier"] = found["mmaprobe.smtmodel.carriers.carrier"] - {
+        "mmaprobe.smtmodel.algebra"
     }  # types alone: values and carriers are one contract
     tuple(TopologicalSorter(found).static_order())  # raises CycleError, which names the modules
 
 
 def test_the_kernel_imports_what_units_and_answers_are_and_nothing_else() -> None:
-    allowed = ("queries.kernel", "queries.solvers", "smtmodel")
-    own = {name: others for name, others in imports().items() if name.startswith(("queries.kernel", "queries.solvers"))}
+    allowed = ("mmaprobe.queries.kernel", "mmaprobe.queries.solvers", "mmaprobe.smtmodel")
+    own = {
+        name: others
+        for name, others in imports().items()
+        if name.startswith(("mmaprobe.queries.kernel", "mmaprobe.queries.solvers"))
+    }
     strange = {name: [one for one in others if not one.startswith(allowed)] for name, others in own.items()}
     assert not {name: others for name, others in strange.items() if others}
 
 
 def test_packages_import_those_below_them_alone() -> None:
-    for level, order in ((0, LEVELS), (1, FLOORS)):
+    for level, order in ((1, LEVELS), (2, FLOORS)):
         for name, others in imports().items():
             for other in others:
-                above, below = name.split("."), other.split(".")
-                if level and not (above[0] == below[0] == "queries" and len(above) > 1):
+                above, below = ([*(one.split(".")), "", ""] for one in (name, other))
+                if level == 2 and not (above[1] == below[1] == "queries" and above[2]):
                     continue
-                assert order.index(above[level]) <= order.index(below[level]), f"{name} imports {other}"
+                ranks = [order.index(one[level]) if one[level] in order else 0 for one in (above, below)]
+                assert ranks[0] <= ranks[1], f"{name} imports {other}"
+
+
+def test_every_package_is_linked_into_the_one_that_is_installed() -> None:
+    for name in LEVELS[1:]:
+        assert (ROOT / "mmaprobe" / name).readlink() == Path("..", name)
+    loose = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"benchmarks", "tests", "examples", "mmaprobe"}
+    assert loose == set(LEVELS[1:])
+
+
+def test_no_module_is_imported_by_its_name_in_the_checkout_alone() -> None:
+    """`import queries` would find a second copy of the package, or somebody else's."""
+    for path in ROOT.glob("*/**/*.py"):
+        if ".venv" not in path.parts and "build" not in path.parts:
+            found = [name for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+                     for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else
+                                  [node.module or ""] if isinstance(node, ast.ImportFrom) else [])]  # fmt: skip
+            assert not [name for name in found if name.partition(".")[0] in LEVELS[1:]], path

@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector
 
 MODEL = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 LEAN = """
@@ -19,10 +19,10 @@ class Absent:
         if name.partition(".")[0] not in ALLOWED and name.partition(".")[0] in INSTALLED:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 from importlib.metadata import packages_distributions
-ALLOWED = {"numpy", "click", "smtmodel", "queries", "hypotheses", "runner", "reports", "cli"}
+ALLOWED = {"numpy", "click", "mmaprobe"}
 INSTALLED = set(packages_distributions()) | {"cupy"}
 sys.meta_path.insert(0, Absent())
-from cli.main import main
+from mmaprobe.cli.main import main
 main()
 """
 

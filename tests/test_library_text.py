@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from hypotheses.library import yaml_files
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.library import yaml_files
+from mmaprobe.smtmodel.yamlfile import read_yaml
 
 SHIPPED: dict[str, dict[str, Any]] = {
     entry.name: read_yaml(entry.read_text(encoding="utf-8"), entry.name).data
-    for entry in yaml_files(files("hypotheses"))
+    for entry in yaml_files(files("mmaprobe.hypotheses"))
 }
 FEWEST = {"about": 6, "question": 6, "source": 4, "note": 8}  # words
 PAPERS = r"(Fasi|Navarro|Valero-Lara|Valpey|Xie) et al\. 20\d\d|MMA-Sim 2\.1\.1"

@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
-from queries.kernel.induction import carried, closed
-from queries.kernel.lemmas import exhausted
-from queries.kernel.log import Replay, Subject, Writer
-from queries.kernel.rises import needed, rises
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.theorem import RuleError, Theorem
-from queries.plans.bound import bound_of_plan
-from queries.properties.bound import bound_in_units, bound_of, chain_of
-from queries.properties.signs import symmetry_of
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_plan_reference, parse_reference
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.queries.kernel.induction import carried, closed
+from mmaprobe.queries.kernel.lemmas import exhausted
+from mmaprobe.queries.kernel.log import Replay, Subject, Writer
+from mmaprobe.queries.kernel.rises import needed, rises
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.plans.bound import bound_of_plan
+from mmaprobe.queries.properties.bound import bound_in_units, bound_of, chain_of
+from mmaprobe.queries.properties.signs import symmetry_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 from tests import said
 from tests.said import says
 from tests.test_claim_stages import VOLTA

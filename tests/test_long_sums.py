@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.order.reveal import Tree, reveal
-from smtmodel.parameters import PARAMETERS
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector
+from mmaprobe.queries.order.reveal import Tree, reveal
+from mmaprobe.smtmodel.parameters import PARAMETERS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector
 from tests.test_cli import run
 
 MOST = PARAMETERS["length"].high or 0

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from queries.equality.matching import Matcher, Twin
-from queries.equality.staged import prove
-from queries.kernel.problem import Problem
-from queries.search.distinguish import Options
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.decode import Exponent
-from smtmodel.inputs import Inputs
-from smtmodel.reference import parse_reference
-from smtmodel.trace import Kind, Name, Signal, Stage, Trace
+from mmaprobe.queries.equality.matching import Matcher, Twin
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.decode import Exponent
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.trace import Kind, Name, Signal, Stage, Trace
 from tests.termeval import evaluate_terms
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32@length=2"

@@ -11,22 +11,22 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.plan_statements import plan, statement
-from queries.kernel.merged import merged, merged_after_zero
-from queries.plans.equal import prove_plans
-from queries.search.distinguish import Options
-from smtmodel.batch import evaluate_models
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, ParameterError
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Element, Node, Product, Round
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import rebuilt, replaced, written_out
-from smtmodel.plans import Plan
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.reference import parse_reference
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
+from mmaprobe.queries.kernel.merged import merged, merged_after_zero
+from mmaprobe.queries.plans.equal import prove_plans
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.batch import evaluate_models
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Element, Node, Product, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced, written_out
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit
 
 ROWS = 512
 

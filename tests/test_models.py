@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from smtmodel.batch import evaluate_batch
-from smtmodel.dot import Model
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
 from tests.oracle import decode
 from tests.records import DATA, Row, rows
 

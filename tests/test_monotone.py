@@ -6,20 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from queries.equality.staged import prove
-from queries.kernel.rises import needed
-from queries.kernel.statements import Monotonic, exchangeable, symmetries_of
-from queries.kernel.theorem import RuleError
-from queries.properties import monotonic
-from queries.properties.falls import find_fall
-from queries.properties.monotonic import BY_RISES, prove_monotonic
-from queries.properties.proving import proofs_of
-from queries.search.distinguish import Options
-from queries.search.witness import confirmed, moved_input, replay
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS, format_named
-from smtmodel.inputs import Inputs
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.rises import needed
+from mmaprobe.queries.kernel.statements import Monotonic, exchangeable, symmetries_of
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.properties import monotonic
+from mmaprobe.queries.properties.falls import find_fall
+from mmaprobe.queries.properties.monotonic import BY_RISES, prove_monotonic
+from mmaprobe.queries.properties.proving import proofs_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import confirmed, moved_input, replay
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS, format_named
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.reference import parse_reference
 
 FAST = Options("bitwuzla", 60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

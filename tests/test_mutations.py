@@ -10,11 +10,11 @@ from contextlib import contextmanager
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from hypotheses.claim import claims_named
-from hypotheses.family import family_named
-from hypotheses.library import question_named
-from smtmodel.errors import MmaprobeError
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.claim import claims_named
+from mmaprobe.hypotheses.family import family_named
+from mmaprobe.hypotheses.library import question_named
+from mmaprobe.smtmodel.errors import MmaprobeError
 from tests.mutations import matrix_files, mutated, mutated_rows, mutated_yaml, row_files, yaml_files
 
 SEED = int(os.environ.get("MMAPROBE_MUTATION_SEED", "1"))

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.compare.neighbours import Neighbour, divergence, neighbours, reproducing
-from queries.compare.observed import Report, evaluate_vectors, explained_by
-from smtmodel.batch import evaluate_row
-from smtmodel.dot import Model
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import FusedSum
-from smtmodel.nodes.chains import chain_of
-from smtmodel.nodes.node import walk
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.unit_table import units
-from smtmodel.unitfile import parse_unit
-from smtmodel.vectors import parse_row
+from mmaprobe.queries.compare.neighbours import Neighbour, divergence, neighbours, reproducing
+from mmaprobe.queries.compare.observed import Report, evaluate_vectors, explained_by
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.nodes import FusedSum
+from mmaprobe.smtmodel.nodes.chains import chain_of
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.vectors import parse_row
 from tests import records
 from tests.test_explain import AMPERE, CDNA2, CDNA3, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, operands_of, run
 

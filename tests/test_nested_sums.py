@@ -12,20 +12,33 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.kernel.problem import Problem
-from queries.kernel.statements import Reordered, reorderings
-from queries.properties.forms import by_form
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser, normal_form, rules_of
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Each, Element, ExactSum, FusedSum, Index, Node, Product, Relu, Repeat, Round
-from smtmodel.nodes.repeat import Running
-from smtmodel.nodes.round import TINY, ZEROS, Rounding
-from smtmodel.rounding import OVERFLOWS
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
+from mmaprobe.cli.main import main
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import Reordered, reorderings
+from mmaprobe.queries.properties.forms import by_form
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser, normal_form, rules_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Index,
+    Node,
+    Product,
+    Relu,
+    Repeat,
+    Round,
+)
+from mmaprobe.smtmodel.nodes.repeat import Running
+from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
+from mmaprobe.smtmodel.rounding import OVERFLOWS
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.node_units import MODES
 from tests.test_nodes import on_arrays
 

@@ -9,20 +9,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from queries.compare.neighbours import neighbours
-from smtmodel.algebra import Bits, constant
-from smtmodel.batch import evaluate_lanes, to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.nodes import Each, Element, Index, Node, Repeat, Round
-from smtmodel.nodes.node import Context, Value, Variant
-from smtmodel.nodes.normal import normal
-from smtmodel.nodes.rewriting import rebuilt, replaced
-from smtmodel.trace import Silent
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.queries.compare.neighbours import neighbours
+from mmaprobe.smtmodel.algebra import Bits, constant
+from mmaprobe.smtmodel.batch import evaluate_lanes, to_integers
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Each, Element, Index, Node, Repeat, Round
+from mmaprobe.smtmodel.nodes.node import Context, Value, Variant
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
+from mmaprobe.smtmodel.trace import Silent
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 from tests import node_oracle
 from tests.node_units import Patterns, random_unit, vectors
 from tests.oracle import FORMATS, decode

@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from queries.candidates.classes import partition
-from queries.kernel import closed
-from queries.kernel.lemmas import Lemma, exhausted
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser
-from smtmodel.algebra import Bit, Bits, truth
-from smtmodel.decode import unpack
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes import Element, ExactSum, FusedSum, Index, Node, Product, Round
-from smtmodel.nodes.node import Context
-from smtmodel.nodes.normal import normal
-from smtmodel.nodes.round import TINY, ZEROS, Rounding
-from smtmodel.unit import Unit
+from mmaprobe.queries.candidates.classes import partition
+from mmaprobe.queries.kernel import closed
+from mmaprobe.queries.kernel.lemmas import Lemma, exhausted
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser
+from mmaprobe.smtmodel.algebra import Bit, Bits, truth
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.nodes import Element, ExactSum, FusedSum, Index, Node, Product, Round
+from mmaprobe.smtmodel.nodes.node import Context
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 SOLVER = Options("bitwuzla", 60.0)
 C = Element("c")

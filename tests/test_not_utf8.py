@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
+from mmaprobe.cli.main import main
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 LINE = 37  # on which the byte is

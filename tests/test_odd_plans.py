@@ -8,18 +8,18 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from queries.kernel.merged import merged
-from queries.plans import equal as plans_equal
-from queries.search.distinguish import Options
-from smtmodel.batch import Patterns, evaluate_batch
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.formats import Format
-from smtmodel.gemm import simulate
-from smtmodel.plans import Plan
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.queries.kernel.merged import merged
+from mmaprobe.queries.plans import equal as plans_equal
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.batch import Patterns, evaluate_batch
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 
 UNIT = """unit: odd
 formats: {{a: {a}, b: e2m1, c: {c}, d: {c}}}

@@ -24,34 +24,34 @@ from benchmarks.statements import (
     results,
     values_of,
 )
-from cli.main import main
-from queries.kernel.problem import Problem, _holding
-from queries.kernel.statements import problems_of
-from queries.kernel.theorem import RuleError
-from queries.kernel.wording import up_decimal, up_float, up_text
-from queries.properties.bound import bound_of, error_of
-from queries.properties.forms import by_expression
-from queries.properties.proving import proofs_of, verdict_of
-from queries.properties.signs import symmetry_of
-from queries.search.distinguish import Options
-from queries.search.samples import sample_rows
-from queries.search.witness import confirmed, replay
-from queries.tactics.normalising import Normaliser, normal_form
-from queries.tactics.settling import Settled
-from smtmodel import ieee
-from smtmodel.algebra import constant
-from smtmodel.batch import evaluate_batch
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, ParameterError
-from smtmodel.formats import format_named
-from smtmodel.inputs import Compare, ExponentRange, Inputs
-from smtmodel.nodes.normal import normal
-from smtmodel.nodes.round import Rounding
-from smtmodel.reference import parse_reference
-from smtmodel.rounding import Target
-from smtmodel.unitfile import parse_unit
+from mmaprobe.cli.main import main
+from mmaprobe.queries.kernel.problem import Problem, _holding
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.wording import up_decimal, up_float, up_text
+from mmaprobe.queries.properties.bound import bound_of, error_of
+from mmaprobe.queries.properties.forms import by_expression
+from mmaprobe.queries.properties.proving import proofs_of, verdict_of
+from mmaprobe.queries.properties.signs import symmetry_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.witness import confirmed, replay
+from mmaprobe.queries.tactics.normalising import Normaliser, normal_form
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, ParameterError
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.inputs import Compare, ExponentRange, Inputs
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.rounding import Target
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests import node_oracle
 from tests.second.document import Document, nan_as
 from tests.second.magnitudes import FaultError

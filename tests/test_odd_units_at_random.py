@@ -6,12 +6,12 @@ import pytest
 
 from benchmarks import odd_units
 from benchmarks.odd_units import check, unit_of
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser
-from smtmodel.nodes import Node, Round
-from smtmodel.nodes.rewriting import rebuilt
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser
+from mmaprobe.smtmodel.nodes import Node, Round
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 PROOFS = Normaliser(Options(timeout=10.0))
 

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from hypotheses.library import library, question_named
-from hypotheses.retarget import RetargetError
-from hypotheses.schema import build_question, retarget
-from queries.search.answer import answer
-from queries.search.distinguish import Options
-from reports.solved import distinguished
-from reports.views import Pictures
-from smtmodel.errors import InputError
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.library import library, question_named
+from mmaprobe.hypotheses.retarget import RetargetError
+from mmaprobe.hypotheses.schema import build_question, retarget
+from mmaprobe.queries.search.answer import answer
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.reports.solved import distinguished
+from mmaprobe.reports.views import Pictures
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.test_distinguish import admissible, result
 from tests.test_hypotheses import text_with
 

@@ -12,23 +12,23 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.kernel.lemmas import exhausted
-from queries.kernel.opposite import EVEN, RoundsOpposite, Turns, lemmas_of, turned
-from queries.kernel.statements import negations
-from queries.kernel.theorem import RuleError
-from queries.properties.proving import proofs_of
-from queries.properties.signs import BY_NODES, symmetry_of
-from queries.search.contradiction import check_problems
-from queries.search.distinguish import Options
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError
-from smtmodel.formats import FORMATS
-from smtmodel.nodes import Element, Index, Product, Running
-from smtmodel.reference import parse_reference
-from smtmodel.rounding import Target
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
+from mmaprobe.cli.main import main
+from mmaprobe.queries.kernel.lemmas import exhausted
+from mmaprobe.queries.kernel.opposite import EVEN, RoundsOpposite, Turns, lemmas_of, turned
+from mmaprobe.queries.kernel.statements import negations
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.properties.proving import proofs_of
+from mmaprobe.queries.properties.signs import BY_NODES, symmetry_of
+from mmaprobe.queries.search.contradiction import check_problems
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes import Element, Index, Product, Running
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.rounding import Target
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.node_units import MODES, random_unit
 from tests.said import believed
 from tests.second.tree import Tree

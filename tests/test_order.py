@@ -15,23 +15,23 @@ from click.testing import CliRunner, Result
 import mmaprobe
 from benchmarks.blind.sets import UNITS
 from benchmarks.order import ORDERS, chain_tree, measure
-from cli.main import main
-from cli.order import revealed
-from queries.compare.steady import ContradictionError
-from queries.order.nested import Nested
-from queries.order.reveal import Tree, UnrevealedError, reveal
-from queries.order.text import Outliner
-from queries.order.tree import Leaf, Node, chain_of, hidden_leaves, in_order, masked_leaves
-from runner.callable import SIDE, CallableDevice
-from runner.devices import open_device
-from runner.protocol import DeviceError
-from smtmodel.batch import evaluate_row
-from smtmodel.dot import Model
-from smtmodel.errors import InputError
-from smtmodel.operands import Operands
-from smtmodel.signature import parse_signature
-from smtmodel.unitfile import parse_unit
-from smtmodel.vectors import Vector
+from mmaprobe.cli.main import main
+from mmaprobe.cli.order import revealed
+from mmaprobe.queries.compare.steady import ContradictionError
+from mmaprobe.queries.order.nested import Nested
+from mmaprobe.queries.order.reveal import Tree, UnrevealedError, reveal
+from mmaprobe.queries.order.text import Outliner
+from mmaprobe.queries.order.tree import Leaf, Node, chain_of, hidden_leaves, in_order, masked_leaves
+from mmaprobe.runner.callable import SIDE, CallableDevice
+from mmaprobe.runner.devices import open_device
+from mmaprobe.runner.protocol import DeviceError
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.vectors import Vector
 
 DEVICES = """
 import numpy as np
@@ -513,7 +513,7 @@ def test_what_is_asked_again_ends_with_the_time(monkeypatch: pytest.MonkeyPatch)
 
         def again(self, vectors: Sequence[Vector]) -> list[int | None]:
             self.asked += len(vectors)
-            monkeypatch.setattr("cli.order.time.monotonic", lambda: float("inf"))
+            monkeypatch.setattr("mmaprobe.cli.order.time.monotonic", lambda: float("inf"))
             return super().again(vectors)
 
     with Slow(one_by_one, "slow") as device:

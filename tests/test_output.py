@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from runner.answers import AnswersFile
-from smtmodel.errors import FaultError, InputError, OutputError
-from smtmodel.files import append_whole, whole_file, write_whole
-from smtmodel.vectors import parse_row
+from mmaprobe.cli.main import main
+from mmaprobe.runner.answers import AnswersFile
+from mmaprobe.smtmodel.errors import FaultError, InputError, OutputError
+from mmaprobe.smtmodel.files import append_whole, whole_file, write_whole
+from mmaprobe.smtmodel.vectors import parse_row
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 ROW = {"model": V, "a": ["3c00"], "b": ["3c00"], "c": "00000000"}
-ENTRY = "from cli.entry import main; main()"
+ENTRY = "from mmaprobe.cli.entry import main; main()"
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")
 
@@ -252,7 +252,7 @@ def test_an_unexpected_error_is_a_fault(error, monkeypatch, tmp_path):
     def broken(*rest, **named):
         raise error("of\nall things")
 
-    monkeypatch.setattr("cli.listing._formats", broken)
+    monkeypatch.setattr("mmaprobe.cli.listing._formats", broken)
     done = CliRunner().invoke(main, ["list", "formats"])
     path = tmp_path / "cache" / "mmaprobe" / "fault.txt"
     assert (done.exit_code, done.stdout) == (4, "")
@@ -263,7 +263,7 @@ def test_an_unexpected_error_is_a_fault(error, monkeypatch, tmp_path):
     assert "Traceback" in path.read_text()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     assert "Traceback" in CliRunner().invoke(main, ["list", "formats"]).stderr
-    monkeypatch.setattr("cli.listing._formats", lambda: [][0:1][5])  # an IndexError
+    monkeypatch.setattr("mmaprobe.cli.listing._formats", lambda: [][0:1][5])  # an IndexError
     assert CliRunner().invoke(main, ["list", "formats"]).exit_code == 4
 
 
@@ -271,20 +271,20 @@ def test_memory_that_runs_out_is_no_fault(monkeypatch):
     def broken():
         raise MemoryError
 
-    monkeypatch.setattr("cli.listing._formats", broken)
+    monkeypatch.setattr("mmaprobe.cli.listing._formats", broken)
     done = CliRunner().invoke(main, ["list", "formats"])
     assert (done.exit_code, done.stderr) == (3, "error: memory ran out\n")
 
 
 def test_a_fault_outweighs_what_is_unknown():
-    from cli.options import overall
+    from mmaprobe.cli.options import overall
 
     assert [overall(codes) for codes in ([0, 0], [0, 1], [1, 3, 0], [3, 4, 1])] == [0, 1, 3, 4]
 
 
 def test_a_fault_leaves_the_other_answers(monkeypatch):
-    from queries.claims import decide
-    from queries.search import answer
+    from mmaprobe.queries.claims import decide
+    from mmaprobe.queries.search import answer
 
     def faulty(original):
         def run(first, *rest, **named):
@@ -306,7 +306,7 @@ def test_a_fault_leaves_the_other_answers(monkeypatch):
         assert "error: two engines disagree" in done.stderr
 
 
-@pytest.mark.parametrize("module", ["cli.main", "cli.listing"])
+@pytest.mark.parametrize("module", ["mmaprobe.cli.main", "mmaprobe.cli.listing"])
 def test_an_interrupt_while_the_program_loads(module: str):
     """As soon as a line of ours runs, also where what is raised would be ignored; what the interpreter does before is
     its own."""

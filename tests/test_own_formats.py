@@ -16,21 +16,21 @@ from gmpy2 import mpq
 from numpy.typing import NDArray
 
 import mmaprobe
-from cli.main import main
-from smtmodel import ieee
-from smtmodel.batch import evaluate_batch
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.compiled import compile_model
-from smtmodel.decode import unpack
-from smtmodel.display import exact_value
-from smtmodel.errors import MmaprobeError
-from smtmodel.formats import FORMATS, SPELLINGS, format_named
-from smtmodel.numbers import from_numbers, nans, to_numbers, type_of
-from smtmodel.ordering import negated, pattern_key
-from smtmodel.reference import parse_reference
-from smtmodel.rounding import ROUNDINGS, Target
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.cli.main import main
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.compiled import compile_model
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.formats import FORMATS, SPELLINGS, format_named
+from mmaprobe.smtmodel.numbers import from_numbers, nans, to_numbers, type_of
+from mmaprobe.smtmodel.ordering import negated, pattern_key
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.rounding import ROUNDINGS, Target
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 from tests import oracle
 from tests.termeval import evaluate_term
 from tests.test_oracle_formats import grid, neighbours

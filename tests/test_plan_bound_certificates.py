@@ -14,21 +14,21 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.certificates.plan_files import plan_texts, read_plan
-from queries.checking.folder import check_folder
-from queries.kernel.log import Replay, Subject, Writer
-from queries.kernel.steps import recorded
-from queries.kernel.sums import growth_of
-from queries.kernel.theorem import RuleError
-from queries.plans.bound import bound_of_plan
-from smtmodel.display import exact_value
-from smtmodel.formats import Format, format_named
-from smtmodel.nodes import Index
-from smtmodel.plans import Plan, Span, Split
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
-from smtmodel.unitfile import unit_text
+from mmaprobe.cli.main import main
+from mmaprobe.queries.certificates.plan_files import plan_texts, read_plan
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.kernel.log import Replay, Subject, Writer
+from mmaprobe.queries.kernel.steps import recorded
+from mmaprobe.queries.kernel.sums import growth_of
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.plans.bound import bound_of_plan
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.nodes import Index
+from mmaprobe.smtmodel.plans import Plan, Span, Split
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.unitfile import unit_text
 from tests.said import says
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import believed

@@ -14,34 +14,34 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.plan_bounds import PAGE, page, read_records
-from cli.main import main
-from queries.checking.folder import check_folder
-from queries.kernel import steps, sums
-from queries.kernel.enclosures import Facts
-from queries.kernel.forms import NOUGHT, Form, number
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.shares import adds_products
-from queries.kernel.steps import Places, PlanAt, Recorder, recorded
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.wording import COUNT, GROWTH, sum_text
-from queries.plans import bound, bound_samples
-from queries.plans.bound import bound_of_plan
-from queries.plans.bound_report import document_of_plan, find_plan_bound
-from queries.plans.bound_samples import nearest_to
-from queries.properties.bound import bound_of, error_of
-from reports.plan_sheet import sheet_of_plan
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError
-from smtmodel.gemm import simulate
-from smtmodel.inputs import Inputs
-from smtmodel.plan_table import plans
-from smtmodel.plans import Plan
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.plans.span import Span
-from smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
-from studies.catalogue import study_named
-from studies.run import Draw, Product
+from mmaprobe.cli.main import main
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.kernel import steps, sums
+from mmaprobe.queries.kernel.enclosures import Facts
+from mmaprobe.queries.kernel.forms import NOUGHT, Form, number
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.shares import adds_products
+from mmaprobe.queries.kernel.steps import Places, PlanAt, Recorder, recorded
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text
+from mmaprobe.queries.plans import bound, bound_samples
+from mmaprobe.queries.plans.bound import bound_of_plan
+from mmaprobe.queries.plans.bound_report import document_of_plan, find_plan_bound
+from mmaprobe.queries.plans.bound_samples import nearest_to
+from mmaprobe.queries.properties.bound import bound_of, error_of
+from mmaprobe.reports.plan_sheet import sheet_of_plan
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.plan_table import plans
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
+from mmaprobe.studies.catalogue import study_named
+from mmaprobe.studies.run import Draw, Product
 from tests.said import believed
 
 EVERY = sorted(plans())

@@ -12,17 +12,17 @@ import pytest
 from click.testing import CliRunner
 
 from benchmarks.plan_statements import UNITS, plan
-from cli.main import main
-from queries.certificates.certificate import CertificateError
-from queries.certificates.plan_files import plan_texts, read_plan
-from queries.checking.folder import check_folder
-from queries.plans.certify import certify_difference, certify_plans
-from queries.plans.equal import prove_plans
-from queries.search.distinguish import Options
-from smtmodel.errors import InputError
-from smtmodel.formats import FORMATS
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Plan
+from mmaprobe.cli.main import main
+from mmaprobe.queries.certificates.certificate import CertificateError
+from mmaprobe.queries.certificates.plan_files import plan_texts, read_plan
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.plans.certify import certify_difference, certify_plans
+from mmaprobe.queries.plans.equal import prove_plans
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import Plan
 from tests.tampering import accepted, fitted, tampered
 from tests.test_prove_plans import with_units
 

@@ -8,14 +8,14 @@ import pytest
 
 from benchmarks.plan_choices import CHOICES, PAGE, Choice, page, read_records
 from benchmarks.plan_units import Asked, plans_of
-from queries.plans.equal import prove_plans
-from queries.search.distinguish import Options
-from smtmodel.batch import evaluate_row
-from smtmodel.dot import Model
-from smtmodel.operands import Operands
-from smtmodel.plans import Plan
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.vectors import to_hex
+from mmaprobe.queries.plans.equal import prove_plans
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.vectors import to_hex
 
 ROWS = read_records()
 DIFFERENT = [choice for choice in CHOICES if ROWS[choice.question]["verdict"] == "different"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.plan_statements import Statement, check, statement
-from queries.kernel import plan_units
-from queries.plans import equal
+from mmaprobe.queries.kernel import plan_units
+from mmaprobe.queries.plans import equal
 
 
 @pytest.mark.parametrize("number", [n for n in range(12) if n not in (5, 7)])  # these two take seconds and end unknown

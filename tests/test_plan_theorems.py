@@ -13,29 +13,29 @@ from typing import Any
 import pytest
 
 from benchmarks.plan_statements import UNITS, agree, lengths_of, plan, statement
-from queries.kernel.log import Replay, Subject, Writer
-from queries.kernel.plan_units import FORMS, AtLength, Form, Steps, Tails, same_forms, units_of
-from queries.kernel.plans import PlansAgree, same_sums, same_tails, same_units
-from queries.kernel.problem import Placed, Problem
-from queries.kernel.same import SidesAgree
-from queries.kernel.stages import StagesAgree, same_parts, same_steps
-from queries.kernel.theorem import RuleError, Theorem
-from queries.plans import equal
-from queries.plans.equal import PlanProof, prove_plans
-from queries.search.distinguish import Options
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, ParameterError
-from smtmodel.formats import FORMATS
-from smtmodel.inputs import Inputs
-from smtmodel.nodes import Element, FusedSum
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Fold, Lanes, Plan, Products, Promoted, Split, Stage
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.plans.plantext import plan_text
-from smtmodel.reference import parse_plan_reference, parse_reference
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.queries.kernel.log import Replay, Subject, Writer
+from mmaprobe.queries.kernel.plan_units import FORMS, AtLength, Form, Steps, Tails, same_forms, units_of
+from mmaprobe.queries.kernel.plans import PlansAgree, same_sums, same_tails, same_units
+from mmaprobe.queries.kernel.problem import Placed, Problem
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.stages import StagesAgree, same_parts, same_steps
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.plans import equal
+from mmaprobe.queries.plans.equal import PlanProof, prove_plans
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, ParameterError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.nodes import Element, FusedSum
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import Chain, Fold, Lanes, Plan, Products, Promoted, Split, Stage
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 from tests.said import assumed, says
 from tests.test_merged import disagreement
 from tests.test_plans import plan_of

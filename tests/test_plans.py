@@ -12,25 +12,25 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from cli.main import main
-from reports.plan_sheet import stage_words
-from smtmodel.batch import evaluate_batch
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.gemm import simulate
-from smtmodel.libraries import compiler
-from smtmodel.numbers import from_numbers, to_numbers
-from smtmodel.plan_table import FOLDER, plans
-from smtmodel.plans import Plan
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.plans.plantext import plan_text
-from smtmodel.plans.tape import BLOCK, Tape
-from smtmodel.reference import parse_plan_reference, parse_reference
-from smtmodel.rounding import ROUNDINGS, Rounding
-from smtmodel.unitfile import parse_unit, unit_text
-from smtmodel.wording import counted
+from mmaprobe.cli.main import main
+from mmaprobe.reports.plan_sheet import stage_words
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.plan_table import FOLDER, plans
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.tape import BLOCK, Tape
+from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.rounding import ROUNDINGS, Rounding
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.wording import counted
 from tests import plan_oracle
 from tests.oracle import decode
 

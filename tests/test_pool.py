@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import pytest
 
-from queries.candidates import separate as separating
-from queries.candidates.separate import Separation, separate
-from queries.kernel.rewriting import REWRITES
-from queries.search.distinguish import Options
-from queries.solvers import engines
-from queries.solvers.pool import Pool
+from mmaprobe.queries.candidates import separate as separating
+from mmaprobe.queries.candidates.separate import Separation, separate
+from mmaprobe.queries.kernel.rewriting import REWRITES
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers import engines
+from mmaprobe.queries.solvers.pool import Pool
 from tests.families import little_family
 
 

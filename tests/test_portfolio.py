@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from queries.solvers import engines
-from queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, SolverProcess
-from queries.solvers.engines import engines_of
-from queries.solvers.portfolio import solve
-from queries.solvers.store import Store
-from smtmodel.errors import UnknownNameError
+from mmaprobe.queries.solvers import engines
+from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, SolverProcess
+from mmaprobe.queries.solvers.engines import engines_of
+from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.solvers.store import Store
+from mmaprobe.smtmodel.errors import UnknownNameError
 from tests.test_solvers import EACH, HARD, SAT, UNSAT, gone, pid_of, text_query
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.line import Line
-from cli.main import main
-from smtmodel.progress import Count, Pieces, TimeLeft, Wait, Within
+from mmaprobe.cli.line import Line
+from mmaprobe.cli.main import main
+from mmaprobe.smtmodel.progress import Count, Pieces, TimeLeft, Wait, Within
 from tests.test_comfort import ROW, VOLTA, Terminal, run
 
 
@@ -106,7 +106,7 @@ def test_a_narrow_line_keeps_the_time() -> None:
 def test_the_line_is_drawn_every_second(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, terminal = Clock(), Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr("cli.line.TICK", 0.01)
+    monkeypatch.setattr("mmaprobe.cli.line.TICK", 0.01)
     line = Line(TimeLeft(clock))
     line.show(Wait("lemma", 60.0))
     clock.now += 20
@@ -141,7 +141,7 @@ def test_no_line_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_work_that_counts_says_how_long_it_takes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10**6, 10))
-    monkeypatch.setattr("cli.options.LINE", Line(TimeLeft(lambda: float(next(clock)))))
+    monkeypatch.setattr("mmaprobe.cli.options.LINE", Line(TimeLeft(lambda: float(next(clock)))))
     a, b = tmp_path / "a.npy", tmp_path / "b.npy"
     np.save(a, np.ones((1024, 16), np.float16))
     np.save(b, np.ones((16, 2), np.float16))
@@ -153,8 +153,8 @@ def test_work_that_counts_says_how_long_it_takes(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
 def test_a_file_says_how_far_it_is_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10**6, 10))
-    monkeypatch.setattr("cli.options.LINE", Line(TimeLeft(lambda: float(next(clock)))))
-    monkeypatch.setattr("cli.reading.Throttle", lambda: lambda: True)
+    monkeypatch.setattr("mmaprobe.cli.options.LINE", Line(TimeLeft(lambda: float(next(clock)))))
+    monkeypatch.setattr("mmaprobe.cli.reading.Throttle", lambda: lambda: True)
     path = tmp_path / name
     rng = np.random.default_rng(1)
     rows = "".join(json.dumps({**ROW, "id": rng.bytes(40).hex()}) + "\n" for _ in range(2000))

@@ -9,29 +9,29 @@ import pytest
 
 from benchmarks.properties import COLUMNS, PAGE, RECORDS, alike, arithmetic, current, page
 from benchmarks.sides import results_of
-from hypotheses.claim import build_claims, claims, claims_named
-from hypotheses.family import parameters_of
-from hypotheses.unit_claims import PropertyClaim
-from queries.claims.decide import decide, problems_of_claim
-from queries.equality.certify import wholes_of
-from queries.equality.staged import prove
-from queries.kernel.expressions import one_expression
-from queries.kernel.problem import Problem
-from queries.kernel.same import Compared
-from queries.kernel.statements import negations, problems_of, raised_products
-from queries.properties import proving
-from queries.properties.proving import proofs_of, verdict_of
-from queries.properties.report import proof_json
-from queries.properties.signs import BY_NODES
-from queries.search.distinguish import Options
-from queries.tactics.records import Proof
-from smtmodel.dot import Model
-from smtmodel.errors import InputError
-from smtmodel.inputs import Inputs
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import parse_row
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.hypotheses.claim import build_claims, claims, claims_named
+from mmaprobe.hypotheses.family import parameters_of
+from mmaprobe.hypotheses.unit_claims import PropertyClaim
+from mmaprobe.queries.claims.decide import decide, problems_of_claim
+from mmaprobe.queries.equality.certify import wholes_of
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.expressions import one_expression
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import Compared
+from mmaprobe.queries.kernel.statements import negations, problems_of, raised_products
+from mmaprobe.queries.properties import proving
+from mmaprobe.queries.properties.proving import proofs_of, verdict_of
+from mmaprobe.queries.properties.report import proof_json
+from mmaprobe.queries.properties.signs import BY_NODES
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import parse_row
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests import oracle, said
 from tests.test_distinguish import result
 

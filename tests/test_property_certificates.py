@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 
-from hypotheses.claim import claims_named
-from queries.checking.folder import check_folder
-from queries.checking.witnesses import _refutes
-from queries.claims.certify import certify_claim
-from queries.claims.decide import decide
-from queries.kernel.problem import Problem
-from queries.kernel.statements import Reordered, problems_of
-from queries.properties.bound_certificate import certify_wrap
-from queries.properties.bound_report import find_bound
-from queries.properties.certify import certify_proofs, certify_refuted
-from queries.properties.proving import proofs_of, verdict_of
-from smtmodel.dot import Model
-from smtmodel.inputs import ExponentRange, Inputs
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import unit_text
+from mmaprobe.hypotheses.claim import claims_named
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.checking.witnesses import _refutes
+from mmaprobe.queries.claims.certify import certify_claim
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import Reordered, problems_of
+from mmaprobe.queries.properties.bound_certificate import certify_wrap
+from mmaprobe.queries.properties.bound_report import find_bound
+from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
+from mmaprobe.queries.properties.proving import proofs_of, verdict_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import unit_text
 from tests.certified import FREE, unit
 from tests.said import believed
 from tests.tampering import accepted, fitted, tampered

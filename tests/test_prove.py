@@ -15,22 +15,22 @@ from click.testing import CliRunner
 from pysmt.environment import Environment
 from pysmt.typing import BVType
 
-from cli.main import main
-from hypotheses.properties import STATEMENTS, Property
-from queries.candidates.classes import partition
-from queries.equality.staged import prove
-from queries.kernel.cutting import Abstraction, conjuncts
-from queries.kernel.problem import Problem
-from queries.kernel.statements import Reordered, reorderings
-from queries.search.distinguish import Options, distinguish
-from queries.search.samples import sample_rows
-from queries.search.witness import replay
-from queries.solvers.portfolio import solve
-from queries.tactics.records import Proof
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.errors import OutOfTimeError
-from smtmodel.inputs import Inputs
-from smtmodel.reference import parse_reference
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.properties import STATEMENTS, Property
+from mmaprobe.queries.candidates.classes import partition
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.cutting import Abstraction, conjuncts
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import Reordered, reorderings
+from mmaprobe.queries.search.distinguish import Options, distinguish
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.witness import replay
+from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.reference import parse_reference
 
 FAST = Options("bitwuzla", 60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

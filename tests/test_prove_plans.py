@@ -11,28 +11,28 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.checking.folder import check_folder
-from queries.kernel.plan_units import FormsAgree
-from queries.kernel.stages import StagesAgree
-from queries.kernel.theorem import Theorem
-from queries.plans import equal as asked
-from queries.plans.certify import certify_plans
-from queries.plans.equal import PlanProof, places_asked, prove_plans
-from queries.search.distinguish import Options
-from queries.search.samples import sample_rows
-from queries.tactics.records import Proof
-from smtmodel.batch import evaluate_models, evaluate_row
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError, ParameterError
-from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Repeat, Round, Running
-from smtmodel.nodes.normal import normal
-from smtmodel.nodes.round import Rounding
-from smtmodel.operands import layout_of
-from smtmodel.plans import Chain, Plan, Stage
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.reference import parse_plan_reference, parse_reference
-from smtmodel.vectors import vector_of
+from mmaprobe.cli.main import main
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.kernel.plan_units import FormsAgree
+from mmaprobe.queries.kernel.stages import StagesAgree
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.plans import equal as asked
+from mmaprobe.queries.plans.certify import certify_plans
+from mmaprobe.queries.plans.equal import PlanProof, places_asked, prove_plans
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.batch import evaluate_models, evaluate_row
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError, ParameterError
+from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Product, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.plans import Chain, Plan, Stage
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.vectors import vector_of
 from tests.said import assumed
 from tests.test_plans import SUMS, TEXT, plan_of
 

@@ -12,20 +12,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from hypotheses.family import parameters_of
-from hypotheses.library import library, question_named
-from hypotheses.retarget import SYMBOLS, RetargetError, enough_carry_bits, hypothesis_model
-from hypotheses.schema import Question, build_question, retarget, same_arithmetic
-from queries.compare.observed import agrees
-from queries.search.answer import answer
-from queries.search.distinguish import Options
-from smtmodel.batch import evaluate_row
-from smtmodel.display import exact_value
-from smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, open_text, read_vectors, to_hex
-from smtmodel.yamlfile import YamlFile, read_yaml
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.family import parameters_of
+from mmaprobe.hypotheses.library import library, question_named
+from mmaprobe.hypotheses.retarget import SYMBOLS, RetargetError, enough_carry_bits, hypothesis_model
+from mmaprobe.hypotheses.schema import Question, build_question, retarget, same_arithmetic
+from mmaprobe.queries.compare.observed import agrees
+from mmaprobe.queries.search.answer import answer
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors, to_hex
+from mmaprobe.smtmodel.yamlfile import YamlFile, read_yaml
 from tests.test_hypotheses import text_with
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -309,14 +309,14 @@ NOT_OBSERVED = {*OF_ALGORITHMS, "valpey.site.interm_0", "valpey.site.interm_5"}
 
 
 def rows(name: str) -> Iterator[Vector]:
-    path = Path(str(files("hypotheses"))) / "vectors" / name
+    path = Path(str(files("mmaprobe.hypotheses"))) / "vectors" / name
     with open_text(path) as stream:
         yield from read_vectors(stream, name)
 
 
 def said(name: str, key: str) -> dict[str, str]:
     """What the rows of a file say under a key that is for people, by id."""
-    text = (Path(str(files("hypotheses"))) / "vectors" / name).read_text(encoding="utf-8")
+    text = (Path(str(files("mmaprobe.hypotheses"))) / "vectors" / name).read_text(encoding="utf-8")
     found = {row["id"]: row for row in map(json.loads, text.splitlines())}
     return {name: row[key] for name, row in found.items() if key in row}
 

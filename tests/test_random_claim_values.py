@@ -7,8 +7,8 @@ from fractions import Fraction
 import pytest
 
 from benchmarks.claim_values import NoNumberError, Pattern, Truth, Words, check, make, truth
-from queries.kernel.scene import Conditions
-from queries.search.distinguish import Options
+from mmaprobe.queries.kernel.scene import Conditions
+from mmaprobe.queries.search.distinguish import Options
 from tests.test_claim_values import never_at_fault
 
 OPTIONS = Options("bitwuzla", 15.0)

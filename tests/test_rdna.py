@@ -8,13 +8,13 @@ from functools import cache
 import numpy as np
 import pytest
 
-from smtmodel.batch import evaluate_batch
-from smtmodel.dot import Model
-from smtmodel.nodes import GridSum
-from smtmodel.nodes.node import walk
-from smtmodel.reference import parse_reference
-from smtmodel.unit_table import FOLDER, shipped_unit, units
-from smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.nodes import GridSum
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit_table import FOLDER, shipped_unit, units
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests import node_oracle
 from tests.cpu import Inputs, Patterns, Vectors, differing
 from tests.records import Row, rows

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from queries.kernel.addends import is_reading, read_once
-from queries.plans.equal import prove_plans
-from queries.search.distinguish import Options
-from smtmodel.nodes import Round
-from smtmodel.nodes.node import walk
-from smtmodel.plans import Plan
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.reference import parse_reference
-from smtmodel.unitfile import parse_unit
+from mmaprobe.queries.kernel.addends import is_reading, read_once
+from mmaprobe.queries.plans.equal import prove_plans
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.test_merged import disagreement
 
 UNIT = """unit: {a}-{tiny}-{mode}

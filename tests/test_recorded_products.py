@@ -14,20 +14,20 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from cli.main import main
-from queries.plans import library
-from queries.plans.candidates import Sample
-from queries.plans.left_out import left_out
-from queries.plans.recorded import LOOKED, Recorded
-from queries.plans.results import plans_of_results
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS
-from smtmodel.gemm import simulate
-from smtmodel.nodes import Constant, Round
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, Plan, Products, Split, Stage
-from smtmodel.reference import parse_reference
-from smtmodel.signature import parse_signature
+from mmaprobe.cli.main import main
+from mmaprobe.queries.plans import library
+from mmaprobe.queries.plans.candidates import Sample
+from mmaprobe.queries.plans.left_out import left_out
+from mmaprobe.queries.plans.recorded import LOOKED, Recorded
+from mmaprobe.queries.plans.results import plans_of_results
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.nodes import Constant, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Split, Stage
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.signature import parse_signature
 
 HOPPER = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
 CHAIN, R = Chain(HOPPER), Rounding(HOPPER.d)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from smtmodel.algorithms import parse_algorithm, parse_reduction, reference_of, sum_of_array, sum_of_numbers
-from smtmodel.algorithms.reductions import Chained, Reduction, Split
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.algorithms import parse_algorithm, parse_reduction, reference_of, sum_of_array, sum_of_numbers
+from mmaprobe.smtmodel.algorithms.reductions import Chained, Reduction, Split
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.errors import MmaprobeError
 from tests import algorithm_oracle as oracle
 from tests.family_oracle import parameters_of
 from tests.oracle import decode, evaluate

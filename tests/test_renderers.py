@@ -19,9 +19,9 @@ import pytest
 from click.testing import CliRunner
 
 import mmaprobe
-from cli.main import main
-from reports.sheet import LETTER, SIZE, SMALL, TITLE
-from reports.svg import SVG
+from mmaprobe.cli.main import main
+from mmaprobe.reports.sheet import LETTER, SIZE, SMALL, TITLE
+from mmaprobe.reports.svg import SVG
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA
 
 ROOT = Path(__file__).parents[1]

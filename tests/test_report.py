@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import main
-from reports.report import documents, sections
-from reports.views import Pictures
-from smtmodel.errors import InputError
+from mmaprobe.cli.main import main
+from mmaprobe.reports.report import documents, sections
+from mmaprobe.reports.views import Pictures
+from mmaprobe.smtmodel.errors import InputError
 from tests.browser import check_page
 from tests.colours import contrast, schemes
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.kernel import effects
-from queries.kernel.effects import (
+from mmaprobe.queries.kernel import effects
+from mmaprobe.queries.kernel.effects import (
     AlignmentKeepsUnit,
     BoundKeeps,
     FormatHolds,
@@ -26,18 +26,18 @@ from queries.kernel.effects import (
     RoundingKeepsUnit,
     RoundsAlike,
 )
-from queries.kernel.lemmas import Lemma, exhausted, query_of
-from queries.kernel.ranges import Held, Range, Scope, ranges_of
-from queries.kernel.rewriting import REWRITES, Alike, kind_of, multiples
-from queries.kernel.theorem import RULES, RuleError, Theorem
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser, Wanted, normal_form, rules_of
-from smtmodel.algebra import constant
-from smtmodel.batch import evaluate_models
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.lemmas import Lemma, exhausted, query_of
+from mmaprobe.queries.kernel.ranges import Held, Range, Scope, ranges_of
+from mmaprobe.queries.kernel.rewriting import REWRITES, Alike, kind_of, multiples
+from mmaprobe.queries.kernel.theorem import RULES, RuleError, Theorem
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser, Wanted, normal_form, rules_of
+from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.batch import evaluate_models
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
     Each,
@@ -53,12 +53,12 @@ from smtmodel.nodes import (
     Round,
     Running,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.reference import parse_reference
-from smtmodel.rounding import OVERFLOWS, Target
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.rounding import OVERFLOWS, Target
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.node_units import MODES, random_unit, vectors
 from tests.said import assumed
 from tests.test_nodes import on_arrays

@@ -13,27 +13,40 @@ import numpy as np
 import pytest
 
 from benchmarks.statements import Statement, broken_addend, broken_product, columns_of, grid_of
-from queries.kernel.gains import Factor, gains_of, numbers_of, products_of
-from queries.kernel.lemmas import exhausted
-from queries.kernel.rises import Rises, needed, rises
-from queries.kernel.rounding_rises import RoundingRises, RoundingScales
-from queries.kernel.same import SidesAgree
-from queries.kernel.statements import Monotonic
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.together import does_not_fall
-from queries.properties.falls import find_fall
-from queries.search.samples import sample_rows
-from queries.search.witness import replay
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS, Format, format_named
-from smtmodel.inputs import Inputs
-from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Gate, Index, Node, Product, Repeat, Round, Running, Scale
-from smtmodel.nodes.relu import RELU_ZEROS, Relu
-from smtmodel.nodes.round import Rounding
-from smtmodel.reference import parse_reference
-from smtmodel.rounding import ROUNDINGS, Mode, Overflow, Target
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
+from mmaprobe.queries.kernel.gains import Factor, gains_of, numbers_of, products_of
+from mmaprobe.queries.kernel.lemmas import exhausted
+from mmaprobe.queries.kernel.rises import Rises, needed, rises
+from mmaprobe.queries.kernel.rounding_rises import RoundingRises, RoundingScales
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.statements import Monotonic
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.together import does_not_fall
+from mmaprobe.queries.properties.falls import find_fall
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.witness import replay
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.nodes import (
+    Cut,
+    Element,
+    ExactSum,
+    FusedSum,
+    Gate,
+    Index,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
+from mmaprobe.smtmodel.nodes.relu import RELU_ZEROS, Relu
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.rounding import ROUNDINGS, Mode, Overflow, Target
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.said import believed
 from tests.second.tree import Tree
 from tests.second.written import written

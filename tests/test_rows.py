@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import yaml
 
-from hypotheses.claim import build_claims
-from queries.certificates.names import CLAIM
-from queries.checking.folder import check_folder
-from queries.claims.certify import certify_claim
-from queries.claims.decide import decide
-from queries.claims.overflow import bound, never
-from queries.kernel.rows import (
+from mmaprobe.hypotheses.claim import build_claims
+from mmaprobe.queries.certificates.names import CLAIM
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.claims.certify import certify_claim
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.claims.overflow import bound, never
+from mmaprobe.queries.kernel.rows import (
     BELOW_ONE,
     F32,
     Bounded,
@@ -32,14 +32,14 @@ from queries.kernel.rows import (
     rounded,
     trees,
 )
-from queries.kernel.theorem import RuleError
-from queries.search.distinguish import Options
-from smtmodel.algorithms import parse_reduction, sum_of_array
-from smtmodel.display import exact_value
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS
-from smtmodel.reference import parse_reference
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.algorithm_oracle import convert
 from tests.oracle import decode
 from tests.tampering import fitted

@@ -17,7 +17,7 @@ from benchmarks.rules.campaign import never_failed, refusals
 from benchmarks.rules.everything import LEFT_OUT, PARTS, Part, run
 from benchmarks.rules.numbers import NOT_A_NUMBER, TooWide, formats_of
 from benchmarks.rules.units import reads, small_unit, window
-from queries.kernel import (
+from mmaprobe.queries.kernel import (
     closed,
     effects,
     enclosures,
@@ -34,17 +34,17 @@ from queries.kernel import (
     sums,
     undecided,
 )
-from queries.kernel.arguments import forget
-from queries.kernel.effects import Normalises
-from queries.kernel.enclosures import LOSSES
-from queries.kernel.errors import RuleError
-from queries.kernel.ranges import Range
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.theorem import RULES
-from smtmodel.formats import format_named
-from smtmodel.nodes import Element, ExactSum, Index, Product, Round
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.arguments import forget
+from mmaprobe.queries.kernel.effects import Normalises
+from mmaprobe.queries.kernel.enclosures import LOSSES
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.ranges import Range
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.theorem import RULES
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 from tests import node_oracle
 from tests.said import believed
 from tests.second.tree import Tree

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from queries.compare.standing import Standings, predictions_of
-from runner.devices import open_device
-from smtmodel.errors import InputError
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, open_text, read_vectors
+from mmaprobe.queries.compare.standing import Standings, predictions_of
+from mmaprobe.runner.devices import open_device
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors
 from tests.test_cli import json_lines, run
 from tests.test_devices import (
     DATA,
@@ -283,7 +283,7 @@ def test_ctrl_c_and_kill_keep_the_answers_and_leave_nothing(tmp_path: Path, name
     body = "for _, row in zip(range(3), rows()): say(row)\ntime.sleep(0.3)\n" + tell + "time.sleep(60)\n"
     path, answers = write(tmp_path / "in.jsonl", *guesses(9)), tmp_path / "answers.jsonl"
     words = ["run", path, "--device", program(tmp_path, body), "-o", str(answers)]
-    code = f"{HEARS_CTRL_C}\nimport sys\nsys.argv[1:] = {words!r}\nfrom cli.entry import main\nmain()"
+    code = f"{HEARS_CTRL_C}\nimport sys\nsys.argv[1:] = {words!r}\nfrom mmaprobe.cli.entry import main\nmain()"
     with subprocess.Popen(
         [sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as ours:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from benchmarks.sabotage import ROOT, are_replayed, changes, is_replayed
-from queries.kernel import enclosures, expressions, rewriting
-from queries.kernel.problem import Problem
-from queries.properties.bound import bound_of
-from queries.properties.certify import certify_proofs
-from queries.tactics.records import Proof
-from smtmodel.dot import Model
-from smtmodel.nodes import FusedSum
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.kernel import enclosures, expressions, rewriting
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.properties.bound import bound_of
+from mmaprobe.queries.properties.certify import certify_proofs
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.nodes import FusedSum
+from mmaprobe.smtmodel.reference import parse_reference
 from tests.said import believed
 from tests.second.proved import forms
 from tests.test_bounds import UNITS, small

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from pydantic import ValidationError
 
-from cli.main import PLACES, main
-from reports.documents import DOCUMENTS, VECTOR, check
+from mmaprobe.cli.main import PLACES, main
+from mmaprobe.reports.documents import DOCUMENTS, VECTOR, check
 from tests.schemas import FOLDER, files
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -54,7 +54,7 @@ def test_what_is_not_described_is_found(how: str) -> None:
 
 
 def test_a_fault_of_a_document_fails_the_test_that_prints_it(described_documents: list[str]) -> None:
-    from cli import options
+    from mmaprobe.cli import options
 
     outer = main.make_context("mmaprobe", ["list", "formats"])
     with outer, main.commands["list"].make_context("list", ["formats"], parent=outer):

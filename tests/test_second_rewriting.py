@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from queries.kernel import rewriting
-from queries.kernel.ranges import Scope
-from queries.kernel.rewriting import Alike
-from queries.kernel.theorem import Theorem
-from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel import rewriting
+from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.rewriting import Alike
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
     Each,
@@ -36,10 +36,10 @@ from smtmodel.nodes import (
     Round,
     Running,
 )
-from smtmodel.nodes.round import Rounding
-from smtmodel.reference import parse_reference
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
 from tests.second import alike_rules, rewrite_rules, term_ranges
 from tests.second.goals import read_goal

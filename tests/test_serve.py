@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from queries.compare.observed import evaluate_vectors
-from runner import serve as serving
-from runner.devices import open_device
-from runner.model_device import ModelDevice
-from smtmodel.errors import InputError
+from mmaprobe.queries.compare.observed import evaluate_vectors
+from mmaprobe.runner import serve as serving
+from mmaprobe.runner.devices import open_device
+from mmaprobe.runner.model_device import ModelDevice
+from mmaprobe.smtmodel.errors import InputError
 from tests.test_cli import json_lines
 from tests.test_devices import (
     REFERENCES,
@@ -27,7 +27,7 @@ from tests.test_devices import (
 )
 from tests.test_run import content
 
-SERVE = [sys.executable, "-m", "cli.main", "device", VOLTA]
+SERVE = [sys.executable, "-m", "mmaprobe.cli.main", "device", VOLTA]
 QUESTION = json.dumps(addends(4)[3].to_json())
 
 
@@ -91,12 +91,15 @@ def test_a_served_model_answers_one_question_at_once_and_stops_quietly() -> None
 @pytest.mark.parametrize(
     ("start", "banned"),
     [
-        ("from cli.main import main", "bitwuzla z3 cvc5 pysmt cupy"),
-        ("from cli.run import device as main", "bitwuzla z3 cvc5 pysmt cupy pydantic yaml hypotheses queries"),
+        ("from mmaprobe.cli.main import main", "bitwuzla z3 cvc5 pysmt cupy"),
+        (
+            "from mmaprobe.cli.run import device as main",
+            "bitwuzla z3 cvc5 pysmt cupy pydantic yaml mmaprobe.hypotheses mmaprobe.queries",
+        ),
     ],
 )
 def test_a_served_model_imports_no_solver(start: str, banned: str) -> None:
-    arguments = ["device", VOLTA] if "cli.main" in start else [VOLTA]
+    arguments = ["device", VOLTA] if "mmaprobe.cli.main" in start else [VOLTA]
     code = f"""import sys
 for name in {banned!r}.split():
     sys.modules[name] = None  # importing it fails
@@ -111,7 +114,9 @@ main({arguments!r})"""
 def test_a_served_model_answers_what_evaluate_gives(reference: str) -> None:
     vectors = random_vectors(reference, 60)
     expected = [row.predicted for row in evaluate_vectors(vectors)]
-    with open_device("command:" + shlex.join([sys.executable, "-m", "cli.main", "device", reference])) as device:
+    with open_device(
+        "command:" + shlex.join([sys.executable, "-m", "mmaprobe.cli.main", "device", reference])
+    ) as device:
         assert device.answer(vectors[0]) == expected[0]
         assert answered(device, vectors) == (expected, None)
         assert device.description["model"] == reference

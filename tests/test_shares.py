@@ -10,16 +10,16 @@ from typing import Any, cast
 
 import pytest
 
-from hypotheses.claim import Claim
-from queries.certificates.names import CLAIM
-from queries.checking.folder import check_folder
-from queries.claims.certify import certify_claim
-from queries.claims.samples import claim_rows
-from queries.claims.shares import by_shares
-from queries.claims.verify import verify
-from queries.kernel.lemmas import exhausted
-from queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
-from queries.kernel.shares import (
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.queries.certificates.names import CLAIM
+from mmaprobe.queries.checking.folder import check_folder
+from mmaprobe.queries.claims.certify import certify_claim
+from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.claims.shares import by_shares
+from mmaprobe.queries.claims.verify import verify
+from mmaprobe.queries.kernel.lemmas import exhausted
+from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
+from mmaprobe.queries.kernel.shares import (
     Near,
     Space,
     Within,
@@ -36,16 +36,16 @@ from queries.kernel.shares import (
     share_claim,
     space_of,
 )
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.undecided import NoInputDecides, ZerosGiveZero
-from queries.properties.bound import bound_of, error_of
-from queries.search.distinguish import Options
-from queries.search.scene import evaluate_claim
-from smtmodel.algorithms.exact import Window
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS, format_named
-from smtmodel.nodes import FusedSum, Round
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.undecided import NoInputDecides, ZerosGiveZero
+from mmaprobe.queries.properties.bound import bound_of, error_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.scene import evaluate_claim
+from mmaprobe.smtmodel.algorithms.exact import Window
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS, format_named
+from mmaprobe.smtmodel.nodes import FusedSum, Round
+from mmaprobe.smtmodel.reference import parse_reference
 from tests.said import believed
 from tests.tampering import fitted
 from tests.test_claim_stages import TF32, VOLTA, claim_of

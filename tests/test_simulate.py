@@ -10,19 +10,19 @@ import pytest
 from click.testing import CliRunner
 from numpy.typing import NDArray
 
-from cli.main import main
-from smtmodel import gemm, tiles
-from smtmodel.batch import evaluate_batch
-from smtmodel.compiled import compile_model
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.gemm import LONG, ROWS, Engine, _tape, simulate
-from smtmodel.libraries import compiler
-from smtmodel.numbers import from_numbers, to_numbers
-from smtmodel.plans import Plan
-from smtmodel.reference import parse_plan_reference, parse_reference
-from smtmodel.rounding import ROUNDINGS
+from mmaprobe.cli.main import main
+from mmaprobe.smtmodel import gemm, tiles
+from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.compiled import compile_model
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.gemm import LONG, ROWS, Engine, _tape, simulate
+from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.rounding import ROUNDINGS
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 MODELS = (

@@ -16,13 +16,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from reports.snippets import TORCH, Snippet, decimal_text, sides, snippets
-from runner.kernels import CAPABILITIES
-from runner.nvrtc import CompilerError, compiler_for
-from smtmodel.batch import evaluate_row
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, to_hex
+from mmaprobe.reports.snippets import TORCH, Snippet, decimal_text, sides, snippets
+from mmaprobe.runner.kernels import CAPABILITIES
+from mmaprobe.runner.nvrtc import CompilerError, compiler_for
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, to_hex
 from tests.test_svg import operands_of
 
 CASES = [

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from queries.kernel.problem import Problem
-from queries.search.distinguish import build_query
-from queries.search.witness import confirmed
-from queries.solvers import contract
-from queries.solvers.contract import ENGINE_NAMES, Reason, SolverProcess
-from queries.solvers.smtlib import Query, parse_values
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.errors import UnknownNameError
-from smtmodel.inputs import ExponentRange, Inputs
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.distinguish import build_query
+from mmaprobe.queries.search.witness import confirmed
+from mmaprobe.queries.solvers import contract
+from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Reason, SolverProcess
+from mmaprobe.queries.solvers.smtlib import Query, parse_values
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.errors import UnknownNameError
+from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.reference import parse_reference
 from tests import shared_answers
 
 ROOT = Path(__file__).parent.parent
@@ -121,8 +121,8 @@ def test_a_hard_limit_of_memory_is_kept() -> None:
     """As of batch systems: less memory than asked for is no failure."""
     program = (
         "import resource; resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))\n"
-        "from queries.solvers.contract import SolverProcess\n"
-        "from queries.certificates.sat import SatSolver\n"
+        "from mmaprobe.queries.solvers.contract import SolverProcess\n"
+        "from mmaprobe.queries.certificates.sat import SatSolver\n"
         "from tests.test_solvers import SAT\n"
         "print(*(SolverProcess(engine, SAT).answer(60).status for engine in ('bitwuzla', 'z3', 'cvc5')))\n"
         "solver = SatSolver(memory=8192)\n"
@@ -226,7 +226,7 @@ def test_a_program_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -
 
 def test_no_process_waits_longer_than_its_parent() -> None:
     program = (
-        "from queries.solvers import contract\n"
+        "from mmaprobe.queries.solvers import contract\n"
         "from tests.test_solvers import SAT\n"
         "assert contract.SolverProcess('bitwuzla', SAT).answer(60).status == 'sat'\n"
         "print(contract._idle['bitwuzla'][0].pid, flush=True)\n"
@@ -263,7 +263,7 @@ def test_interrupt_while_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the Linux kernel")
 def test_a_solver_dies_with_its_parent() -> None:
     program = (
-        "from queries.solvers.contract import SolverProcess\n"
+        "from mmaprobe.queries.solvers.contract import SolverProcess\n"
         "from tests.test_solvers import HARD, pid_of\n"
         "print(pid_of(SolverProcess('bitwuzla', HARD)), flush=True)\n"
         "import time; time.sleep(120)\n"
@@ -310,11 +310,11 @@ def test_values_in_both_bases_and_over_lines() -> None:
 
 
 def test_a_worker_imports_no_solver_before_it_is_asked() -> None:
-    program = "import json, sys, queries.solvers.worker; print(json.dumps(sorted(sys.modules)))"
+    program = "import json, sys, mmaprobe.queries.solvers.worker; print(json.dumps(sorted(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    loaded = {name.partition(".")[0] for name in json.loads(out)}
-    assert "queries" in loaded
-    assert not loaded & {"pysmt", "z3", "bitwuzla", "cvc5", "numpy", "pydantic", "yaml", "click", "smtmodel"}
+    loaded = {name.partition(".")[0] for name in json.loads(out)} | set(json.loads(out))
+    assert "mmaprobe.queries" in loaded
+    assert not loaded & {"pysmt", "z3", "bitwuzla", "cvc5", "numpy", "pydantic", "yaml", "click", "mmaprobe.smtmodel"}
 
 
 # --- queries as text ----------------------------------------------------------------------------------------------

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.building.axes import product_tiers
-from queries.building.steps import StepAxes
-from queries.candidates.identify import Identifier
-from queries.search.distinguish import Options
-from queries.search.specials import special_rows, special_values
-from smtmodel.batch import evaluate_rows
-from smtmodel.formats import FORMATS
-from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
-from smtmodel.signature import parse_signature
-from smtmodel.vectors import Vector
+from mmaprobe.cli.main import main
+from mmaprobe.queries.building.axes import product_tiers
+from mmaprobe.queries.building.steps import StepAxes
+from mmaprobe.queries.candidates.identify import Identifier
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.specials import special_rows, special_values
+from mmaprobe.smtmodel.batch import evaluate_rows
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.vectors import Vector
 
 UNIT = "volta/mma/m8n8k4.f32.f16.f16.f32"
 #: an infinity in place of NaN where c is a signalling NaN and the infinite products have one sign
@@ -46,7 +46,7 @@ def test_a_rule_about_a_signalling_nan_and_an_infinite_product_is_not_missed(
 ) -> None:
     tiers = StepAxes.tiers  # where no unit is right, all are tried again, which takes long
     monkeypatch.setattr(StepAxes, "tiers", lambda self, quick=False: tiers(self)[:2])
-    monkeypatch.setattr("queries.building.stages.product_tiers", lambda *given: product_tiers(*given)[:1])
+    monkeypatch.setattr("mmaprobe.queries.building.stages.product_tiers", lambda *given: product_tiers(*given)[:1])
     (tmp_path / "odd.py").write_text(DEVICE)
     device = ["--device", f"python:{tmp_path}/odd.py:odd", "--formats", "f16,f16,f32,f32", "--length", "4"]
     done = CliRunner().invoke(main, ["identify", *device, "--timeout", "150", "--json"])

@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.statements import blind, check, make
-from queries.kernel.problem import Problem
-from queries.kernel.statements import problems_of
-from queries.properties.proving import proofs_of, verdict_of
-from queries.search.distinguish import Options, distinguish
-from smtmodel.dot import Model
-from smtmodel.inputs import Inputs
-from smtmodel.unitfile import parse_unit
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.properties.proving import proofs_of, verdict_of
+from mmaprobe.queries.search.distinguish import Options, distinguish
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.unitfile import parse_unit
 
 SMALL = """unit: small
 formats: {{a: {a}, b: {b}, c: {c}, d: {d}}}

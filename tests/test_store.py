@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from queries.solvers import store as module
-from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, SolverProcess, Status
-from queries.solvers.store import SCHEMA, Store, result_key
-from queries.solvers.worker import version_of
+from mmaprobe.queries.solvers import store as module
+from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer, Reason, SolverProcess, Status
+from mmaprobe.queries.solvers.store import SCHEMA, Store, result_key
+from mmaprobe.queries.solvers.worker import version_of
 from tests.test_solvers import HARD, LARGE, pid_of
 
 TEXT = "(set-logic QF_BV)\n(check-sat)\n"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from queries.solvers import store as module
-from queries.solvers.store import APPLICATION_ID, SCHEMA, Store, StoreError, default_path
+from mmaprobe.queries.solvers import store as module
+from mmaprobe.queries.solvers.store import APPLICATION_ID, SCHEMA, Store, StoreError, default_path
 from tests.test_solvers import ROOT
 from tests.test_store import TEXT, said, sql
 
@@ -103,7 +103,7 @@ def test_places_where_no_file_can_be(name: str) -> None:
 
 AS_NOBODY = """
 import os, sys
-from queries.solvers.store import Store, StoreError
+from mmaprobe.queries.solvers.store import Store, StoreError
 from pathlib import Path
 if os.getuid() == 0:
     os.setgid(65534), os.setuid(65534)
@@ -258,9 +258,9 @@ def test_a_full_disk_costs_no_answer(path: Path) -> None:
 LIMITED = """
 import resource, sys
 import random
-from queries.solvers.contract import Answer
-from queries.solvers.worker import version_of
-from queries.solvers.store import Store
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.worker import version_of
+from mmaprobe.queries.solvers.store import Store
 with Store(sys.argv[1], print) as store:
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
     for number in range(100):
@@ -361,9 +361,9 @@ def test_a_held_lock_is_waited_for_and_then_a_warning(path: Path, monkeypatch: p
 WRITER = """
 import itertools, sys
 sys.stdin.readline()
-from queries.solvers.contract import Answer
-from queries.solvers.worker import version_of
-from queries.solvers.store import Store
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.worker import version_of
+from mmaprobe.queries.solvers.store import Store
 path, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with Store(path, lambda text: sys.exit(text)) as store:
     for number in itertools.count() if count < 0 else range(count):
@@ -423,7 +423,7 @@ def test_killed_at_any_moment(path: Path) -> None:
 
 CREATOR = """
 import os, sys, threading, time
-from queries.solvers.store import Store
+from mmaprobe.queries.solvers.store import Store
 def die(seconds):
     time.sleep(seconds)
     os.kill(os.getpid(), 9)
@@ -449,7 +449,7 @@ def test_killed_while_it_is_created(tmp_path: Path) -> None:
 
 def test_a_store_on_a_full_disk(path: Path) -> None:
     """There is no room for a new store."""
-    program = "import resource, sys\nfrom queries.solvers.store import Store, StoreError\n" + (
+    program = "import resource, sys\nfrom mmaprobe.queries.solvers.store import Store, StoreError\n" + (
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "try:\n    Store(sys.argv[1])\nexcept StoreError as error:\n    print(error)\n"
     )

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from queries.solvers.contract import ENGINE_NAMES, Reason
-from queries.solvers.portfolio import solve
-from queries.solvers.store import Store
-from smtmodel.errors import UnknownNameError
-from smtmodel.interrupts import Latch
+from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Reason
+from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.solvers.store import Store
+from mmaprobe.smtmodel.errors import UnknownNameError
+from mmaprobe.smtmodel.interrupts import Latch
 from tests.test_portfolio import Recorded, recorded
 from tests.test_solvers import HARD, SAT, UNSAT, gone, pid_of, text_query
 from tests.test_store import path, said, sql, store

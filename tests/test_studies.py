@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from smtmodel.algorithms import parse_algorithm, parse_reduction
-from smtmodel.errors import InputError, ParameterError
-from smtmodel.reference import parse_plan_reference
-from studies import catalogue
-from studies.catalogue import SIGNED, STUDIES, Series, Study
-from studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
-from studies.plot import AXES, UNITS, draw, looks_of, size_text
-from studies.run import SUBJECTS, Bias, Draw, Product, Sum, points, run
-from studies.table import Point, Table
+from mmaprobe.cli.main import main
+from mmaprobe.smtmodel.algorithms import parse_algorithm, parse_reduction
+from mmaprobe.smtmodel.errors import InputError, ParameterError
+from mmaprobe.smtmodel.reference import parse_plan_reference
+from mmaprobe.studies import catalogue
+from mmaprobe.studies.catalogue import SIGNED, STUDIES, Series, Study
+from mmaprobe.studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of
+from mmaprobe.studies.plot import AXES, UNITS, draw, looks_of, size_text
+from mmaprobe.studies.run import SUBJECTS, Bias, Draw, Product, Sum, points, run
+from mmaprobe.studies.table import Point, Table
 
 VALERO = STUDIES["valero-tf32"]
 SMALL = replace(VALERO, name="small", sizes=(4, 8), series=VALERO.series[:2], measures=("l2", "linf"))

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.order.reveal import Tree, UnrevealedError, reveal
-from queries.order.tree import Node, compact, masked_leaves
-from smtmodel.batch import evaluate_batch, evaluate_row
-from smtmodel.dot import Model
-from smtmodel.families.member import FUNCTIONS
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference, with_parameters
-from smtmodel.vectors import Vector
+from mmaprobe.queries.order.reveal import Tree, UnrevealedError, reveal
+from mmaprobe.queries.order.tree import Node, compact, masked_leaves
+from mmaprobe.smtmodel.batch import evaluate_batch, evaluate_row
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.families.member import FUNCTIONS
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference, with_parameters
+from mmaprobe.smtmodel.vectors import Vector
 from tests.family_oracle import parameters_of
 from tests.test_distinguish import result
 

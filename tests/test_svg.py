@@ -12,19 +12,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.compare.neighbours import first_difference
-from reports.bits_drawing import fold
-from reports.evaluation_drawing import evaluation_drawing, evaluation_drawings
-from reports.styles import COLOURS, look_of
-from reports.svg import SVG, svg_of
-from smtmodel.dot import Model
-from smtmodel.explaining import explain
-from smtmodel.explanation import BitLine, Explanation
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.trace import Name, Stage
+from mmaprobe.cli.main import main
+from mmaprobe.queries.compare.neighbours import first_difference
+from mmaprobe.reports.bits_drawing import fold
+from mmaprobe.reports.evaluation_drawing import evaluation_drawing, evaluation_drawings
+from mmaprobe.reports.styles import COLOURS, look_of
+from mmaprobe.reports.svg import SVG, svg_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.explaining import explain
+from mmaprobe.smtmodel.explanation import BitLine, Explanation
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.trace import Name, Stage
 from tests import inputs
 from tests.colours import contrast
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained

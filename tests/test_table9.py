@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from queries.kernel.lemmas import AlignmentLoses, exhausted, query_of
-from queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
-from queries.kernel.table9 import BoundInUnits, SumInUnits, loosened, summed, truncated
-from queries.kernel.theorem import RuleError, Theorem
-from queries.properties.bound import _Composer, bound_in_units
-from queries.search.distinguish import Options
-from smtmodel.batch import evaluate_lanes, to_integers
-from smtmodel.display import exact_value, ulp_of
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, exhausted, query_of
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
+from mmaprobe.queries.kernel.table9 import BoundInUnits, SumInUnits, loosened, summed, truncated
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.properties.bound import _Composer, bound_in_units
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.batch import evaluate_lanes, to_integers
+from mmaprobe.smtmodel.display import exact_value, ulp_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit
 from tests.said import believed
 from tests.test_bounds import numbers_of
 

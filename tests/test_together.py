@@ -7,24 +7,24 @@ from dataclasses import replace
 
 import pytest
 
-from queries.kernel.expressions import _moved, one_expression, one_form, one_sum
-from queries.kernel.facts import follows
-from queries.kernel.opposite import Turns, turned
-from queries.kernel.problem import Problem
-from queries.kernel.same import Compared, SidesAgree, agreed
-from queries.kernel.statements import Monotonic, Negated, Reordered, negations, problems_of, reorderings
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.together import HasProperty, each_part, every_order, negates, raised_elsewhere
-from queries.properties.proving import established, proofs_of, verdict_on
-from queries.properties.signs import symmetry_of
-from queries.search.distinguish import Options
-from queries.tactics.records import Proof
-from queries.tactics.settling import Settled
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError
-from smtmodel.inputs import Inputs
-from smtmodel.nodes import Each, Element, ExactSum, Index, Node, Product, Round
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.kernel.expressions import _moved, one_expression, one_form, one_sum
+from mmaprobe.queries.kernel.facts import follows
+from mmaprobe.queries.kernel.opposite import Turns, turned
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import Compared, SidesAgree, agreed
+from mmaprobe.queries.kernel.statements import Monotonic, Negated, Reordered, negations, problems_of, reorderings
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.together import HasProperty, each_part, every_order, negates, raised_elsewhere
+from mmaprobe.queries.properties.proving import established, proofs_of, verdict_on
+from mmaprobe.queries.properties.signs import symmetry_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Node, Product, Round
+from mmaprobe.smtmodel.reference import parse_reference
 from tests.said import says
 
 VOLTA = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from queries.kernel import enclosures, induction, lemmas, rewriting
-from queries.kernel.theorem import RULES
+from mmaprobe.queries.kernel import enclosures, induction, lemmas, rewriting
+from mmaprobe.queries.kernel.theorem import RULES
 from tests import trusted
 from tests.test_layout import imports
 from tests.trusted import (
@@ -30,7 +30,7 @@ MODULES = (enclosures, induction, lemmas, rewriting)
 
 
 def module(file: str) -> str:
-    return file.removesuffix(".py").replace("/", ".")
+    return f"mmaprobe.{file.removesuffix('.py').replace('/', '.')}"
 
 
 def test_the_table_is_up_to_date() -> None:

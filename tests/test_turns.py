@@ -8,19 +8,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from queries.order.tree import Leaf, Node, chain_of
-from queries.plans.turn_stages import turns_of
-from smtmodel.batch import evaluate_row
-from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.formats import FORMATS
-from smtmodel.nodes import Constant
-from smtmodel.operands import Operands
-from smtmodel.plans import Chain, Plan, Products
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.plans.plantext import plan_text, stage_text
-from smtmodel.reference import parse_reference
-from smtmodel.turns import is_turn_of_one
-from smtmodel.unitfile import parse_unit
+from mmaprobe.queries.order.tree import Leaf, Node, chain_of
+from mmaprobe.queries.plans.turn_stages import turns_of
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.plans import Chain, Plan, Products
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.plantext import plan_text, stage_text
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.turns import is_turn_of_one
+from mmaprobe.smtmodel.unitfile import parse_unit
 
 FMA = parse_reference("ieee/fma/f32")
 #: what MKL's sgemv of rows adds in one turn on a processor with AVX-512

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from runner.answers import AnswersFile
-from smtmodel.errors import InputError, OutputError
-from smtmodel.files import append_whole, claimed, size_of, write_whole
-from studies.table import claimed_table
+from mmaprobe.runner.answers import AnswersFile
+from mmaprobe.smtmodel.errors import InputError, OutputError
+from mmaprobe.smtmodel.files import append_whole, claimed, size_of, write_whole
+from mmaprobe.studies.table import claimed_table
 from tests.test_cli import VOLTA, run
 from tests.test_output import ENTRY
 

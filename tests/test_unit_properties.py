@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from queries.kernel.rises import needed
-from queries.kernel.theorem import RuleError
-from smtmodel.nodes.node import structure
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.kernel.rises import needed
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.smtmodel.nodes.node import structure
+from mmaprobe.smtmodel.reference import parse_reference
 from tests.test_cli import run
 
 CHAIN = """\

@@ -12,23 +12,23 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.equality.staged import prove
-from queries.kernel.problem import Problem
-from smtmodel.batch import evaluate_batch, evaluate_row
-from smtmodel.compiled import compile_model
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError, NotModelledError, ParameterError
-from smtmodel.formats import FORMATS
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.libraries import compiler
-from smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Product, Repeat, Round, Running
-from smtmodel.nodes.round import Rounding
-from smtmodel.operands import Operands
-from smtmodel.reference import member_of, parse_reference
-from smtmodel.unit import Unit
-from smtmodel.unit_table import shipped_unit, units
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.cli.main import main
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.smtmodel.batch import evaluate_batch, evaluate_row
+from mmaprobe.smtmodel.compiled import compile_model
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, NotModelledError, ParameterError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Product, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import member_of, parse_reference
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unit_table import shipped_unit, units
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 from tests import node_oracle, oracle
 from tests.test_carriers import FAMILIES
 
@@ -275,7 +275,7 @@ def test_commands_take_unit_files(tmp_path: Path) -> None:
     assert "there is no ./elsewhere.yaml here" in elsewhere.stderr
     document = json.loads(run("explain", str(file), json.dumps(row), "--against", VDP, "--json"))
     assert document["difference"] is None
-    command = [sys.executable, "-m", "cli.main", "device", str(file)]
+    command = [sys.executable, "-m", "mmaprobe.cli.main", "device", str(file)]
     asked = json.dumps({side: row[side] for side in "abc"}) + "\n"
     served = subprocess.run(command, input=asked, capture_output=True, text=True, check=True).stdout.splitlines()
     assert json.loads(served[1])["d"] == "40a10180"

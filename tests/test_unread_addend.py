@@ -14,19 +14,19 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mmaprobe
-from cli.main import main
 from mmaprobe import MmaprobeError
-from queries.kernel.problem import Problem
-from queries.kernel.statements import problems_of
-from queries.search.samples import sample_rows, subnormal_rows, tie_rows
-from smtmodel.algorithms import parse_algorithm
-from smtmodel.errors import ParameterError
-from smtmodel.gemm import simulate
-from smtmodel.inputs import Inputs
-from smtmodel.operands import layout_of
-from smtmodel.plans import Plan
-from smtmodel.reference import parse_plan_path, parse_reference
-from smtmodel.vectors import parse_row
+from mmaprobe.cli.main import main
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
+from mmaprobe.smtmodel.algorithms import parse_algorithm
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
+from mmaprobe.smtmodel.vectors import parse_row
 
 PLAN = "plan:cublas/plain"
 AT_16 = f"{PLAN}@length=16"
@@ -203,7 +203,7 @@ def test_commands_of_vectors(command: str, vectors: str, tmp_path: Path) -> None
 
 
 def test_a_model_that_is_served(vectors: str) -> None:
-    command = [sys.executable, "-m", "cli.main", "device", AT_16]
+    command = [sys.executable, "-m", "mmaprobe.cli.main", "device", AT_16]
     given = Path(vectors).read_text()
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     assert done.returncode == 2

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import mmaprobe
-from cli.main import PLACES, main
 from mmaprobe import MmaprobeError
+from mmaprobe.cli.main import PLACES, main
 
 AMPERE, HOPPER = "ampere/mma/m16n8k16.f32.f16.f16.f32", "hopper/mma/m16n8k16.f32.f16.f16.f32"
 PLAN = "plan:cublas/plain"

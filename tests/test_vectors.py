@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from queries.compare import observed as evaluating
-from queries.compare.observed import ObservedVector, Report, evaluate_vectors
-from smtmodel.errors import InputError
-from smtmodel.formats import FORMATS
-from smtmodel.operands import Operands
-from smtmodel.reference import parse_reference
-from smtmodel.vectors import Vector, open_text, parse_pattern, read_vectors, to_hex
+from mmaprobe.cli.main import main
+from mmaprobe.queries.compare import observed as evaluating
+from mmaprobe.queries.compare.observed import ObservedVector, Report, evaluate_vectors
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.vectors import Vector, open_text, parse_pattern, read_vectors, to_hex
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 ROW: dict[str, Any] = {"model": VOLTA, "a": ["3c00", "4000"], "b": ["3c00", "3c00"], "c": "3f800000", "d": "40800000"}

@@ -14,35 +14,35 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from cli.main import main
-from hypotheses.claim import AnyClaim, Claim, build_claims
-from hypotheses.unit_claims import BoundClaim, OverflowClaim
-from queries.claims import decide as deciding
-from queries.claims import overflow
-from queries.claims.decide import decide as decided
-from queries.claims.outcome import Outcome, SearchStep
-from queries.kernel.problem import Problem
-from queries.kernel.rows import NeverOverflows
-from queries.kernel.statements import problems_of
-from queries.kernel.table9 import BoundInUnits
-from queries.kernel.theorem import Goal
-from queries.kernel.truncating import truncating_steps
-from queries.kernel.undecided import NoInputDecides
-from queries.properties import proving
-from queries.search.admitted import admitted_rows, numbers
-from queries.search.distinguish import Options
-from queries.search.witness import replay
-from smtmodel.display import exact_value
-from smtmodel.errors import FaultError, InputError, ParameterError
-from smtmodel.formats import FORMATS
-from smtmodel.inputs import ExponentRange, Inputs
-from smtmodel.nodes import Element, FusedSum, Node, Product, Round
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import rebuilt
-from smtmodel.nodes.round import Rounding
-from smtmodel.operands import layout_of
-from smtmodel.reference import parse_reference
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.claim import AnyClaim, Claim, build_claims
+from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim
+from mmaprobe.queries.claims import decide as deciding
+from mmaprobe.queries.claims import overflow
+from mmaprobe.queries.claims.decide import decide as decided
+from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.rows import NeverOverflows
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.kernel.table9 import BoundInUnits
+from mmaprobe.queries.kernel.theorem import Goal
+from mmaprobe.queries.kernel.truncating import truncating_steps
+from mmaprobe.queries.kernel.undecided import NoInputDecides
+from mmaprobe.queries.properties import proving
+from mmaprobe.queries.search.admitted import admitted_rows, numbers
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import replay
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.errors import FaultError, InputError, ParameterError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.nodes import Element, FusedSum, Node, Product, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests.said import assumed, proved
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

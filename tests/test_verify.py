@@ -15,25 +15,25 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from cli.main import main
-from hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
-from queries.claims.decide import decide
-from queries.claims.error_bound import verify_bound
-from queries.claims.outcome import Outcome
-from queries.claims.overflow import bound
-from queries.claims.report import document_of
-from queries.claims.samples import claim_rows
-from queries.kernel.scene import deciding, scene_of
-from queries.search.distinguish import Options
-from queries.search.scene import build_query, evaluate_claim
-from queries.solvers.store import Store
-from smtmodel.algorithms import parse_reduction, sum_of_array
-from smtmodel.algorithms.predicate import FUNCTIONS
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.display import exact_value
-from smtmodel.errors import InputError, ParameterError, UnknownNameError
-from smtmodel.reference import parse_reference
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.claim import AnyClaim, BoundClaim, Claim, build_claims, claims, claims_named
+from mmaprobe.queries.claims.decide import decide
+from mmaprobe.queries.claims.error_bound import verify_bound
+from mmaprobe.queries.claims.outcome import Outcome
+from mmaprobe.queries.claims.overflow import bound
+from mmaprobe.queries.claims.report import document_of
+from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.kernel.scene import deciding, scene_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.scene import build_query, evaluate_claim
+from mmaprobe.queries.solvers.store import Store
+from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
+from mmaprobe.smtmodel.algorithms.predicate import FUNCTIONS
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.errors import InputError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests import algorithm_oracle as oracle
 from tests.claim_oracle import Rationals, unit_of
 from tests.oracle import decode

@@ -14,12 +14,15 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ["mmaprobe", "smtmodel", "queries", "hypotheses", "runner", "studies", "reports", "cli"]
+FOREIGN = ("cli", "queries", "runner")
 DATA = (".yaml", ".jsonl", ".json", ".c", ".html", ".css", ".js", ".typed")
 PROGRAM = """
 import numpy as np
-import mmaprobe, cli, queries, smtmodel
-for module in (mmaprobe, cli, queries, smtmodel):
+import mmaprobe, cli, queries, runner
+from mmaprobe import smtmodel
+for module in (mmaprobe, smtmodel):
     print(module.__file__)
+print(cli.OWNER, queries.OWNER, runner.OWNER)
 a = np.full((2, 32), 0.5, np.float16)
 print(mmaprobe.matmul(a, a.T, unit="hopper/mma/m16n8k16.f32.f16.f16.f32")[0, 0])
 print(mmaprobe.matmul(a, a.T, plan="cublas/split-k")[0, 0])
@@ -44,7 +47,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (source / "docs").mkdir()
     shutil.copy(ROOT / "docs" / "mmaprobe.1", source / "docs")
     for name in PACKAGES:
-        shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, source, folder=folder)
     (built,) = folder.glob("*.whl")
     return built
@@ -56,7 +59,10 @@ def test_it_holds_every_file(wheel: Path) -> None:
     for package in PACKAGES:
         for path in (ROOT / package).rglob("*"):
             if path.is_file() and (path.suffix == ".py" or path.suffix in DATA):
-                assert str(path.relative_to(ROOT)) in inside
+                place = path.relative_to(ROOT)
+                assert str(place if package == "mmaprobe" else "mmaprobe" / place) in inside
+    version = next(name.partition(".dist-info")[0] for name in inside if ".dist-info/" in name)
+    assert {name.partition("/")[0] for name in inside} == {"mmaprobe", f"{version}.dist-info", f"{version}.data"}
 
 
 @pytest.mark.slow
@@ -69,10 +75,14 @@ def test_it_works_in_a_bare_environment(wheel: Path, tmp_path: Path) -> None:
     (site,) = (bare / "lib").glob("python*/site-packages")
     # what it depends on: the folder alone, so that no link from there to the checkout is followed
     (site / "dependencies.pth").write_text(f"{sysconfig.get_paths()['purelib']}\n")
+    for name in FOREIGN:  # other packages of these names
+        (site / name).mkdir()
+        (site / name / "__init__.py").write_text(f"OWNER = 'the other {name}'\n")
     program = tmp_path / "mine.py"
     program.write_text(PROGRAM)
-    *files, product, plan = run(python, program, folder=tmp_path).splitlines()
+    *files, owners, product, plan = run(python, program, folder=tmp_path).splitlines()
     assert all(Path(file).is_relative_to(site) for file in files)
+    assert owners == "the other cli the other queries the other runner"
     assert (float(product), float(plan)) == (8.0, 8.0)
     assert (bare / "share" / "man" / "man1" / "mmaprobe.1").is_file()
     assert run(bare / "bin" / "mmaprobe", "list", "plans", folder=tmp_path).startswith("plan:")

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from benchmarks.where_time_goes import PARTS, ROOT, SOLVERS, part_of
-from queries.solvers.engines import first_of
+from mmaprobe.queries.solvers.engines import first_of
 
 
 @pytest.mark.parametrize("file", [file for files in PARTS.values() for file in files if file and "pysmt" not in file])

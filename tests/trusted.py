@@ -122,15 +122,15 @@ PARTS = (
 #: imported by files of these, and not believed: what is shown to people, what errors are, and when work is
 #: cut short
 SHOWN = (
-    "queries.kernel.naming",
-    "queries.kernel.wording",
-    "smtmodel",
-    "smtmodel.errors",
-    "smtmodel.interrupts",
-    "smtmodel.nodes",
-    "smtmodel.progress",
-    "smtmodel.trace",
-    "smtmodel.wording",
+    "mmaprobe.queries.kernel.naming",
+    "mmaprobe.queries.kernel.wording",
+    "mmaprobe.smtmodel",
+    "mmaprobe.smtmodel.errors",
+    "mmaprobe.smtmodel.interrupts",
+    "mmaprobe.smtmodel.nodes",
+    "mmaprobe.smtmodel.progress",
+    "mmaprobe.smtmodel.trace",
+    "mmaprobe.smtmodel.wording",
 )
 
 

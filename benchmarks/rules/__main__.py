@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.rules.campaign import Campaign, Refusal, Tally, refusals
 from benchmarks.rules.everything import LEFT_OUT, PARTS, Part, run
 from benchmarks.rules.units import MOST, SOME
-from queries.kernel import closed
+from mmaprobe.queries.kernel import closed
 
 PAGE = """# Each rule on small formats
 

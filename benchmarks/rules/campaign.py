@@ -17,14 +17,14 @@ from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
 from benchmarks.rules.numbers import TooWide
-from queries.kernel import closed
-from queries.kernel.errors import OpenLemmaError, RuleError
-from queries.kernel.rewriting import REWRITES
-from queries.kernel.theorem import RULES, Theorem
-from smtmodel.errors import ParameterError
+from mmaprobe.queries.kernel import closed
+from mmaprobe.queries.kernel.errors import OpenLemmaError, RuleError
+from mmaprobe.queries.kernel.rewriting import REWRITES
+from mmaprobe.queries.kernel.theorem import RULES, Theorem
+from mmaprobe.smtmodel.errors import ParameterError
 
 Site = tuple[str, int]  # the module's file and the line of what refuses
-KERNEL = ("queries.kernel.",)
+KERNEL = ("mmaprobe.queries.kernel.",)
 SHARED = ("errors", "theorem", "arguments")  # modules whose refusals are those of every rule
 
 

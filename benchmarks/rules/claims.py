@@ -25,12 +25,12 @@ from benchmarks.rules.enclosures import Deriving
 from benchmarks.rules.facts import ENGINE
 from benchmarks.rules.lemmas import Truths, tallied
 from benchmarks.rules.shares import least_share, word_is_small, words_leave
-from hypotheses.claim import Claim, build_claims
-from queries.kernel.errors import RuleError
-from queries.kernel.scene import lanes_of
-from queries.kernel.shares import WordIsSmall, WordsLeave, share_claim
-from queries.kernel.theorem import Theorem
-from queries.kernel.undecided import (
+from mmaprobe.hypotheses.claim import Claim, build_claims
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.shares import WordIsSmall, WordsLeave, share_claim
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.undecided import (
     ByFirstWords,
     ConditionsReadNumbers,
     FirstWordIsWhole,
@@ -39,12 +39,12 @@ from queries.kernel.undecided import (
     ZerosGiveZero,
     lemmas_of,
 )
-from smtmodel.algorithms.assertion import Assertion
-from smtmodel.algorithms.parts import Part
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError
-from smtmodel.unit import Unit
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.algorithms.assertion import Assertion
+from mmaprobe.smtmodel.algorithms.parts import Part
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.yamlfile import read_yaml
 from tests import algorithm_oracle, claim_oracle, node_oracle, oracle
 
 INPUTS = 900  # of a claim, at most

@@ -11,22 +11,22 @@ from typing import Any
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
-from queries.kernel.enclosures import (
+from mmaprobe.queries.kernel.enclosures import (
     Enclosed,
     alignments,
     bound_places,
     cut_loses,
     terms_of,
 )
-from queries.kernel.errors import RuleError
-from queries.kernel.forms import Form, number
-from queries.kernel.lemmas import Lemma
-from queries.kernel.parts import part_lemmas
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.theorem import Theorem
-from smtmodel.errors import ParameterError
-from smtmodel.formats import format_named
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.forms import Form, number
+from mmaprobe.queries.kernel.lemmas import Lemma
+from mmaprobe.queries.kernel.parts import part_lemmas
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -47,8 +47,8 @@ from smtmodel.nodes import (
     Segment,
     Sum,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.unit import Unit
 from tests.node_units import MODES
 
 RULE_OF: dict[type, str] = {

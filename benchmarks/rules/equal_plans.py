@@ -16,19 +16,19 @@ from benchmarks import plan_statements
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Patterns
-from queries.kernel.errors import RuleError
-from queries.kernel.plan_units import FORMS, AtLength, FormsAgree, Part, Steps, Tails, units_of
-from queries.kernel.plans import PlansAgree
-from queries.kernel.problem import Problem
-from queries.kernel.stages import StagesAgree
-from queries.kernel.theorem import Theorem
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError, ParameterError
-from smtmodel.formats import Format
-from smtmodel.gemm import simulate
-from smtmodel.nodes import Constant, Element
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import Stage
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.plan_units import FORMS, AtLength, FormsAgree, Part, Steps, Tails, units_of
+from mmaprobe.queries.kernel.plans import PlansAgree
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.stages import StagesAgree
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.nodes import Constant, Element
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import Stage
 
 SIDE = 40  # rows and columns of the matrices
 MANY = 32  # products of one of them, at most

@@ -24,9 +24,9 @@ from benchmarks.rules import (
 )
 from benchmarks.rules.campaign import Campaign, Meaning
 from benchmarks.rules.lemmas import TRUTHS, Truths
-from queries.kernel.closed import REWRITES
-from queries.kernel.enclosures import Enclosed
-from queries.kernel.steps import PlanAt
+from mmaprobe.queries.kernel.closed import REWRITES
+from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.steps import PlanAt
 
 
 def _enclosed(goal: Any, rng: random.Random) -> Iterator[str]:

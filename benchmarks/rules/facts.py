@@ -16,13 +16,13 @@ from pysmt.fnode import FNode
 
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import TRUTHS, Truths, some_lemma
-from queries.kernel.facts import Alike, Basis, Fact, equal
-from queries.kernel.theorem import Theorem
-from queries.solvers import asking
-from queries.solvers.asking import Engines
-from queries.solvers.contract import Answer, _tell
-from smtmodel.algebra import Bit, Bits, constant, select
-from smtmodel.carriers.terms import TermCarrier
+from mmaprobe.queries.kernel.facts import Alike, Basis, Fact, equal
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.solvers import asking
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.solvers.contract import Answer, _tell
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant, select
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from tests.termeval import evaluate_terms
 
 EVERY = "every value of every symbol"

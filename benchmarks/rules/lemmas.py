@@ -29,7 +29,7 @@ from benchmarks.rules.numbers import (
     zeros,
 )
 from benchmarks.rules.units import RESULTS
-from queries.kernel.effects import (
+from mmaprobe.queries.kernel.effects import (
     AlignmentKeepsUnit,
     BoundKeeps,
     FormatHolds,
@@ -40,16 +40,16 @@ from queries.kernel.effects import (
     RoundingKeepsUnit,
     RoundsAlike,
 )
-from queries.kernel.errors import RuleError
-from queries.kernel.lemmas import AlignmentLoses, Lemma
-from queries.kernel.opposite import RoundsOpposite
-from queries.kernel.ranges import Range
-from queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
-from queries.kernel.rounding_rises import RoundingRises, RoundingScales
-from queries.kernel.theorem import RULES, Theorem
-from smtmodel.formats import Format, format_named
-from smtmodel.nodes.round import Rounding
-from smtmodel.rounding import NEAREST, OVERFLOWS, Mode, Target
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
+from mmaprobe.queries.kernel.opposite import RoundsOpposite
+from mmaprobe.queries.kernel.ranges import Range
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
+from mmaprobe.queries.kernel.rounding_rises import RoundingRises, RoundingScales
+from mmaprobe.queries.kernel.theorem import RULES, Theorem
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.rounding import NEAREST, OVERFLOWS, Mode, Target
 from tests.node_units import MODES
 from tests.said import believed
 
@@ -250,8 +250,8 @@ def _evaluated(lemma: Lemma) -> Theorem | None:
 
 def bits_of(lemma: Lemma) -> int:
     """The bits of all inputs of a lemma."""
-    from smtmodel.algebra import Bits, constant
-    from smtmodel.carriers.arrays import ArrayCarrier
+    from mmaprobe.smtmodel.algebra import Bits, constant
+    from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 
     carrier, widths = ArrayCarrier(), list[int]()
 

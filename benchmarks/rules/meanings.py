@@ -30,16 +30,16 @@ from benchmarks.rules.numbers import (
     table_of,
 )
 from benchmarks.rules.units import Window, reads, window
-from queries.kernel.enclosures import CHAIN, Assumption, Enclosed, Facts, Kept
-from queries.kernel.forms import Factor, Form
-from queries.kernel.induction import Carried, Chained, Closed
-from queries.kernel.opposite import Turns
-from queries.kernel.ranges import Held
-from queries.kernel.rewriting import Alike, SameResults
-from queries.kernel.rises import Rises
-from queries.kernel.table9 import BoundInUnits, SumInUnits
-from smtmodel.formats import Format
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.enclosures import CHAIN, Assumption, Enclosed, Facts, Kept
+from mmaprobe.queries.kernel.forms import Factor, Form
+from mmaprobe.queries.kernel.induction import Carried, Chained, Closed
+from mmaprobe.queries.kernel.opposite import Turns
+from mmaprobe.queries.kernel.ranges import Held
+from mmaprobe.queries.kernel.rewriting import Alike, SameResults
+from mmaprobe.queries.kernel.rises import Rises
+from mmaprobe.queries.kernel.table9 import BoundInUnits, SumInUnits
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -59,8 +59,8 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.unit import Unit
 from tests import oracle
 
 Loops = dict[int, tuple[int, Value | None]]

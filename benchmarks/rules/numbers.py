@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.formats import Format
-from smtmodel.nodes import (
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -36,9 +36,9 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.nodes.index import Index
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 from tests import oracle
 
 Flags = NDArray[np.bool_]

@@ -21,21 +21,21 @@ from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.meanings import SLACK, Exact, Loops, any_number, facts_fail
 from benchmarks.rules.numbers import Evaluation, Flags, Lanes, Patterns, Value, exact_sum, number, rounded, zeros
 from benchmarks.rules.units import RESULTS, WIDE
-from queries.kernel.enclosures import Enclosed
-from queries.kernel.errors import RuleError
-from queries.kernel.forms import Factor, Form
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
-from queries.kernel.sums import START, Summed
-from queries.kernel.theorem import Theorem
-from queries.kernel.wording import COUNT, GROWTH
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.formats import Format, format_named
-from smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import (
+from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.forms import Factor, Form
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from mmaprobe.queries.kernel.sums import START, Summed
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.wording import COUNT, GROWTH
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import (
     Chain,
     First,
     Halves,

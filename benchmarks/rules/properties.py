@@ -20,23 +20,23 @@ from benchmarks.rules.results import even_unit
 from benchmarks.rules.rewriting import Plain, rewritten
 from benchmarks.rules.units import RESULTS
 from benchmarks.statements import Statement, Table
-from queries.kernel.errors import RuleError
-from queries.kernel.opposite import lemmas_of
-from queries.kernel.problem import Problem
-from queries.kernel.ranges import Scope
-from queries.kernel.rewriting import REWRITES
-from queries.kernel.rises import needed
-from queries.kernel.same import Compared, SidesAgree
-from queries.kernel.statements import Exact, Monotonic, Negated, Reordered, reorderings
-from queries.kernel.theorem import Theorem
-from queries.kernel.together import HasProperty
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.formats import format_named
-from smtmodel.inputs import Inputs
-from smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Node, Product, Repeat, Round, Running
-from smtmodel.nodes.node import walk
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.opposite import lemmas_of
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.rewriting import REWRITES
+from mmaprobe.queries.kernel.rises import needed
+from mmaprobe.queries.kernel.same import Compared, SidesAgree
+from mmaprobe.queries.kernel.statements import Exact, Monotonic, Negated, Reordered, reorderings
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.together import HasProperty
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Node, Product, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.unit import Unit
 
 ROWS = 1 << 15  # inputs of a statement
 RESTRICTIONS = (*(Inputs(),) * 4, Inputs(finite=True), Inputs(finite=True, normal=True), Inputs(nonnegative=True),

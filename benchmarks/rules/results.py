@@ -10,20 +10,20 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving
 from benchmarks.rules.lemmas import Truths, some_lemma
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
-from queries.kernel.enclosures import alignments
-from queries.kernel.errors import RuleError
-from queries.kernel.lemmas import AlignmentLoses
-from queries.kernel.opposite import lemmas_of
-from queries.kernel.rises import needed
-from queries.kernel.rounding_losses import TruncationKeeps
-from queries.kernel.table9 import terms_of_sum
-from queries.kernel.theorem import Theorem
-from smtmodel.errors import ParameterError
-from smtmodel.formats import format_named
-from smtmodel.nodes import Each, Element, FusedSum, Index, Node, Product, Repeat, Round
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.enclosures import alignments
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses
+from mmaprobe.queries.kernel.opposite import lemmas_of
+from mmaprobe.queries.kernel.rises import needed
+from mmaprobe.queries.kernel.rounding_losses import TruncationKeeps
+from mmaprobe.queries.kernel.table9 import terms_of_sum
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.nodes import Each, Element, FusedSum, Index, Node, Product, Repeat, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 # -- bounds in units of an alignment
 

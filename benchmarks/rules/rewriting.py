@@ -10,12 +10,12 @@ from typing import Any
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small_unit
-from queries.kernel.ranges import Held, Scope
-from queries.kernel.rewriting import REWRITES, kind_of, multiples
-from queries.kernel.theorem import Theorem
-from smtmodel.errors import ParameterError
-from smtmodel.formats import format_named
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.ranges import Held, Scope
+from mmaprobe.queries.kernel.rewriting import REWRITES, kind_of, multiples
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
     Each,
@@ -28,8 +28,8 @@ from smtmodel.nodes import (
     Round,
     Running,
 )
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 
 class Plain(Small):

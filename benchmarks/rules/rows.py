@@ -18,21 +18,21 @@ from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.numbers import Encoding, Lanes
 from benchmarks.rules.properties import tiny_unit
 from benchmarks.statements import grid_of
-from queries.kernel.conditions import Flags, conditions_of
-from queries.kernel.problem import Problem, evaluate_on
-from queries.kernel.rows import BELOW_ONE, Bounded, Given, NeverOverflows, Source, largest_counts
-from queries.kernel.theorem import RULES, Theorem
-from queries.kernel.unreachable import Unreachable
-from queries.solvers.asking import Engines
-from smtmodel.algorithms import parse_reduction, sum_of_array
-from smtmodel.algorithms.reductions import Operations, Reduction, in_tree
-from smtmodel.batch import evaluate_batch, to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.formats import FORMATS, Format, format_named
-from smtmodel.nodes.round import Rounding
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.kernel.conditions import Flags, conditions_of
+from mmaprobe.queries.kernel.problem import Problem, evaluate_on
+from mmaprobe.queries.kernel.rows import BELOW_ONE, Bounded, Given, NeverOverflows, Source, largest_counts
+from mmaprobe.queries.kernel.theorem import RULES, Theorem
+from mmaprobe.queries.kernel.unreachable import Unreachable
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
+from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction, in_tree
+from mmaprobe.smtmodel.batch import evaluate_batch, to_integers
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.reference import parse_reference
 from tests import oracle
 
 UNITS = ("volta/mma/m8n8k4.f32.f16.f16.f32", "hopper/mma/m16n8k8.f32.f16.f16.f32", "ieee/fma/f32.f16.f16.f32",

@@ -21,18 +21,18 @@ from benchmarks.rules.lemmas import Truths, tallied
 from benchmarks.rules.meanings import SLACK, is_whole
 from benchmarks.rules.numbers import Evaluation, Flags, Lanes, Patterns, Value, exact_sum, number, rounded, zeros
 from benchmarks.rules.units import Small
-from queries.kernel import recorded
-from queries.kernel.errors import RuleError
-from queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words
-from queries.kernel.shares import Near, Space, Within, WordIsSmall, WordsLeave, apart, left_out
-from queries.kernel.theorem import Theorem
-from smtmodel.algorithms.exact import Window
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format, format_named
-from smtmodel.nodes import Element, Index, Node, Product, Repeat, Round, Running
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel import recorded
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words
+from mmaprobe.queries.kernel.shares import Near, Space, Within, WordIsSmall, WordsLeave, apart, left_out
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.algorithms.exact import Window
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.nodes import Element, Index, Node, Product, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 from tests import algorithm_oracle, oracle
 
 ROWS = 2048  # inputs of one statement, at most

@@ -10,19 +10,19 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import FACTORS, RESULTS
-from queries.kernel.errors import RuleError
-from queries.kernel.lemmas import AlignmentLoses
-from queries.kernel.opposite import lemmas_of
-from queries.kernel.problem import Problem
-from queries.kernel.ranges import Scope
-from queries.kernel.rises import needed
-from queries.kernel.statements import Monotonic
-from queries.kernel.theorem import Theorem
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.formats import Format, format_named
-from smtmodel.inputs import Inputs
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses
+from mmaprobe.queries.kernel.opposite import lemmas_of
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.rises import needed
+from mmaprobe.queries.kernel.statements import Monotonic
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
     Element,
@@ -41,9 +41,9 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 A, B, C = Element("a", Index(0)), Element("b", Index(0)), Element("c")
 AB = Product(A, B)

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.building.clock import Clock
-from queries.order.probe import AskAll
-from queries.order.tree import Leaf
-from queries.search.samples import Table
-from smtmodel.batch import Patterns, evaluate_models
-from smtmodel.dot import Model
-from smtmodel.errors import OutOfTimeError
-from smtmodel.numbers import nans
-from smtmodel.operands import layout_of
-from smtmodel.signature import Signature
-from smtmodel.unit import Unit
-from smtmodel.vectors import Vector
-from smtmodel.wording import counted
+from mmaprobe.queries.building.clock import Clock
+from mmaprobe.queries.order.probe import AskAll
+from mmaprobe.queries.order.tree import Leaf
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.smtmodel.batch import Patterns, evaluate_models
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.numbers import nans
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.wording import counted
 
 Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
 BUILT = "built"  # the reference of what is drafted

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
 
-from queries.building.draft import (
+from mmaprobe.queries.building.draft import (
     STARTS,
     SWAPPED,
     Choices,
@@ -20,8 +20,8 @@ from queries.building.draft import (
     Store,
     Zeros,
 )
-from queries.building.parts import RESTS, Reading, drafts_of_parts, other_parts, read_once
-from queries.building.steps import (
+from mmaprobe.queries.building.parts import RESTS, Reading, drafts_of_parts, other_parts, read_once
+from mmaprobe.queries.building.steps import (
     FIXED,
     INNER,
     MODES,
@@ -36,12 +36,12 @@ from queries.building.steps import (
     unit_of,
     with_step,
 )
-from queries.building.weights import ADDED, Weights
-from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes.element import Subnormals
-from smtmodel.nodes.round import Tiny, Zero
-from smtmodel.rounding import NEAREST, Mode, Overflow
-from smtmodel.signature import Signature
+from mmaprobe.queries.building.weights import ADDED, Weights
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.nodes.element import Subnormals
+from mmaprobe.smtmodel.nodes.round import Tiny, Zero
+from mmaprobe.smtmodel.rounding import NEAREST, Mode, Overflow
+from mmaprobe.smtmodel.signature import Signature
 
 TERMS: tuple[Place, ...] = ("products", "addend")  # that are rounded before they are added
 ANY = 1 << 16  # beyond every exponent

@@ -19,34 +19,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.building.answers import BUILT, Answers, joined
-from queries.building.axes import of_ends
-from queries.building.candidates import Candidate, Sketch, choices_of
-from queries.building.clock import Clock
-from queries.building.counting import every, finite, nonzero, not_zero, ordinary
-from queries.building.draft import Choices, TooDeepError
-from queries.building.lanes import with_one_lane
-from queries.building.mending import mended, of_result
-from queries.building.naming import same_signature, with_nan
-from queries.building.outcome import Built
-from queries.building.roles import Part, alike, apart, uniform
-from queries.building.search import POOL, Search
-from queries.building.shapes import Shapes
-from queries.building.stages import KINDS, LONG, Stage, Stages
-from queries.building.steps import Tier
-from queries.building.validation import Validation
-from queries.building.weights import Weights
-from queries.order.ends import products_of
-from queries.order.probe import AskAll, Probe
-from queries.order.tree import Leaf, Node, leaves_of, nodes_of, one_after_another
-from queries.search.distinguish import Options
-from smtmodel.batch import evaluate_models
-from smtmodel.dot import Model
-from smtmodel.errors import OutOfTimeError
-from smtmodel.signature import Signature
-from smtmodel.unit import Unit
-from smtmodel.vectors import Vector
-from smtmodel.wording import counted
+from mmaprobe.queries.building.answers import BUILT, Answers, joined
+from mmaprobe.queries.building.axes import of_ends
+from mmaprobe.queries.building.candidates import Candidate, Sketch, choices_of
+from mmaprobe.queries.building.clock import Clock
+from mmaprobe.queries.building.counting import every, finite, nonzero, not_zero, ordinary
+from mmaprobe.queries.building.draft import Choices, TooDeepError
+from mmaprobe.queries.building.lanes import with_one_lane
+from mmaprobe.queries.building.mending import mended, of_result
+from mmaprobe.queries.building.naming import same_signature, with_nan
+from mmaprobe.queries.building.outcome import Built
+from mmaprobe.queries.building.roles import Part, alike, apart, uniform
+from mmaprobe.queries.building.search import POOL, Search
+from mmaprobe.queries.building.shapes import Shapes
+from mmaprobe.queries.building.stages import KINDS, LONG, Stage, Stages
+from mmaprobe.queries.building.steps import Tier
+from mmaprobe.queries.building.validation import Validation
+from mmaprobe.queries.building.weights import Weights
+from mmaprobe.queries.order.ends import products_of
+from mmaprobe.queries.order.probe import AskAll, Probe
+from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, one_after_another
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.batch import evaluate_models
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.wording import counted
 
 ORDERS = 0.4  # of it, for some of the orders that a device may have
 REPORT = 0.03  # of the time, for saying what was found

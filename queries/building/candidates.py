@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from queries.building.answers import BUILT, Kept
-from queries.building.draft import Choices, Drafter, How, Step
-from queries.building.roles import Part, kinds_of
-from queries.building.weights import ADDED
-from smtmodel.dot import Model
-from smtmodel.signature import Signature
-from smtmodel.unit import Unit
+from mmaprobe.queries.building.answers import BUILT, Kept
+from mmaprobe.queries.building.draft import Choices, Drafter, How, Step
+from mmaprobe.queries.building.roles import Part, kinds_of
+from mmaprobe.queries.building.weights import ADDED
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.unit import Unit
 
 REMEMBERED = 1 << 15  # units of choices
 

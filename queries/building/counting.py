@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.batch import Patterns
-from smtmodel.formats import Format
-from smtmodel.numbers import nans
+from mmaprobe.smtmodel.batch import Patterns
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.numbers import nans
 
 Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import Literal
 
-from queries.building.parts import UNSPLIT, Pair, Parts, part_of
-from queries.building.roles import Part, adders_of
-from queries.building.weights import ADDED, opposite, power_of_two, shift_of, shifted
-from queries.order.beside import Power
-from queries.order.text import Outliner
-from queries.order.tree import Leaf, leaves_of, nodes_of
-from queries.order.tree import Node as Sum
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes import (
+from mmaprobe.queries.building.parts import UNSPLIT, Pair, Parts, part_of
+from mmaprobe.queries.building.roles import Part, adders_of
+from mmaprobe.queries.building.weights import ADDED, opposite, power_of_two, shift_of, shifted
+from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.text import Outliner
+from mmaprobe.queries.order.tree import Leaf, leaves_of, nodes_of
+from mmaprobe.queries.order.tree import Node as Sum
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -33,12 +33,12 @@ from smtmodel.nodes import (
     Running,
     Scale,
 )
-from smtmodel.nodes.element import Subnormals
-from smtmodel.nodes.repeat import places_of
-from smtmodel.nodes.round import Rounding, Tiny, Zero
-from smtmodel.rounding import Mode, Overflow
-from smtmodel.signature import Signature
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.element import Subnormals
+from mmaprobe.smtmodel.nodes.repeat import places_of
+from mmaprobe.smtmodel.nodes.round import Rounding, Tiny, Zero
+from mmaprobe.smtmodel.rounding import Mode, Overflow
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.unit import Unit
 
 Start = Literal["pair", "first", "zero", "second", "zero_second"]
 STARTS: tuple[Start, ...] = ("pair", "first", "zero")

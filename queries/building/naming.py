@@ -7,20 +7,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from queries.candidates.classes import Equality, partition
-from queries.candidates.kinds import candidate_of, why_alike
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.errors import OutOfTimeError
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Node, Round
-from smtmodel.nodes.normal import normal as normal_form
-from smtmodel.nodes.rewriting import replaced
-from smtmodel.reference import parse_reference
-from smtmodel.unit import Unit
-from smtmodel.unit_table import units
+from mmaprobe.queries.candidates.classes import Equality, partition
+from mmaprobe.queries.candidates.kinds import candidate_of, why_alike
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.nodes import Node, Round
+from mmaprobe.smtmodel.nodes.normal import normal as normal_form
+from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unit_table import units
 
 SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from queries.building.candidates import Candidate
-from queries.building.draft import Choices
-from smtmodel.dot import Model
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit, unit_text
-from smtmodel.vectors import Vector
+from mmaprobe.queries.building.candidates import Candidate
+from mmaprobe.queries.building.draft import Choices
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.vectors import Vector
 
 Verdict = Literal["built", "unexplained", "open"]
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
-from queries.building.weights import opposite
-from smtmodel.formats import Format
-from smtmodel.nodes import Cut, ExactSum, Node, Round, Segment
-from smtmodel.nodes.round import Rounding
-from smtmodel.rounding import Mode
-from smtmodel.signature import Signature
+from mmaprobe.queries.building.weights import opposite
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Cut, ExactSum, Node, Round, Segment
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.rounding import Mode
+from mmaprobe.smtmodel.signature import Signature
 
 Passes = Literal["steps", "whole", "terms"]
 Rest = Literal["+0", "ieee"]

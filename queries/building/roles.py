@@ -7,9 +7,9 @@ import random
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
-from queries.building.weights import ADDED, Weights, shift_of
-from queries.order.text import Outliner
-from queries.order.tree import Leaf, Node, compact, leaves_of, nodes_of
+from mmaprobe.queries.building.weights import ADDED, Weights, shift_of
+from mmaprobe.queries.order.text import Outliner
+from mmaprobe.queries.order.tree import Leaf, Node, compact, leaves_of, nodes_of
 
 Roles = dict[int, int]  # the role of each step, by its identity
 Turns = dict[Leaf, int]

@@ -9,19 +9,19 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.building.answers import Answers, Kept, joined
-from queries.building.axes import all_tiny, ordinary_neighbours, simplest
-from queries.building.candidates import Candidate, choices_of
-from queries.building.counting import Counts, finite, nonzero, not_zero, ordinary, unsigned
-from queries.building.draft import Choices, Odd, Store
-from queries.building.mending import in_mode
-from queries.building.stages import Pool, Stage, Stages
-from queries.building.steps import MODES, Tier, format_of, merged, shown
-from queries.search.samples import Table
-from smtmodel.batch import Patterns
-from smtmodel.errors import ParameterError
-from smtmodel.numbers import nans
-from smtmodel.unit import Unit
+from mmaprobe.queries.building.answers import Answers, Kept, joined
+from mmaprobe.queries.building.axes import all_tiny, ordinary_neighbours, simplest
+from mmaprobe.queries.building.candidates import Candidate, choices_of
+from mmaprobe.queries.building.counting import Counts, finite, nonzero, not_zero, ordinary, unsigned
+from mmaprobe.queries.building.draft import Choices, Odd, Store
+from mmaprobe.queries.building.mending import in_mode
+from mmaprobe.queries.building.stages import Pool, Stage, Stages
+from mmaprobe.queries.building.steps import MODES, Tier, format_of, merged, shown
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.smtmodel.batch import Patterns
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.numbers import nans
+from mmaprobe.smtmodel.unit import Unit
 
 POOL = 240  # inputs from which the questions of a stage are chosen
 CONFIRMED = 600  # inputs from which those are chosen that confirm what a tier left

@@ -6,16 +6,24 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from queries.building.answers import Kept
-from queries.building.axes import APART, end_tiers, product_tiers, refined_tiers, tiny_tier, tiny_tiers, zero_tiers
-from queries.building.candidates import Sketch
-from queries.building.counting import Counts, every, finite, nonzero, not_zero, ordinary, unsigned
-from queries.building.lanes import lanes_of
-from queries.building.roles import adders_of, placements, words_of
-from queries.building.shapes import INNER, Kind, Shapes
-from queries.building.steps import StepAxes, Tier, carry_tiers, late_tiers
-from queries.order.tree import Leaf, leaves_of
-from queries.search.samples import Table
+from mmaprobe.queries.building.answers import Kept
+from mmaprobe.queries.building.axes import (
+    APART,
+    end_tiers,
+    product_tiers,
+    refined_tiers,
+    tiny_tier,
+    tiny_tiers,
+    zero_tiers,
+)
+from mmaprobe.queries.building.candidates import Sketch
+from mmaprobe.queries.building.counting import Counts, every, finite, nonzero, not_zero, ordinary, unsigned
+from mmaprobe.queries.building.lanes import lanes_of
+from mmaprobe.queries.building.roles import adders_of, placements, words_of
+from mmaprobe.queries.building.shapes import INNER, Kind, Shapes
+from mmaprobe.queries.building.steps import StepAxes, Tier, carry_tiers, late_tiers
+from mmaprobe.queries.order.tree import Leaf, leaves_of
+from mmaprobe.queries.search.samples import Table
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything", "vanishing", "subnormal")
 WHOLE = 8  # products of a sum that is looked at through all of its leaves

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-from queries.building.draft import STARTS, Choices, Groups, How, Late, Step, Store
-from smtmodel.formats import FORMATS, Format
-from smtmodel.rounding import ROUNDINGS, Mode
-from smtmodel.signature import Signature
+from mmaprobe.queries.building.draft import STARTS, Choices, Groups, How, Late, Step, Store
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.rounding import ROUNDINGS, Mode
+from mmaprobe.smtmodel.signature import Signature
 
 Tier = Callable[[Choices], Iterable[Choices]]
 MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")

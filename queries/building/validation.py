@@ -9,23 +9,23 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.building.answers import BUILT, Answered, Kept, joined
-from queries.building.axes import neighbours
-from queries.building.candidates import Candidate
-from queries.building.mending import beside
-from queries.building.naming import SAME_FORM, name_of, of_known_form
-from queries.building.outcome import Built
-from queries.building.search import FIRST, MANY, POOL, Search
-from queries.building.stages import KINDS, LONG
-from queries.compare.neighbours import in_wider_format
-from queries.covering.cover import Change, Cover, Covering
-from queries.search.distinguish import Options
-from queries.search.samples import Table
-from queries.search.specials import special_rows
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.vectors import Vector
-from smtmodel.wording import counted
+from mmaprobe.queries.building.answers import BUILT, Answered, Kept, joined
+from mmaprobe.queries.building.axes import neighbours
+from mmaprobe.queries.building.candidates import Candidate
+from mmaprobe.queries.building.mending import beside
+from mmaprobe.queries.building.naming import SAME_FORM, name_of, of_known_form
+from mmaprobe.queries.building.outcome import Built
+from mmaprobe.queries.building.search import FIRST, MANY, POOL, Search
+from mmaprobe.queries.building.stages import KINDS, LONG
+from mmaprobe.queries.compare.neighbours import in_wider_format
+from mmaprobe.queries.covering.cover import Change, Cover, Covering
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.queries.search.specials import special_rows
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.wording import counted
 
 VALIDATION = 10_000  # vectors over the whole range
 NUMBERS = 8_000_000  # inputs of these, at most

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from queries.compare.steady import AskDevice
-from queries.order.beside import Power
-from queries.order.probe import power_pattern, weights_of
-from queries.order.tree import Leaf
-from smtmodel.display import exact_value
-from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes import Literal, Node, Product, Round, Scale
-from smtmodel.nodes.round import Rounding
-from smtmodel.operands import Operands
-from smtmodel.signature import Signature
-from smtmodel.vectors import Vector
+from mmaprobe.queries.compare.steady import AskDevice
+from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.probe import power_pattern, weights_of
+from mmaprobe.queries.order.tree import Leaf
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.nodes import Literal, Node, Product, Round, Scale
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.vectors import Vector
 
 Weights = Mapping[Leaf, Power]  # of the terms that are not added as they are, and perhaps of others
 ADDED: Power = (1, 0)

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from queries.equality.staged import prove
-from queries.kernel.problem import Candidates, Problem, evaluate_on, symbolic_operands
-from queries.search.distinguish import Options
-from queries.search.witness import Row, replay
-from queries.tactics.records import Proof
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.dot import Model
-from smtmodel.errors import OutOfTimeError
-from smtmodel.progress import Pieces
-from smtmodel.unit import Memo
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.problem import Candidates, Problem, evaluate_on, symbolic_operands
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import Row, replay
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.unit import Memo
 
 AHEAD = 16  # pairs for each thread of a pool, at least, before they are asked about
 WHY = "alike by construction"  # of two expressions that are one, or build one term

@@ -10,23 +10,23 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from hypotheses.family import parameters_of, steps_of
-from queries.candidates.classes import Equality, partition_sets
-from queries.candidates.kinds import unique_models
-from queries.candidates.outcomes import SEED, Outcomes, pool_rows, without_payload
-from queries.candidates.separate import smallest_set
-from queries.compare.rows import row_of
-from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
-from queries.search.distinguish import Options
-from queries.search.samples import Table, sample_rows
-from queries.search.specials import special_rows
-from queries.search.witness import Row
-from smtmodel.batch import evaluate_models
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError
-from smtmodel.operands import layout_of
-from smtmodel.vectors import Vector
-from smtmodel.wording import counted
+from mmaprobe.hypotheses.family import parameters_of, steps_of
+from mmaprobe.queries.candidates.classes import Equality, partition_sets
+from mmaprobe.queries.candidates.kinds import unique_models
+from mmaprobe.queries.candidates.outcomes import SEED, Outcomes, pool_rows, without_payload
+from mmaprobe.queries.candidates.separate import smallest_set
+from mmaprobe.queries.compare.rows import row_of
+from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, Answered, AskDevice, contradictions, spread
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import Table, sample_rows
+from mmaprobe.queries.search.specials import special_rows
+from mmaprobe.queries.search.witness import Row
+from mmaprobe.smtmodel.batch import evaluate_models
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.wording import counted
 
 Verdict = Literal["identified", "no candidate", "open"]
 

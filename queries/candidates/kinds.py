@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from queries.candidates.classes import WHY, Equality
-from queries.kernel.theorem import Theorem
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser, normal_form, rules_of
-from smtmodel.dot import Model
-from smtmodel.errors import OutOfTimeError
-from smtmodel.nodes.normal import normal
+from mmaprobe.queries.candidates.classes import WHY, Equality
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser, normal_form, rules_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.nodes.normal import normal
 
 
 @dataclass(frozen=True)

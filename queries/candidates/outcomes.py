@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.search.samples import Table, sample_rows
-from queries.solvers.children import die_with, safe_imports, without_interrupts
-from smtmodel.batch import evaluate_models
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError
-from smtmodel.formats import Format
-from smtmodel.interrupts import held_back, settle
-from smtmodel.numbers import nans
-from smtmodel.operands import Layout, layout_of
-from smtmodel.progress import Count
-from smtmodel.wording import counted
+from mmaprobe.queries.search.samples import Table, sample_rows
+from mmaprobe.queries.solvers.children import die_with, safe_imports, without_interrupts
+from mmaprobe.smtmodel.batch import evaluate_models
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.interrupts import held_back, settle
+from mmaprobe.smtmodel.numbers import nans
+from mmaprobe.smtmodel.operands import Layout, layout_of
+from mmaprobe.smtmodel.progress import Count
+from mmaprobe.smtmodel.wording import counted
 
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from queries.candidates.classes import Equality, partition_sets
-from queries.candidates.kinds import unique_models
-from queries.candidates.outcomes import Outcomes, distinct, pool_rows
-from queries.search.distinguish import Options
-from queries.search.witness import Row
-from smtmodel.dot import Model
-from smtmodel.operands import layout_of
+from mmaprobe.queries.candidates.classes import Equality, partition_sets
+from mmaprobe.queries.candidates.kinds import unique_models
+from mmaprobe.queries.candidates.outcomes import Outcomes, distinct, pool_rows
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.witness import Row
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.operands import layout_of
 
 POOL = 5000  # vectors simulated before a solver is asked anything
 EACH = 30.0  # seconds for one pair, at most

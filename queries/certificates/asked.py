@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypotheses.claim import Claim
-from hypotheses.unit_claims import OverflowClaim
-from queries.certificates.claim_files import read_claim
-from queries.certificates.names import (
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.unit_claims import OverflowClaim
+from mmaprobe.queries.certificates.claim_files import read_claim
+from mmaprobe.queries.certificates.names import (
     CLAIM,
     COVER,
     LEFT_PLAN,
@@ -21,29 +21,29 @@ from queries.certificates.names import (
     RIGHT_PLAN,
     UNIT,
 )  # fmt: skip
-from queries.certificates.plan_files import read_plan
-from queries.certificates.questions import read_document, read_model, read_property, read_question
-from queries.certificates.sat import CertificateError
-from queries.kernel.enclosures import Enclosed
-from queries.kernel.induction import Carried, Closed
-from queries.kernel.log import Subject
-from queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
-from queries.kernel.plans import PlansAgree
-from queries.kernel.problem import Problem
-from queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
-from queries.kernel.same import SidesAgree
-from queries.kernel.statements import exchangeable, problems_of, symmetries_of
-from queries.kernel.steps import MOST_PRODUCTS, PlanAt
-from queries.kernel.table9 import BoundInUnits
-from queries.kernel.theorem import Goal
-from queries.kernel.together import HasProperty
-from queries.kernel.undecided import NoInputDecides
-from queries.kernel.unreachable import Unreachable, datapath
-from queries.kernel.wording import form_text, sum_text, up_text
-from smtmodel.algorithms.assertion import Assertion
-from smtmodel.dot import Model
-from smtmodel.inputs import Compare, Inputs
-from smtmodel.plans import Plan
+from mmaprobe.queries.certificates.plan_files import read_plan
+from mmaprobe.queries.certificates.questions import read_document, read_model, read_property, read_question
+from mmaprobe.queries.certificates.sat import CertificateError
+from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.induction import Carried, Closed
+from mmaprobe.queries.kernel.log import Subject
+from mmaprobe.queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
+from mmaprobe.queries.kernel.plans import PlansAgree
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.rows import NeverOverflows, largest_counts, models_of, recorded
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.statements import exchangeable, problems_of, symmetries_of
+from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
+from mmaprobe.queries.kernel.table9 import BoundInUnits
+from mmaprobe.queries.kernel.theorem import Goal
+from mmaprobe.queries.kernel.together import HasProperty
+from mmaprobe.queries.kernel.undecided import NoInputDecides
+from mmaprobe.queries.kernel.unreachable import Unreachable, datapath
+from mmaprobe.queries.kernel.wording import form_text, sum_text, up_text
+from mmaprobe.smtmodel.algorithms.assertion import Assertion
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.inputs import Compare, Inputs
+from mmaprobe.smtmodel.plans import Plan
 
 MOST_LENGTHS = 64  # numbers of products of one certificate
 

@@ -17,7 +17,7 @@ import pysmt.operators as op
 from pysmt.environment import Environment
 from pysmt.fnode import FNode
 
-from queries.certificates.gates import FALSE, TRUE, Clause, Gates
+from mmaprobe.queries.certificates.gates import FALSE, TRUE, Clause, Gates
 
 Literals = list[int]
 WIDEST, WIDEST_PRODUCT, MOST_GATES = 1 << 16, 1 << 12, 1 << 25

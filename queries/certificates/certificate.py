@@ -18,20 +18,20 @@ from typing import Any
 
 from pysmt.fnode import FNode
 
-from queries.certificates.bitblast import cnf_of_text
-from queries.certificates.checker import Check, check_files
-from queries.certificates.manifest import MANIFEST, README, SCHEMA
-from queries.certificates.names import NAMES, SUFFIXES
-from queries.certificates.reading import digest, file_text
-from queries.certificates.sat import CertificateError, FaultyProofError, OutOfTimeError, solver_version
-from queries.certificates.statement import guide, plain_line, statement
-from queries.certificates.whole import Whole, WholeLemma
-from queries.search.distinguish import Options
-from queries.solvers.contract import DEFAULT_MEMORY
-from queries.solvers.smtlib import Query
-from smtmodel.errors import InputError, MmaprobeError
-from smtmodel.files import write_whole
-from smtmodel.progress import Pieces, Wait
+from mmaprobe.queries.certificates.bitblast import cnf_of_text
+from mmaprobe.queries.certificates.checker import Check, check_files
+from mmaprobe.queries.certificates.manifest import MANIFEST, README, SCHEMA
+from mmaprobe.queries.certificates.names import NAMES, SUFFIXES
+from mmaprobe.queries.certificates.reading import digest, file_text
+from mmaprobe.queries.certificates.sat import CertificateError, FaultyProofError, OutOfTimeError, solver_version
+from mmaprobe.queries.certificates.statement import guide, plain_line, statement
+from mmaprobe.queries.certificates.whole import Whole, WholeLemma
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError
+from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.progress import Pieces, Wait
 
 __all__ = [
     "MANIFEST",
@@ -205,7 +205,7 @@ def readme(texts: Mapping[str, str], pieces: Sequence[Mapping[str, Any]]) -> str
         for p in pieces
     ]
     page = guide(texts)
-    text = files("queries.certificates").joinpath(page).read_text(encoding="utf-8")
+    text = files("mmaprobe.queries.certificates").joinpath(page).read_text(encoding="utf-8")
     by = {"QUESTION": statement(texts).replace("\n", "\n- "), "ROWS": "\n".join(rows)}
     return re.sub("|".join(by), lambda found: by[found[0]], text)
 

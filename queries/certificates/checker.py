@@ -11,8 +11,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from queries.certificates import slow
-from smtmodel.libraries import BuildError, build, command_of, own_folder
+from mmaprobe.queries.certificates import slow
+from mmaprobe.smtmodel.libraries import BuildError, build, command_of, own_folder
 
 Engine = Literal["c", "python"]
 FLAGS = ("-O2", "-w")
@@ -40,7 +40,7 @@ def program() -> Path | None:
     cc = command_of(os.environ.get("CC") or "cc")
     if cc is None:
         return None
-    source = files("queries.certificates").joinpath("check.c").read_text(encoding="utf-8")
+    source = files("mmaprobe.queries.certificates").joinpath("check.c").read_text(encoding="utf-8")
     try:
         folder = own_folder() / "checker"
         folder.mkdir(mode=0o700)

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import yaml
 
-from hypotheses.claim import AnyClaim, build_claims
-from hypotheses.claim_file import Statement
-from queries.certificates.names import CLAIM
-from queries.certificates.statement import HELD, REFERENCES, is_of_file, with_references
-from smtmodel.errors import ParameterError
-from smtmodel.libraries import own_folder
-from smtmodel.reference import is_plan, parse_reference
-from smtmodel.unitfile import unit_text
-from smtmodel.yamlfile import read_file, read_yaml
+from mmaprobe.hypotheses.claim import AnyClaim, build_claims
+from mmaprobe.hypotheses.claim_file import Statement
+from mmaprobe.queries.certificates.names import CLAIM
+from mmaprobe.queries.certificates.statement import HELD, REFERENCES, is_of_file, with_references
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.libraries import own_folder
+from mmaprobe.smtmodel.reference import is_plan, parse_reference
+from mmaprobe.smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.yamlfile import read_file, read_yaml
 
 
 def claim_texts(claim: Statement) -> dict[str, str]:

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.asked import Asked, asked, words
-from queries.certificates.certificate import Leaf, write_certificate
-from queries.certificates.names import LOG, TERMS
-from queries.certificates.sat import CertificateError
-from queries.certificates.whole import Whole
-from queries.kernel.log import Replay, Writer
-from queries.kernel.theorem import RuleError, Theorem
-from queries.search.distinguish import Options
-from queries.solvers.asking import Engines, Heard, Said
+from mmaprobe.queries.certificates.asked import Asked, asked, words
+from mmaprobe.queries.certificates.certificate import Leaf, write_certificate
+from mmaprobe.queries.certificates.names import LOG, TERMS
+from mmaprobe.queries.certificates.sat import CertificateError
+from mmaprobe.queries.certificates.whole import Whole
+from mmaprobe.queries.kernel.log import Replay, Writer
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.asking import Engines, Heard, Said
 
 
 def certify_theorems(

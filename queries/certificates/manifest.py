@@ -7,9 +7,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import Field, StrictInt
 
-from queries.certificates.reading import json_of
-from smtmodel.errors import InputError
-from smtmodel.yamlfile import Strict, YamlFile, validate
+from mmaprobe.queries.certificates.reading import json_of
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, validate
 
 SCHEMA = 5
 MANIFEST, README = "manifest.json", "README.md"

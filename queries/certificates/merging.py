@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 
-from queries.certificates.gates import FALSE, TRUE, Clause, Gates, Kind, defining_clauses, normal
+from mmaprobe.queries.certificates.gates import FALSE, TRUE, Clause, Gates, Kind, defining_clauses, normal
 
 
 class ProofText:

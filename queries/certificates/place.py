@@ -9,12 +9,12 @@ from contextlib import contextmanager, suppress
 from fnmatch import fnmatch
 from pathlib import Path
 
-from queries.certificates.manifest import MANIFEST, read_any_manifest
-from queries.certificates.names import NAMES
-from queries.certificates.reading import is_folder
-from smtmodel.errors import InputError
-from smtmodel.files import INPUTS, check_folder, make_folder
-from smtmodel.interrupts import undone
+from mmaprobe.queries.certificates.manifest import MANIFEST, read_any_manifest
+from mmaprobe.queries.certificates.names import NAMES
+from mmaprobe.queries.certificates.reading import is_folder
+from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.files import INPUTS, check_folder, make_folder
+from mmaprobe.smtmodel.interrupts import undone
 
 DEEPEST = 3  # folders within one another: the cases of claims
 UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended

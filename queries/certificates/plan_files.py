@@ -7,14 +7,14 @@ from pathlib import Path
 
 import yaml
 
-from queries.certificates.questions import read_model
-from queries.certificates.sat import CertificateError
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.plans import Plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.plans.plantext import plan_text
-from smtmodel.unitfile import unit_text
+from mmaprobe.queries.certificates.questions import read_model
+from mmaprobe.queries.certificates.sat import CertificateError
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.unitfile import unit_text
 
 
 def plan_texts(plans: Mapping[str, Plan]) -> dict[str, str]:

@@ -10,17 +10,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from queries.certificates.names import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
-from queries.kernel.problem import Problem, free_values
-from queries.kernel.statements import PROPERTIES, Exact, Monotonic, Negated, Reordered, paddings
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.inputs import Compare, Inputs
-from smtmodel.jsontext import parse_json
-from smtmodel.operands import Operands
-from smtmodel.reference import is_plan, parse_reference
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.queries.certificates.names import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
+from mmaprobe.queries.kernel.problem import Problem, free_values
+from mmaprobe.queries.kernel.statements import PROPERTIES, Exact, Monotonic, Negated, Reordered, paddings
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.inputs import Compare, Inputs
+from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.reference import is_plan, parse_reference
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
 
 SCHEMA = 1
 PADDING = "zero-padding"

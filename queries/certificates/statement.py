@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from hypotheses.properties import STATEMENTS
-from queries.certificates.names import (
+from mmaprobe.hypotheses.properties import STATEMENTS
+from mmaprobe.queries.certificates.names import (
     CLAIM,
     COVER,
     LEFT,
@@ -25,16 +25,16 @@ from queries.certificates.names import (
     UNIT,
     WITNESS,
 )
-from queries.certificates.plan_files import read_plan
-from queries.kernel.enclosures import premises_of, premises_of_plan
-from queries.kernel.wording import raised, raised_in
-from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.jsontext import parse_json
-from smtmodel.reference import LENGTH, parse_reference
-from smtmodel.unit import Unit
-from smtmodel.unitfile import parse_unit, unit_text
-from smtmodel.wording import counted
-from smtmodel.yamlfile import read_yaml
+from mmaprobe.queries.certificates.plan_files import read_plan
+from mmaprobe.queries.kernel.enclosures import premises_of, premises_of_plan
+from mmaprobe.queries.kernel.wording import raised, raised_in
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.reference import LENGTH, parse_reference
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.yamlfile import read_yaml
 
 COMPARED = {
     "value": "results are compared as values",

@@ -13,14 +13,14 @@ from functools import cached_property
 
 from pysmt.fnode import FNode
 
-from queries.certificates.bitblast import Blaster
-from queries.certificates.gates import FALSE, TRUE, Clause, defining_clauses
-from queries.certificates.merging import Merging, ProofText, simplified
-from queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver
-from queries.solvers.contract import DEFAULT_MEMORY
-from queries.solvers.smtlib import Query
-from smtmodel.carriers.terms import Maximum
-from smtmodel.progress import Count, Wait
+from mmaprobe.queries.certificates.bitblast import Blaster
+from mmaprobe.queries.certificates.gates import FALSE, TRUE, Clause, defining_clauses
+from mmaprobe.queries.certificates.merging import Merging, ProofText, simplified
+from mmaprobe.queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver
+from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.carriers.terms import Maximum
+from mmaprobe.smtmodel.progress import Count, Wait
 
 WholeLemma = tuple[FNode, FNode, Sequence[FNode]]
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma

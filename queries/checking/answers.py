@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from hypotheses.unit_claims import OverflowClaim
-from queries.certificates.claim_files import read_claim
-from queries.certificates.names import CLAIM, LOG, WITNESS
-from queries.checking.finding import Contents, Finding, Look, Texts, of_file
-from queries.checking.log import log
-from queries.checking.witnesses import witness
-from queries.kernel.rows import BELOW_ONE
-from smtmodel.algorithms import sum_of_array
-from smtmodel.display import exact_value
+from mmaprobe.hypotheses.unit_claims import OverflowClaim
+from mmaprobe.queries.certificates.claim_files import read_claim
+from mmaprobe.queries.certificates.names import CLAIM, LOG, WITNESS
+from mmaprobe.queries.checking.finding import Contents, Finding, Look, Texts, of_file
+from mmaprobe.queries.checking.log import log
+from mmaprobe.queries.checking.witnesses import witness
+from mmaprobe.queries.kernel.rows import BELOW_ONE
+from mmaprobe.smtmodel.algorithms import sum_of_array
+from mmaprobe.smtmodel.display import exact_value
 
 
 @of_file(CLAIM)

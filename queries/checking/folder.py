@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from queries.certificates.certificate import check_piece, formula_fault, readme
-from queries.certificates.manifest import MANIFEST, README, Manifest, Piece, read_manifest
-from queries.certificates.names import CLAIM, LOG, STATING, SUFFIXES, WITNESS
-from queries.certificates.place import is_ours
-from queries.certificates.reading import Held, digest, file_text, is_folder
-from queries.certificates.statement import named, statement
-from queries.checking.answers import ANSWERS
-from queries.checking.finding import Contents, Finding
-from queries.solvers.contract import ENGINE_NAMES, Answer
-from smtmodel.errors import InputError
+from mmaprobe.queries.certificates.certificate import check_piece, formula_fault, readme
+from mmaprobe.queries.certificates.manifest import MANIFEST, README, Manifest, Piece, read_manifest
+from mmaprobe.queries.certificates.names import CLAIM, LOG, STATING, SUFFIXES, WITNESS
+from mmaprobe.queries.certificates.place import is_ours
+from mmaprobe.queries.certificates.reading import Held, digest, file_text, is_folder
+from mmaprobe.queries.certificates.statement import named, statement
+from mmaprobe.queries.checking.answers import ANSWERS
+from mmaprobe.queries.checking.finding import Contents, Finding
+from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer
+from mmaprobe.smtmodel.errors import InputError
 
 STATED = "stated"  # the place of the words of what is stated
 STRAY = "is no part of the certificate, and was not read"

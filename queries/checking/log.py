@@ -6,14 +6,14 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from queries.certificates.asked import asked, words
-from queries.certificates.names import LOG, TERMS
-from queries.certificates.questions import read_document
-from queries.checking.finding import Contents, Finding, of_file
-from queries.kernel.log import Replay, Subject, Writer
-from queries.kernel.theorem import RuleError, Theorem
-from queries.solvers.asking import Engines, _certified
-from smtmodel.wording import counted
+from mmaprobe.queries.certificates.asked import asked, words
+from mmaprobe.queries.certificates.names import LOG, TERMS
+from mmaprobe.queries.certificates.questions import read_document
+from mmaprobe.queries.checking.finding import Contents, Finding, of_file
+from mmaprobe.queries.kernel.log import Replay, Subject, Writer
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.solvers.asking import Engines, _certified
+from mmaprobe.smtmodel.wording import counted
 
 
 @of_file(LOG)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from pysmt.fnode import FNode
 
-from hypotheses.claim import Claim
-from queries.certificates.bitblast import Blaster, bits_of
-from queries.certificates.claim_files import read_claim
-from queries.certificates.gates import TRUE
-from queries.certificates.names import CLAIM, LEFT_PLAN, RIGHT_PLAN, UNIT, WITNESS
-from queries.certificates.plan_files import read_plan
-from queries.certificates.questions import (
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.queries.certificates.bitblast import Blaster, bits_of
+from mmaprobe.queries.certificates.claim_files import read_claim
+from mmaprobe.queries.certificates.gates import TRUE
+from mmaprobe.queries.certificates.names import CLAIM, LEFT_PLAN, RIGHT_PLAN, UNIT, WITNESS
+from mmaprobe.queries.certificates.plan_files import read_plan
+from mmaprobe.queries.certificates.questions import (
     PADDING,
     model_of_table,
     read_document,
@@ -25,19 +25,19 @@ from queries.certificates.questions import (
     read_question,
     same_unit,
 )
-from queries.checking.finding import Contents, Finding, Texts, of_file
-from queries.kernel.problem import Placed, Problem, is_beyond
-from queries.kernel.same import Compared
-from queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups
-from queries.kernel.together import ORDER
-from queries.kernel.undecided import Question
-from queries.properties.bound_samples import chained_inputs, value_of
-from queries.properties.wraps import magnitudes
-from queries.search.samples import Table
-from smtmodel.algebra import Bits
-from smtmodel.dot import Model
-from smtmodel.operands import Layout, layout_of
-from smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.queries.checking.finding import Contents, Finding, Texts, of_file
+from mmaprobe.queries.kernel.problem import Placed, Problem, is_beyond
+from mmaprobe.queries.kernel.same import Compared
+from mmaprobe.queries.kernel.statements import PROPERTIES, Reordered, problems_of, reordered_groups
+from mmaprobe.queries.kernel.together import ORDER
+from mmaprobe.queries.kernel.undecided import Question
+from mmaprobe.queries.properties.bound_samples import chained_inputs, value_of
+from mmaprobe.queries.properties.wraps import magnitudes
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.operands import Layout, layout_of
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
 
 class _Evaluated:

@@ -6,19 +6,19 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypotheses.claim import Claim
-from hypotheses.unit_claims import BoundClaim, PropertyClaim
-from queries.certificates.asked import of_assertion, of_overflow
-from queries.certificates.certificate import CertificateError, write_certificate
-from queries.certificates.claim_files import claim_texts
-from queries.certificates.logged import certify_theorems
-from queries.certificates.names import WITNESS
-from queries.certificates.questions import SCHEMA
-from queries.claims.outcome import Outcome
-from queries.kernel.problem import free_values
-from queries.properties.bound_certificate import certify_unit_bounds
-from queries.properties.certify import certify_proofs, certify_refuted
-from queries.search.distinguish import Options
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, PropertyClaim
+from mmaprobe.queries.certificates.asked import of_assertion, of_overflow
+from mmaprobe.queries.certificates.certificate import CertificateError, write_certificate
+from mmaprobe.queries.certificates.claim_files import claim_texts
+from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.certificates.names import WITNESS
+from mmaprobe.queries.certificates.questions import SCHEMA
+from mmaprobe.queries.claims.outcome import Outcome
+from mmaprobe.queries.kernel.problem import free_values
+from mmaprobe.queries.properties.bound_certificate import certify_unit_bounds
+from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
+from mmaprobe.queries.search.distinguish import Options
 
 
 def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[tuple[Path, dict[str, Any]]]:

@@ -7,23 +7,23 @@ from fractions import Fraction
 
 import numpy as np
 
-from hypotheses.claim import Claim
-from hypotheses.unit_claims import BoundClaim, OverflowClaim
-from queries.claims.outcome import Outcome
-from queries.claims.samples import claim_rows
-from queries.kernel.rows import BELOW_ONE
-from queries.search.admitted import admitted_rows, numbers
-from queries.search.contradiction import SEED, contradicted, kept_bits, row_text
-from queries.search.samples import sample_rows
-from queries.search.scene import evaluate_claim
-from smtmodel.algorithms import sum_of_array
-from smtmodel.batch import evaluate_models
-from smtmodel.display import exact_value, ulp_of
-from smtmodel.formats import Format
-from smtmodel.inputs import Inputs
-from smtmodel.nodes import FusedSum
-from smtmodel.nodes.node import walk
-from smtmodel.operands import layout_of
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim
+from mmaprobe.queries.claims.outcome import Outcome
+from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.kernel.rows import BELOW_ONE
+from mmaprobe.queries.search.admitted import admitted_rows, numbers
+from mmaprobe.queries.search.contradiction import SEED, contradicted, kept_bits, row_text
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.scene import evaluate_claim
+from mmaprobe.smtmodel.algorithms import sum_of_array
+from mmaprobe.smtmodel.batch import evaluate_models
+from mmaprobe.smtmodel.display import exact_value, ulp_of
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.nodes import FusedSum
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.operands import layout_of
 
 BOUND_ROWS = 512  # inputs in rationals
 CLAIM_ROWS = 4096

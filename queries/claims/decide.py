@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import time
 
-from hypotheses.claim import AnyClaim
-from hypotheses.claim_file import located
-from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
-from queries.claims.contradiction import check_outcome
-from queries.claims.error_bound import verify_bound
-from queries.claims.outcome import Outcome, SearchStep
-from queries.claims.overflow import verify_overflow
-from queries.claims.verify import verify
-from queries.kernel.problem import Problem
-from queries.kernel.statements import problems_of
-from queries.properties.proving import proofs_of, verdict_on
-from queries.search.distinguish import Options
+from mmaprobe.hypotheses.claim import AnyClaim
+from mmaprobe.hypotheses.claim_file import located
+from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
+from mmaprobe.queries.claims.contradiction import check_outcome
+from mmaprobe.queries.claims.error_bound import verify_bound
+from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.claims.overflow import verify_overflow
+from mmaprobe.queries.claims.verify import verify
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import problems_of
+from mmaprobe.queries.properties.proving import proofs_of, verdict_on
+from mmaprobe.queries.search.distinguish import Options
 
 
 def decide(claim: AnyClaim, options: Options) -> Outcome:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from hypotheses.unit_claims import BoundClaim
-from queries.claims.outcome import Outcome, SearchStep
-from queries.kernel.theorem import RuleError
-from queries.kernel.truncating import truncating_steps
-from queries.properties.bound import bound_in_units
-from queries.search.distinguish import Options
-from queries.tactics.settling import Settled
-from smtmodel.errors import ParameterError
+from mmaprobe.hypotheses.unit_claims import BoundClaim
+from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.truncating import truncating_steps
+from mmaprobe.queries.properties.bound import bound_in_units
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.errors import ParameterError
 
 ABOUT = "the bound is about one truncating sum of exact products and c, rounded once"
 

@@ -6,15 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from hypotheses.claim import Claim
-from queries.kernel.scene import lanes_of
-from queries.search.witness import Row
-from smtmodel.algorithms.exact import Fixed
-from smtmodel.algorithms.scene import Scene
-from smtmodel.algorithms.steps import RESULT
-from smtmodel.batch import to_integers
-from smtmodel.display import exact_value, value_text
-from smtmodel.errors import InputError
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.search.witness import Row
+from mmaprobe.smtmodel.algorithms.exact import Fixed
+from mmaprobe.smtmodel.algorithms.scene import Scene
+from mmaprobe.smtmodel.algorithms.steps import RESULT
+from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.display import exact_value, value_text
+from mmaprobe.smtmodel.errors import InputError
 
 
 def no_number(claim: Claim, row: Row) -> InputError:

@@ -10,24 +10,24 @@ from fractions import Fraction
 
 import numpy as np
 
-from hypotheses.claim import AnyClaim, Claim, Largest
-from hypotheses.claim_file import located
-from queries.claims.outcome import BATCH, SHRINK, SearchStep
-from queries.claims.samples import Table, claim_rows, mutated
-from queries.kernel.scene import columns_of, conditions, scene_of, symbolic_scene
-from queries.search.distinguish import Options
-from queries.search.scene import row_of
-from queries.search.witness import Row, shrink_rows
-from queries.solvers.asking import SolverFaultError
-from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, Bits
-from smtmodel.algorithms import fixed
-from smtmodel.algorithms.exact import Fixed
-from smtmodel.algorithms.scene import Scene, Truth
-from smtmodel.batch import to_integers
-from smtmodel.errors import ParameterError
-from smtmodel.programs import ARRAYS
-from smtmodel.progress import Share, Wait
+from mmaprobe.hypotheses.claim import AnyClaim, Claim, Largest
+from mmaprobe.hypotheses.claim_file import located
+from mmaprobe.queries.claims.outcome import BATCH, SHRINK, SearchStep
+from mmaprobe.queries.claims.samples import Table, claim_rows, mutated
+from mmaprobe.queries.kernel.scene import columns_of, conditions, scene_of, symbolic_scene
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.scene import row_of
+from mmaprobe.queries.search.witness import Row, shrink_rows
+from mmaprobe.queries.solvers.asking import SolverFaultError
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.algorithms import fixed
+from mmaprobe.smtmodel.algorithms.exact import Fixed
+from mmaprobe.smtmodel.algorithms.scene import Scene, Truth
+from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.programs import ARRAYS
+from mmaprobe.smtmodel.progress import Share, Wait
 
 ELITE = 64  # of the best inputs, which are changed
 RESTART = 30  # rounds without a better one after which the search begins anew, from other inputs

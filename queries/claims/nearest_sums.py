@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from queries.kernel.theorem import Theorem
-from smtmodel import ieee
-from smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, sum_of
-from smtmodel.algorithms.exact import Fixed, admitted, in_units
-from smtmodel.decode import unpack
-from smtmodel.formats import Format
-from smtmodel.rounding import Target, round_and_pack
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, sum_of
+from mmaprobe.smtmodel.algorithms.exact import Fixed, admitted, in_units
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.rounding import Target, round_and_pack
 
 ROOM = 4  # bits more than an exponent field has, for differences of exponents in two's complement
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hypotheses.claim import AnyClaim, Claim
-from hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
-from queries.kernel.rows import NeverOverflows
-from queries.kernel.table9 import BoundInUnits
-from queries.kernel.theorem import Goal, Theorem, is_theorem
-from queries.kernel.undecided import NoInputDecides
-from queries.properties.proving import verdict_on
-from queries.search.witness import Row
-from queries.solvers.contract import Answer
-from queries.tactics.records import Lemma, Proof
-from smtmodel.algorithms.assertion import Quantifier
+from mmaprobe.hypotheses.claim import AnyClaim, Claim
+from mmaprobe.hypotheses.unit_claims import BoundClaim, OverflowClaim, PropertyClaim
+from mmaprobe.queries.kernel.rows import NeverOverflows
+from mmaprobe.queries.kernel.table9 import BoundInUnits
+from mmaprobe.queries.kernel.theorem import Goal, Theorem, is_theorem
+from mmaprobe.queries.kernel.undecided import NoInputDecides
+from mmaprobe.queries.properties.proving import verdict_on
+from mmaprobe.queries.search.witness import Row
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.tactics.records import Lemma, Proof
+from mmaprobe.smtmodel.algorithms.assertion import Quantifier
 
 Verdict = Literal["holds", "refuted", "unknown"]
 BATCH = 4096  # inputs simulated at a time

@@ -9,9 +9,9 @@ import time
 
 import numpy as np
 
-from hypotheses.unit_claims import OverflowClaim
-from queries.claims.outcome import Outcome, SearchStep
-from queries.kernel.rows import (
+from mmaprobe.hypotheses.unit_claims import OverflowClaim
+from mmaprobe.queries.claims.outcome import Outcome, SearchStep
+from mmaprobe.queries.kernel.rows import (
     BELOW_ONE,
     Bounded,
     below_one,
@@ -24,13 +24,13 @@ from queries.kernel.rows import (
     parted,
     trees,
 )
-from queries.kernel.theorem import RuleError, Theorem, goal_of
-from smtmodel.algorithms import reference_of, sum_of_array
-from smtmodel.algorithms.reductions import Operations, Reduction
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError
-from smtmodel.formats import Format
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem, goal_of
+from mmaprobe.smtmodel.algorithms import reference_of, sum_of_array
+from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError
+from mmaprobe.smtmodel.formats import Format
 
 
 def verify_overflow(claim: OverflowClaim) -> Outcome:

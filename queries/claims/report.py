@@ -9,18 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from hypotheses.claim import Claim
-from hypotheses.unit_claims import PropertyClaim
-from queries.claims.maximise import Worst, maximised
-from queries.claims.outcome import Outcome
-from queries.kernel.scene import lanes_of
-from queries.properties.report import proof_json
-from queries.search.witness import Row
-from smtmodel.algorithms.steps import RESULT, Step
-from smtmodel.batch import to_integers
-from smtmodel.display import decimal, exact_value, powers, ulp_of
-from smtmodel.formats import Format
-from smtmodel.vectors import to_hex
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.unit_claims import PropertyClaim
+from mmaprobe.queries.claims.maximise import Worst, maximised
+from mmaprobe.queries.claims.outcome import Outcome
+from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.properties.report import proof_json
+from mmaprobe.queries.search.witness import Row
+from mmaprobe.smtmodel.algorithms.steps import RESULT, Step
+from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.display import decimal, exact_value, powers, ulp_of
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.vectors import to_hex
 
 Steps = dict[Step, tuple[int, int]]  # of each step its pattern and width
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hypotheses.claim import Claim
-from smtmodel.formats import Format
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.smtmodel.formats import Format
 
 Table = NDArray[np.uint64]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from hypotheses.claim import Claim
-from queries.kernel.forms import power
-from queries.kernel.lemmas import Lemma
-from queries.kernel.recorded import Added, Instruction, Value, Word, Words
-from queries.kernel.shares import (
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.queries.kernel.forms import power
+from mmaprobe.queries.kernel.lemmas import Lemma
+from mmaprobe.queries.kernel.recorded import Added, Instruction, Value, Word, Words
+from mmaprobe.queries.kernel.shares import (
     WordIsSmall,
     WordsLeave,
     after_addition,
@@ -22,10 +22,10 @@ from queries.kernel.shares import (
     share_claim,
     units,
 )
-from queries.kernel.theorem import RuleError, Theorem
-from queries.properties.bound import Settle, bound_of
-from smtmodel.dot import Model
-from smtmodel.rounding import NEAREST
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.properties.bound import Settle, bound_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.rounding import NEAREST
 
 
 def by_shares(claim: Claim, settle: Settle) -> Theorem:

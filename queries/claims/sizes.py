@@ -11,14 +11,14 @@ from fractions import Fraction
 from functools import reduce
 from typing import Protocol
 
-from queries.kernel.theorem import Theorem
-from queries.kernel.undecided import Question
-from smtmodel.algebra import Bit, Bits, constant
-from smtmodel.algorithms import fixed
-from smtmodel.algorithms.exact import Fixed, in_units, magnitude
-from smtmodel.algorithms.products import Multiword
-from smtmodel.algorithms.steps import InUnit, Step, Word
-from smtmodel.formats import Format
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.undecided import Question
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant
+from mmaprobe.smtmodel.algorithms import fixed
+from mmaprobe.smtmodel.algorithms.exact import Fixed, in_units, magnitude
+from mmaprobe.smtmodel.algorithms.products import Multiword
+from mmaprobe.smtmodel.algorithms.steps import InUnit, Step, Word
+from mmaprobe.smtmodel.formats import Format
 
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
 

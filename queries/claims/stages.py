@@ -17,20 +17,20 @@ from itertools import permutations
 
 import numpy as np
 
-from queries.claims.nearest_sums import NearestSum, Operand
-from queries.claims.sizes import Prove, Sizes
-from queries.kernel.scene import lanes_of
-from queries.kernel.theorem import Theorem
-from queries.kernel.undecided import Question
-from queries.tactics.ledger import UnprovedError
-from smtmodel import ieee
-from smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
-from smtmodel.algorithms.products import Multiword
-from smtmodel.algorithms.scene import Number
-from smtmodel.algorithms.steps import RESULT, Step, Word
-from smtmodel.batch import to_integers
-from smtmodel.decode import unpack
-from smtmodel.formats import Format
+from mmaprobe.queries.claims.nearest_sums import NearestSum, Operand
+from mmaprobe.queries.claims.sizes import Prove, Sizes
+from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.undecided import Question
+from mmaprobe.queries.tactics.ledger import UnprovedError
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
+from mmaprobe.smtmodel.algorithms.products import Multiword
+from mmaprobe.smtmodel.algorithms.scene import Number
+from mmaprobe.smtmodel.algorithms.steps import RESULT, Step, Word
+from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.formats import Format
 
 
 class Stages:

@@ -17,18 +17,18 @@ from typing import NoReturn
 import numpy as np
 from pysmt.fnode import FNode
 
-from hypotheses.claim import Claim
-from hypotheses.claim_file import located
-from queries.claims.faults import no_number
-from queries.claims.maximise import climb
-from queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, SearchStep
-from queries.claims.samples import claim_rows
-from queries.claims.shares import by_shares
-from queries.claims.stages import Stages
-from queries.kernel.lemmas import settled
-from queries.kernel.scene import conditions, symbolic_scene
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.undecided import (
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.hypotheses.claim_file import located
+from mmaprobe.queries.claims.faults import no_number
+from mmaprobe.queries.claims.maximise import climb
+from mmaprobe.queries.claims.outcome import BATCH, DECIDED, SHRINK, Outcome, SearchStep
+from mmaprobe.queries.claims.samples import claim_rows
+from mmaprobe.queries.claims.shares import by_shares
+from mmaprobe.queries.claims.stages import Stages
+from mmaprobe.queries.kernel.lemmas import settled
+from mmaprobe.queries.kernel.scene import conditions, symbolic_scene
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.undecided import (
     ConditionsReadNumbers,
     FirstWordIsWhole,
     Question,
@@ -37,23 +37,23 @@ from queries.kernel.undecided import (
     lemmas_of,
     undecided,
 )
-from queries.search.distinguish import Options
-from queries.search.scene import build_query, evaluate_claim, row_of
-from queries.search.witness import Row, shrink_rows
-from queries.solvers.asking import SolverFaultError
-from queries.solvers.contract import Answer
-from queries.solvers.engines import engines_of
-from queries.solvers.smtlib import Query
-from queries.tactics.confirm import confirm
-from queries.tactics.ledger import Ledger, UnprovedError
-from queries.tactics.records import Lemma
-from queries.tactics.settling import Settled
-from smtmodel.algebra import Bit, Bits
-from smtmodel.algorithms.exact import Window
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError, InputError, OutOfTimeError
-from smtmodel.interrupts import working_until
-from smtmodel.progress import Share, Wait
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.scene import build_query, evaluate_claim, row_of
+from mmaprobe.queries.search.witness import Row, shrink_rows
+from mmaprobe.queries.solvers.asking import SolverFaultError
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.engines import engines_of
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.queries.tactics.confirm import confirm
+from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
+from mmaprobe.queries.tactics.records import Lemma
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.algorithms.exact import Window
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError, InputError, OutOfTimeError
+from mmaprobe.smtmodel.interrupts import working_until
+from mmaprobe.smtmodel.progress import Share, Wait
 
 SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time for simulation, and its seconds
 BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried

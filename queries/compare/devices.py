@@ -14,20 +14,20 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.compare.observed import evaluate_vectors
-from queries.compare.steady import AGAIN, AskDevice, spread
-from queries.kernel.problem import Problem
-from queries.search.witness import Row, _cost, _fields, _smaller, exercised, replaced, replay
-from smtmodel.batch import to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.decode import unpack
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.formats import Format
-from smtmodel.inputs import Compare
-from smtmodel.operands import Layout, Operands, layout_of
-from smtmodel.progress import Share
-from smtmodel.vectors import Vector
+from mmaprobe.queries.compare.observed import evaluate_vectors
+from mmaprobe.queries.compare.steady import AGAIN, AskDevice, spread
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.witness import Row, _cost, _fields, _smaller, exercised, replaced, replay
+from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.inputs import Compare
+from mmaprobe.smtmodel.operands import Layout, Operands, layout_of
+from mmaprobe.smtmodel.progress import Share
+from mmaprobe.smtmodel.vectors import Vector
 
 FIRST, LARGEST = 128, 2048  # vectors of the first and of the largest batch: a slow device shows a difference early
 REPEATS = 4  # of a question before its answer is believed

@@ -14,7 +14,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.compare.devices import (
+from mmaprobe.queries.compare.devices import (
     Answer,
     Answered,
     ComparedDevice,
@@ -24,17 +24,17 @@ from queries.compare.devices import (
     differing,
     segment,
 )
-from queries.compare.neighbours import neighbours
-from queries.kernel.problem import Problem
-from smtmodel.batch import to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.decode import unpack
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
-from smtmodel.operands import Operands
-from smtmodel.ordering import pattern_key
-from smtmodel.tiles import Matrix, product_shape
+from mmaprobe.queries.compare.neighbours import neighbours
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.ordering import pattern_key
+from mmaprobe.smtmodel.tiles import Matrix, product_shape
 
 ELEMENTS = 16  # differing elements that are computed again
 STRIP = 1 << 18  # elements compared at a time

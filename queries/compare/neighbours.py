@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from smtmodel.batch import Shared
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.explaining import RUNNING
-from smtmodel.facts import Fact, Facts, Item, evaluate_one, facts_of, item_of
-from smtmodel.formats import FORMATS, Format
-from smtmodel.nodes import Element, ExactSum, Node, Product, Repeat, Round
-from smtmodel.nodes.node import Variant, walk
-from smtmodel.nodes.regrouping import regrouped
-from smtmodel.nodes.round import Rounding
-from smtmodel.operands import Operands, layout_of, padded
-from smtmodel.parameters import format_parameter
-from smtmodel.reference import one_change_away
-from smtmodel.trace import Kind, Name, Part, Stage, Trace
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.batch import Shared
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.explaining import RUNNING
+from mmaprobe.smtmodel.facts import Fact, Facts, Item, evaluate_one, facts_of, item_of
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Node, Product, Repeat, Round
+from mmaprobe.smtmodel.nodes.node import Variant, walk
+from mmaprobe.smtmodel.nodes.regrouping import regrouped
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.operands import Operands, layout_of, padded
+from mmaprobe.smtmodel.parameters import format_parameter
+from mmaprobe.smtmodel.reference import one_change_away
+from mmaprobe.smtmodel.trace import Kind, Name, Part, Stage, Trace
+from mmaprobe.smtmodel.unit import Unit
 
 #: what a signal is -> the stage of the datapath
 STAGES = {

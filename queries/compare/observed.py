@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from queries.compare.neighbours import Neighbour, reproducing
-from smtmodel.algebra import constant
-from smtmodel.batch import evaluate_rows
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.decode import unpack
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, ParameterError
-from smtmodel.formats import Format
-from smtmodel.operands import check_addend
-from smtmodel.vectors import Vector, to_hex
+from mmaprobe.queries.compare.neighbours import Neighbour, reproducing
+from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.batch import evaluate_rows
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.operands import check_addend
+from mmaprobe.smtmodel.vectors import Vector, to_hex
 
 BATCH = 20_000  # vectors read before they are evaluated together
 

@@ -10,18 +10,18 @@ from itertools import combinations, product
 
 import numpy as np
 
-from hypotheses.library import library
-from queries.kernel.problem import Problem
-from queries.search.samples import sample_rows
-from queries.search.witness import Row, replaced
-from smtmodel.batch import Shared, to_integers
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
-from smtmodel.inputs import check_comparable
-from smtmodel.operands import Layout, Operands, layout_of, padded
-from smtmodel.vectors import Vector, read_vectors
+from mmaprobe.hypotheses.library import library
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.witness import Row, replaced
+from mmaprobe.smtmodel.batch import Shared, to_integers
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.inputs import check_comparable
+from mmaprobe.smtmodel.operands import Layout, Operands, layout_of, padded
+from mmaprobe.smtmodel.vectors import Vector, read_vectors
 
 SEARCHED = 800  # samples searched for discriminating ones of two hypotheses
 DISCRIMINATING = 2  # vectors for each two hypotheses
@@ -91,7 +91,7 @@ def shipped(layout: Layout, model: Model) -> Iterator[Row]:
 
 @cache
 def _published() -> tuple[Vector, ...]:
-    entries = sorted((files("hypotheses") / "vectors").iterdir(), key=lambda item: item.name)
+    entries = sorted((files("mmaprobe.hypotheses") / "vectors").iterdir(), key=lambda item: item.name)
     texts = {one.name: one.read_text(encoding="utf-8") for one in entries if one.name.endswith(".jsonl")}
     return tuple(vector for name, text in texts.items() for vector in read_vectors(text.splitlines(), name))
 

@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from queries.compare.observed import agrees
-from smtmodel.algebra import constant
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.dot import Model
-from smtmodel.errors import InputError, MmaprobeError, ParameterError
-from smtmodel.formats import FORMATS
-from smtmodel.reference import parse_reference, with_parameters
-from smtmodel.vectors import Vector, parse_pattern, to_hex
+from mmaprobe.queries.compare.observed import agrees
+from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.reference import parse_reference, with_parameters
+from mmaprobe.smtmodel.vectors import Vector, parse_pattern, to_hex
 
 if TYPE_CHECKING:  # the rest of an installation without dependencies, on the machine of a device, goes without these
-    from hypotheses.schema import Question
-    from smtmodel.inputs import Compare
+    from mmaprobe.hypotheses.schema import Question
+    from mmaprobe.smtmodel.inputs import Compare
 
 SHOWN = 3  # answers that no hypothesis predicted, printed as text
 LISTED = 100  # of them and of disagreements in JSON
@@ -40,7 +40,7 @@ class Prediction:
         """Whether a device's result is the one predicted: bit for bit as `agrees` has it, or by value."""
         if self.compare == "bits":
             return agrees(self.model, self.pattern, replace(vector, d=d)) is True
-        from queries.kernel.problem import Problem
+        from mmaprobe.queries.kernel.problem import Problem
 
         carrier, problem = ArrayCarrier(), Problem(self.model, vector.model, compare="value")
         sides = constant(carrier, self.pattern, self.model.d.width), constant(carrier, d, vector.model.d.width)
@@ -49,7 +49,7 @@ class Prediction:
 
 def _question(name: object) -> Question | None:
     """A shipped question, as it is or re-targeted (ID@MODEL); None for any other."""
-    from hypotheses.library import library, question_named
+    from mmaprobe.hypotheses.library import library, question_named
 
     if str(name).partition("@")[0] not in library():
         return None
@@ -68,7 +68,7 @@ def predictions_of(vector: Vector) -> list[Prediction]:
     if not vector.extra.get("predictions"):
         return []
     try:
-        from smtmodel.inputs import check_comparable
+        from mmaprobe.smtmodel.inputs import check_comparable
     except ModuleNotFoundError as error:
         raise InputError(
             f"predictions: judging them needs the Python package {error.name!r} (`pip install .` in a clone); "

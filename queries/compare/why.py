@@ -8,17 +8,17 @@ from functools import partial
 
 import numpy as np
 
-from hypotheses.library import library
-from hypotheses.schema import Question
-from queries.compare.devices import Answer, Answered, ComparedDevice, Comparison, Difference, Pair, differing
-from queries.compare.neighbours import Neighbour, reproducing
-from queries.compare.rows import row_of
-from queries.kernel.problem import Problem
-from smtmodel.batch import Shared
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.inputs import Compare, check_comparable
-from smtmodel.operands import Layout, Operands, layout_of
+from mmaprobe.hypotheses.library import library
+from mmaprobe.hypotheses.schema import Question
+from mmaprobe.queries.compare.devices import Answer, Answered, ComparedDevice, Comparison, Difference, Pair, differing
+from mmaprobe.queries.compare.neighbours import Neighbour, reproducing
+from mmaprobe.queries.compare.rows import row_of
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.smtmodel.batch import Shared
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.inputs import Compare, check_comparable
+from mmaprobe.smtmodel.operands import Layout, Operands, layout_of
 
 
 @dataclass(frozen=True)

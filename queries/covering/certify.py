@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from queries.certificates.asked import of_cover
-from queries.certificates.certificate import Certificate, CertificateError
-from queries.certificates.logged import certify_theorems
-from queries.certificates.names import COVER, UNIT
-from queries.certificates.questions import SCHEMA
-from queries.covering.cover import Change, Cover
-from queries.equality.certify import wholes_of
-from queries.kernel.same import undiffering
-from queries.kernel.theorem import Theorem
-from queries.kernel.unreachable import Case, Unreachable, implied
-from queries.properties.proving import proofs_of
-from queries.search.distinguish import Options
-from queries.tactics.records import Proof
-from smtmodel.unitfile import unit_text
+from mmaprobe.queries.certificates.asked import of_cover
+from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
+from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.certificates.names import COVER, UNIT
+from mmaprobe.queries.certificates.questions import SCHEMA
+from mmaprobe.queries.covering.cover import Change, Cover
+from mmaprobe.queries.equality.certify import wholes_of
+from mmaprobe.queries.kernel.same import undiffering
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.kernel.unreachable import Case, Unreachable, implied
+from mmaprobe.queries.properties.proving import proofs_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.unitfile import unit_text
 
 
 def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certificate]:

@@ -15,32 +15,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.compare.neighbours import neighbours
-from queries.equality.staged import prove
-from queries.kernel.conditions import Condition, conditions_of
-from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
-from queries.kernel.same import Compared, undiffering
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
-from queries.properties.forms import by_rewriting
-from queries.search.admitted import admitted_rows
-from queries.search.distinguish import Options, free_sets
-from queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
-from queries.solvers.asking import Engines, Heard, SolverFaultError
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
-from queries.tactics.confirm import CONFIRMERS
-from queries.tactics.records import Proof
-from smtmodel.algebra import Bit, Bits, any_of
-from smtmodel.batch import evaluate_models
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
-from smtmodel.inputs import Inputs
-from smtmodel.operands import Layout, layout_of
-from smtmodel.programs import RecordedArrays
-from smtmodel.wording import counted
+from mmaprobe.queries.compare.neighbours import neighbours
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.conditions import Condition, conditions_of
+from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_operands
+from mmaprobe.queries.kernel.same import Compared, undiffering
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.unreachable import Case, Unreachable, datapath, refuted, text_of, unreachable_by
+from mmaprobe.queries.properties.forms import by_rewriting
+from mmaprobe.queries.search.admitted import admitted_rows
+from mmaprobe.queries.search.distinguish import Options, free_sets
+from mmaprobe.queries.search.samples import Table, sample_rows, subnormal_rows, tie_rows
+from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.queries.tactics.confirm import CONFIRMERS
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.algebra import Bit, Bits, any_of
+from mmaprobe.smtmodel.batch import evaluate_models
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.operands import Layout, layout_of
+from mmaprobe.smtmodel.programs import RecordedArrays
+from mmaprobe.smtmodel.wording import counted
 
 SAMPLES = 6144  # rows of each kind of samples
 SEED = 1  # of the samples, and of the changes tried

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from queries.certificates.certificate import Whole
-from queries.kernel.theorem import Theorem
-from queries.search.distinguish import Options
-from queries.tactics.records import Proof
+from mmaprobe.queries.certificates.certificate import Whole
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Proof
 
 
 def wholes_of(

@@ -18,21 +18,21 @@ from itertools import chain
 import numpy as np
 from pysmt.fnode import FNode
 
-from queries.equality.matching import Matcher
-from queries.kernel.cutting import Abstraction
-from queries.kernel.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
-from queries.kernel.problem import Problem
-from queries.kernel.same import Compared, agreed
-from queries.kernel.theorem import Theorem
-from queries.search.distinguish import Options, distinguish
-from queries.search.samples import sample_rows
-from queries.search.witness import confirmed, replay, shrink
-from queries.solvers.asking import SolverFaultError
-from queries.tactics.confirm import confirm
-from queries.tactics.ledger import Ledger, UnprovedError
-from queries.tactics.records import Proof
-from smtmodel.errors import OutOfTimeError
-from smtmodel.wording import counted
+from mmaprobe.queries.equality.matching import Matcher
+from mmaprobe.queries.kernel.cutting import Abstraction
+from mmaprobe.queries.kernel.facts import Alike, Fact, defined, equal, never, one_maximum, replaced, themselves
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import Compared, agreed
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.search.distinguish import Options, distinguish
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.witness import confirmed, replay, shrink
+from mmaprobe.queries.solvers.asking import SolverFaultError
+from mmaprobe.queries.tactics.confirm import confirm
+from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.wording import counted
 
 RESULT, WHOLE = "result", "the whole question"
 SAMPLES = 4096  # random inputs by which signals are matched

@@ -18,12 +18,12 @@ normal number.
 
 from __future__ import annotations
 
-from queries.kernel.grids import Grids, has_positive_sums, least_of, terms_of
-from smtmodel.nodes import Constant, Element, Node, Repeat, Round, Running
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import rebuilt, replaced
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.grids import Grids, has_positive_sums, least_of, terms_of
+from mmaprobe.smtmodel.nodes import Constant, Element, Node, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 Levels = frozenset[int]  # of loops whose results so far are as is claimed
 

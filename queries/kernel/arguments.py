@@ -20,17 +20,22 @@ from functools import cache, cached_property
 from typing import Any, ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
-from queries.kernel import closed
-from queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel import closed
+from mmaprobe.queries.kernel.errors import RuleError
 
 #: families: the name of the class that its members have in common
-FAMILIES = ("smtmodel.nodes.node.Node", "queries.kernel.problem.Problem", "queries.kernel.facts.Basis",
-            "smtmodel.algorithms.reductions.Reduction", "smtmodel.plans.stages.Stage", "pysmt.fnode.FNode")  # fmt: skip
-LEMMA = "queries.kernel.lemmas.Lemma"
+FAMILIES = (
+    "mmaprobe.queries.kernel.facts.Basis", "mmaprobe.queries.kernel.problem.Problem",
+    "mmaprobe.smtmodel.algorithms.reductions.Reduction", "mmaprobe.smtmodel.nodes.node.Node",
+    "mmaprobe.smtmodel.plans.stages.Stage", "pysmt.fnode.FNode",
+)  # fmt: skip
+LEMMA = "mmaprobe.queries.kernel.lemmas.Lemma"
 SEQUENCES = (collections.abc.Sequence, collections.abc.Iterable)
 #: what is more than a value: theorems, which rules made, and what is what it is by its class
-OPAQUE = ("queries.kernel.theorem.Theorem", "queries.kernel.facts.Basis", "queries.solvers.asking.Engines",
-          "pysmt.fnode.FNode")  # fmt: skip
+OPAQUE = (
+    "mmaprobe.queries.kernel.facts.Basis", "mmaprobe.queries.kernel.theorem.Theorem",
+    "mmaprobe.queries.solvers.asking.Engines", "pysmt.fnode.FNode",
+)  # fmt: skip
 PLAIN = frozenset({int, str, bool, Fraction, types.NoneType, range})
 
 _checked: WeakValueDictionary[int, Any] = WeakValueDictionary()  # values that are whole, by their identity

@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-PACKAGES = ("smtmodel.", "queries.", "hypotheses.")  # where the classes of what rules are called with are defined
+KERNEL = __name__.rpartition(".")[0]
+#: where the classes of what rules are called with are defined
+PACKAGES = ("mmaprobe.smtmodel.", "mmaprobe.queries.", "mmaprobe.hypotheses.")
 
 
 def _by_name(files: Mapping[str, str]) -> Mapping[str, str]:
-    return MappingProxyType({name: f"queries.kernel.{file}" for file, names in files.items() for name in names.split()})
+    return MappingProxyType({name: f"{KERNEL}.{file}" for file, names in files.items() for name in names.split()})
 
 
 #: rules of inference: name -> module

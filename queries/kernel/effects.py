@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from queries.kernel.ranges import Range, Symbol, is_multiple
-from queries.kernel.rounding_losses import SPARE, OfMagnitudes
-from smtmodel.algebra import Bit, Bits, constant, truth
-from smtmodel.alignment import align, reaches
-from smtmodel.decode import Exponent, Term, unpack
-from smtmodel.rounding import Mode, Target, round_and_pack
+from mmaprobe.queries.kernel.ranges import Range, Symbol, is_multiple
+from mmaprobe.queries.kernel.rounding_losses import SPARE, OfMagnitudes
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant, truth
+from mmaprobe.smtmodel.alignment import align, reaches
+from mmaprobe.smtmodel.decode import Exponent, Term, unpack
+from mmaprobe.smtmodel.rounding import Mode, Target, round_and_pack
 
 
 def _text(target: Target) -> str:

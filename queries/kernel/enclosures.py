@@ -15,7 +15,7 @@ from functools import cache
 from math import ceil, floor
 from typing import ClassVar, TypeAlias
 
-from queries.kernel.forms import (
+from mmaprobe.queries.kernel.forms import (
     ERROR,
     EXACT,
     NOUGHT,
@@ -30,14 +30,14 @@ from queries.kernel.forms import (
     power,
     total,
 )
-from queries.kernel.lemmas import AlignmentLoses, Lemma
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.steps import PlanAt
-from queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
-from queries.kernel.wording import form_text
-from smtmodel.display import exact_value
-from smtmodel.formats import Format
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.steps import PlanAt
+from mmaprobe.queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
+from mmaprobe.queries.kernel.wording import form_text
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -57,12 +57,12 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.plan import Plan
-from smtmodel.rounding import Mode
-from smtmodel.unit import Unit
-from smtmodel.wording import counted
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.rounding import Mode
+from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.wording import counted
 
 Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables that have a value, in order
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from queries.kernel.problem import Problem
-from queries.kernel.rewriting import SameResults
-from queries.kernel.same import SidesAgree
-from queries.kernel.statements import Reordered
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.nodes import Element, ExactSum, Index, Node, Sum
-from smtmodel.nodes.normal import normal
-from smtmodel.nodes.rewriting import each_of, rebuilt, replaced, written_out
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.rewriting import SameResults
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.statements import Reordered
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Sum
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.nodes.rewriting import each_of, rebuilt, replaced, written_out
+from mmaprobe.smtmodel.unit import Unit
 
 
 @rule

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
-from queries.kernel.cutting import Abstraction, conjuncts, linked, renamed, symbols_of
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from queries.solvers.asking import Engines, Said
-from queries.solvers.smtlib import Query
-from smtmodel.carriers.terms import TermCarrier
+from mmaprobe.queries.kernel.cutting import Abstraction, conjuncts, linked, renamed, symbols_of
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.solvers.asking import Engines, Said
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
 
 
 class Basis:

@@ -16,7 +16,7 @@ from operator import mul
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.index import Index
 
 EXACT, ERROR, SIZE = "exact", "error", "size"  # magnitudes that are not those of inputs
 PRECISION = 64  # bits that are kept of a coefficient that is rounded up

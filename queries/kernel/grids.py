@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Repeat, Round, Running
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import each_of
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.rewriting import each_of
 
 ANY = 1 << 20  # an exponent above all: zero is a multiple of every power of two
 

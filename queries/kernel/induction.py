@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from queries.kernel.enclosures import CHAIN, Assumption, Enclosed, Places, assumed_together, bound_places, numbers
-from queries.kernel.forms import ERROR, NOUGHT, ONE, SIZE, Factor, Form, larger, magnitude, round_up, total
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from queries.kernel.wording import form_text, up_text
-from smtmodel.formats import Format
-from smtmodel.nodes import Repeat
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.enclosures import (
+    CHAIN,
+    Assumption,
+    Enclosed,
+    Places,
+    assumed_together,
+    bound_places,
+    numbers,
+)
+from mmaprobe.queries.kernel.forms import ERROR, NOUGHT, ONE, SIZE, Factor, Form, larger, magnitude, round_up, total
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.wording import form_text, up_text
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Repeat
+from mmaprobe.smtmodel.unit import Unit
 
 MOST_CARRIED = 1 << 16  # instructions of a chain, and so products of one in a report
 

@@ -23,28 +23,28 @@ from pysmt.exceptions import PysmtException
 from pysmt.fnode import FNode
 from pysmt.smtlib.parser import SmtLibParser
 
-from queries.kernel import closed
-from queries.kernel.arguments import SEQUENCES, checked
-from queries.kernel.errors import RuleError
-from queries.kernel.forms import Factor, Form
-from queries.kernel.problem import Problem
-from queries.kernel.same import SidesAgree, undiffering
-from queries.kernel.steps import Step, recorded
-from queries.kernel.theorem import RULES, Theorem
-from queries.kernel.undecided import Question
-from queries.solvers.asking import Engines
-from queries.solvers.smtlib import Query
-from smtmodel.algorithms.assertion import Assertion
-from smtmodel.algorithms.parts import Part
-from smtmodel.algorithms.reductions import Reduction
-from smtmodel.carriers.terms import Maximum
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.inputs import Inputs
-from smtmodel.nodes.node import Node, walk
-from smtmodel.plans.plan import Plan
-from smtmodel.plans.stages import Stage
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel import closed
+from mmaprobe.queries.kernel.arguments import SEQUENCES, checked
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.forms import Factor, Form
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import SidesAgree, undiffering
+from mmaprobe.queries.kernel.steps import Step, recorded
+from mmaprobe.queries.kernel.theorem import RULES, Theorem
+from mmaprobe.queries.kernel.undecided import Question
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.algorithms.assertion import Assertion
+from mmaprobe.smtmodel.algorithms.parts import Part
+from mmaprobe.smtmodel.algorithms.reductions import Reduction
+from mmaprobe.smtmodel.carriers.terms import Maximum
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.nodes.node import Node, walk
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.stages import Stage
+from mmaprobe.smtmodel.unit import Unit
 
 SCHEMA = 1
 MOST = 1 << 64  # numbers of a log are below it: patterns of operands, numbers of theorems, counts
@@ -52,10 +52,10 @@ MOST_AT_ONCE = 1 << 20  # and those with which a rule is called, as it may take 
 _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 #: modules whose classes stand for values of arguments, beside lemmas and nodes
 VALUES = (
-    "queries.kernel.conditions", "queries.kernel.plan_units", "queries.kernel.problem", "queries.kernel.ranges",
-    "queries.kernel.recorded",
-    "queries.kernel.shares", "queries.kernel.steps", "queries.kernel.unreachable", "smtmodel.algorithms.exact",
-    "smtmodel.formats", "smtmodel.nodes.round", "smtmodel.rounding",
+    *(f"{closed.KERNEL}.{file}" for file in ("conditions", "plan_units", "problem", "ranges", "recorded", "shares",
+                                             "steps", "unreachable")),
+    "mmaprobe.smtmodel.algorithms.exact", "mmaprobe.smtmodel.formats", "mmaprobe.smtmodel.nodes.round",
+    "mmaprobe.smtmodel.rounding",
 )  # fmt: skip
 #: values that a log has no text of: they are among its subject's, and are written by their number there
 NUMBERED = {Model: "models", Unit: "units", Plan: "plans", Stage: "stages", Problem: "problems",

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from queries.kernel.grids import Grids, has_positive_sums, least_of, terms_of
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
-from smtmodel.nodes.rewriting import rebuilt, written_out
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.grids import Grids, has_positive_sums, least_of, terms_of
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt, written_out
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 ZERO = Constant()
 

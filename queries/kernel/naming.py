@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from queries.kernel.wording import unit_digest
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.kernel.wording import unit_digest
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.reference import parse_reference
 
 
 def model_text(model: Model) -> str:

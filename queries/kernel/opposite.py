@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from queries.kernel.ranges import Scope
-from queries.kernel.rewriting import fits, target_of
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.algebra import Bit, Bits
-from smtmodel.decode import Exponent, unpack
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.rewriting import fits, target_of
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.decode import Exponent, unpack
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -33,8 +33,8 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.rounding import Mode, Target, round_and_pack
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.rounding import Mode, Target, round_and_pack
+from mmaprobe.smtmodel.unit import Unit
 
 EVEN: tuple[Mode, ...] = ("nearest_even", "nearest_away", "toward_zero", "to_odd")  # modes that ignore the sign
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import reduce
 from operator import mul
 
-from queries.kernel.enclosures import (
+from mmaprobe.queries.kernel.enclosures import (
     Enclosed,
     Facts,
     Kept,
@@ -22,11 +22,11 @@ from queries.kernel.enclosures import (
     terms_of,
     with_lemmas,
 )
-from queries.kernel.forms import NOUGHT, Form, magnitude, number, total
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.display import exact_value
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.forms import NOUGHT, Form, magnitude, number, total
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -43,8 +43,8 @@ from smtmodel.nodes import (
     Scale,
     Sum,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.unit import Unit
 
 MOST = 1 << 14  # terms of a polynomial
 EXACTLY = (Element, Constant, Literal, Product, ExactSum, Scale, Gate, Round)  # computed without loss, roundings apart

@@ -12,23 +12,23 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from queries.kernel.addends import read_once, reading_that_changes_nothing
-from queries.kernel.closed import is_own
-from queries.kernel.merged import merged, merged_after_zero
-from queries.kernel.problem import Problem
-from queries.kernel.same import SidesAgree
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.nodes import Constant, Each, Element, FusedSum, Node, Product, Round
-from smtmodel.nodes.node import structure
-from smtmodel.nodes.normal import normal
-from smtmodel.nodes.rewriting import replaced
-from smtmodel.plans.loop import step_of, unit_of_step
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import Chain, Stage
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.addends import read_once, reading_that_changes_nothing
+from mmaprobe.queries.kernel.closed import is_own
+from mmaprobe.queries.kernel.merged import merged, merged_after_zero
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.nodes import Constant, Each, Element, FusedSum, Node, Product, Round
+from mmaprobe.smtmodel.nodes.node import structure
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.plans.loop import step_of, unit_of_step
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import Chain, Stage
+from mmaprobe.smtmodel.unit import Unit
 
 Form = Literal["plain", "read", "joined", "positive"]
 #: what a unit computes the same as: as it is; where results so far are read as they are; without roundings that lose

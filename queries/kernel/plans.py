@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from queries.kernel.plan_units import AtLength, Tails, check_plans, multiples_text, plan_key, units_agree
-from queries.kernel.stages import StagesAgree
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.nodes import Constant
-from smtmodel.nodes.normal import normal
-from smtmodel.plans.loop import around
-from smtmodel.plans.plan import Plan
+from mmaprobe.queries.kernel.plan_units import AtLength, Tails, check_plans, multiples_text, plan_key, units_agree
+from mmaprobe.queries.kernel.stages import StagesAgree
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.plans.loop import around
+from mmaprobe.smtmodel.plans.plan import Plan
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from smtmodel import ieee
-from smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.decode import Unpacked, multiply, unpack
-from smtmodel.dot import Evaluation, Model, evaluate
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
-from smtmodel.inputs import (
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.decode import Unpacked, multiply, unpack
+from mmaprobe.smtmodel.dot import Evaluation, Model, evaluate
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.inputs import (
     Compare,
     ExponentRange,
     Inputs,
@@ -22,11 +22,11 @@ from smtmodel.inputs import (
     without_unread,
     zeros_only,
 )
-from smtmodel.nodes import Round
-from smtmodel.operands import Layout, Operands, layout_of
-from smtmodel.rounding import Target
-from smtmodel.trace import Visit
-from smtmodel.unit import Memo
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.operands import Layout, Operands, layout_of
+from mmaprobe.smtmodel.rounding import Target
+from mmaprobe.smtmodel.trace import Visit
+from mmaprobe.smtmodel.unit import Memo
 
 
 @dataclass(frozen=True)

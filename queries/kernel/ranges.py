@@ -6,15 +6,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
-from queries.kernel.arguments import remembered
-from queries.kernel.errors import RuleError
-from smtmodel.algebra import Bit, Bits, constant, select, truth
-from smtmodel.alignment import magnitude_of, place_all, total_of
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.decode import Exponent, Term, multiply, unpack
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Each, Element, ExactSum, Gate, Node, Product, Repeat, Round, Running, Scale
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.arguments import remembered
+from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant, select, truth
+from mmaprobe.smtmodel.alignment import magnitude_of, place_all, total_of
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.decode import Exponent, Term, multiply, unpack
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
+    Constant,
+    Each,
+    Element,
+    ExactSum,
+    Gate,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
+from mmaprobe.smtmodel.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from queries.kernel.theorem import RuleError
-from smtmodel.algebra import Bits
-from smtmodel.algorithms.forms import Form, tiles_of
-from smtmodel.algorithms.parts import Part
-from smtmodel.algorithms.steps import Pair
-from smtmodel.algorithms.words import adder
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.rounding import Rounding
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.algorithms.forms import Form, tiles_of
+from mmaprobe.smtmodel.algorithms.parts import Part
+from mmaprobe.smtmodel.algorithms.steps import Pair
+from mmaprobe.smtmodel.algorithms.words import adder
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.rounding import Rounding
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import zip_longest
 
-from queries.kernel.closed import REWRITES as REWRITING
-from queries.kernel.closed import is_of
-from queries.kernel.effects import (
+from mmaprobe.queries.kernel.closed import REWRITES as REWRITING
+from mmaprobe.queries.kernel.closed import is_of
+from mmaprobe.queries.kernel.effects import (
     AlignmentKeepsUnit,
     BoundKeeps,
     FormatHolds,
@@ -31,12 +31,12 @@ from queries.kernel.effects import (
     RoundingKeepsUnit,
     RoundsAlike,
 )
-from queries.kernel.lemmas import AlignmentLoses, Lemma
-from queries.kernel.ranges import Held, Range, Scope, formats_of, ranges_of
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from queries.kernel.wording import unit_digest
-from smtmodel.errors import ParameterError
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
+from mmaprobe.queries.kernel.ranges import Held, Range, Scope, formats_of, ranges_of
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.wording import unit_digest
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
     Each,
@@ -51,11 +51,11 @@ from smtmodel.nodes import (
     Running,
     Scale,
 )
-from smtmodel.nodes.node import Terminal, walk
-from smtmodel.nodes.rewriting import at_place, with_operands, with_running
-from smtmodel.nodes.round import Rounding
-from smtmodel.rounding import Mode, Overflow, Target
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.node import Terminal, walk
+from mmaprobe.smtmodel.nodes.rewriting import at_place, with_operands, with_running
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.rounding import Mode, Overflow, Target
+from mmaprobe.smtmodel.unit import Unit
 
 SHORT = 3  # loops of at most this number of steps are often written out
 

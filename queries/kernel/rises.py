@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
-from queries.kernel.arguments import remembered
-from queries.kernel.enclosures import LOSSES, terms_of
-from queries.kernel.gains import NONE, ZERO, Factor, Gains, gains_of, loss, numbers_of, power, products_of
-from queries.kernel.lemmas import AlignmentLoses, Lemma
-from queries.kernel.rewriting import target_of
-from queries.kernel.rounding_rises import RoundingRises, RoundingScales
-from queries.kernel.theorem import Made, RuleError, Theorem, rule
-from smtmodel.formats import Format
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.arguments import remembered
+from mmaprobe.queries.kernel.enclosures import LOSSES, terms_of
+from mmaprobe.queries.kernel.gains import NONE, ZERO, Factor, Gains, gains_of, loss, numbers_of, power, products_of
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
+from mmaprobe.queries.kernel.rewriting import target_of
+from mmaprobe.queries.kernel.rounding_rises import RoundingRises, RoundingScales
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, rule
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
     Each,
@@ -38,9 +38,9 @@ from smtmodel.nodes import (
     Running,
     Scale,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.unit import Unit
 
 Places = Mapping[int, int]
 Known = Mapping[int, tuple[Format, bool]]  # of the result so far of a loop, by its level: format, whether it rises

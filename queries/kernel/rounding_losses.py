@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from queries.kernel.lemmas import AlignmentLoses, off_by
-from smtmodel.algebra import Bit, Bits, constant, select
-from smtmodel.decode import Exponent, unpack
-from smtmodel.formats import Format
-from smtmodel.rounding import Mode, Target, round_and_pack
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses, off_by
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant, select
+from mmaprobe.smtmodel.decode import Exponent, unpack
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.rounding import Mode, Target, round_and_pack
 
 SPARE = 3  # bits that a magnitude has before rounding beyond those of the result
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from smtmodel.algebra import Bit, Bits, choose, constant
-from smtmodel.decode import Exponent
-from smtmodel.ordering import pattern_key
-from smtmodel.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.algebra import Bit, Bits, choose, constant
+from mmaprobe.smtmodel.decode import Exponent
+from mmaprobe.smtmodel.ordering import pattern_key
+from mmaprobe.smtmodel.rounding import Target, round_and_pack
 
 
 @dataclass(frozen=True)

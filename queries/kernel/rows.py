@@ -1,7 +1,7 @@
 """How large sums of numbers from 0 to below 1 can become, operation by operation of a reduction.
 
-A row of numbers is represented by the operations that made it (smtmodel.algorithms.reductions.Operations); each
-operation has a rule.
+A row of numbers is represented by the operations that made it (smtmodel/algorithms/reductions.py); each operation
+has a rule.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from queries.kernel.arguments import remembered
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from queries.kernel.truncating import truncating_steps
-from smtmodel.algorithms.reductions import Operations, Reduction, in_tree
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
+from mmaprobe.queries.kernel.arguments import remembered
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.truncating import truncating_steps
+from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction, in_tree
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS, Format
 
 BELOW_ONE = 0x3F7FFFFF  # the largest f32 below 1
 F32 = FORMATS["f32"]

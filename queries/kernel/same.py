@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
-from queries.kernel.arguments import whole
-from queries.kernel.closed import is_own
-from queries.kernel.facts import Basis, Fact
-from queries.kernel.lemmas import answered
-from queries.kernel.naming import model_text
-from queries.kernel.problem import Problem, symbolic_operands
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, is_theorem, rule
-from queries.solvers.asking import Engines
-from queries.solvers.smtlib import Query
-from smtmodel.carriers.terms import Maximum, TermCarrier
+from mmaprobe.queries.kernel.arguments import whole
+from mmaprobe.queries.kernel.closed import is_own
+from mmaprobe.queries.kernel.facts import Basis, Fact
+from mmaprobe.queries.kernel.lemmas import answered
+from mmaprobe.queries.kernel.naming import model_text
+from mmaprobe.queries.kernel.problem import Problem, symbolic_operands
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, is_theorem, rule
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.carriers.terms import Maximum, TermCarrier
 
 
 class Compared(Basis):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from pysmt.fnode import FNode
 
-from queries.kernel.problem import symbols_of
-from smtmodel.algebra import Bit, Bits, constant, truth
-from smtmodel.algorithms.assertion import Assertion
-from smtmodel.algorithms.scene import Scene, Truth
-from smtmodel.batch import Patterns, lanes
-from smtmodel.carriers.terms import TermCarrier
+from mmaprobe.queries.kernel.problem import symbols_of
+from mmaprobe.smtmodel.algebra import Bit, Bits, constant, truth
+from mmaprobe.smtmodel.algorithms.assertion import Assertion
+from mmaprobe.smtmodel.algorithms.scene import Scene, Truth
+from mmaprobe.smtmodel.batch import Patterns, lanes
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
 
 
 @dataclass(frozen=True)

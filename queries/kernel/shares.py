@@ -16,24 +16,24 @@ from fractions import Fraction
 
 import numpy as np
 
-from queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
-from queries.kernel.forms import EXACT, Factor, Form, Monomial, power, round_up
-from queries.kernel.induction import embeds
-from queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
-from queries.kernel.scene import lanes_of
-from queries.kernel.table9 import factors_of
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from queries.kernel.undecided import NoInputDecides, ZerosGiveZero
-from queries.kernel.wording import up_decimal
-from smtmodel.algebra import Bit, Bits, all_of, constant
-from smtmodel.algorithms import fixed
-from smtmodel.algorithms.assertion import Assertion
-from smtmodel.algorithms.exact import Fixed, Window, admitted, in_units, magnitude
-from smtmodel.algorithms.predicate import power_of
-from smtmodel.algorithms.words import converted, split
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Repeat, Round, Running
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
+from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, Monomial, power, round_up
+from mmaprobe.queries.kernel.induction import embeds
+from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Value, Word, Words, recorded_part
+from mmaprobe.queries.kernel.scene import lanes_of
+from mmaprobe.queries.kernel.table9 import factors_of
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.undecided import NoInputDecides, ZerosGiveZero
+from mmaprobe.queries.kernel.wording import up_decimal
+from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, constant
+from mmaprobe.smtmodel.algorithms import fixed
+from mmaprobe.smtmodel.algorithms.assertion import Assertion
+from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, in_units, magnitude
+from mmaprobe.smtmodel.algorithms.predicate import power_of
+from mmaprobe.smtmodel.algorithms.words import converted, split
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Repeat, Round, Running
+from mmaprobe.smtmodel.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields
 
-from queries.kernel.plan_units import (
+from mmaprobe.queries.kernel.plan_units import (
     Steps,
     check_plans,
     digest,
@@ -20,9 +20,9 @@ from queries.kernel.plan_units import (
     units_agree,
     units_of,
 )
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.plans.plan import Plan
-from smtmodel.plans.stages import (
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.stages import (
     Halves,
     Interleaved,
     Lanes,

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from queries.kernel.problem import Problem, admits, evaluate_on
-from smtmodel.algebra import Bit, Bits
-from smtmodel.decode import unpack
-from smtmodel.dot import Evaluation, Model
-from smtmodel.errors import ParameterError
-from smtmodel.inputs import Compare, Inputs
-from smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
-from smtmodel.nodes.node import walk
-from smtmodel.operands import RAISED, Layout, Operands, check_addend
-from smtmodel.ordering import negated, pattern_key, product_key
-from smtmodel.reference import with_parameters
-from smtmodel.unit import added_together
+from mmaprobe.queries.kernel.problem import Problem, admits, evaluate_on
+from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.dot import Evaluation, Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.inputs import Compare, Inputs
+from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.operands import RAISED, Layout, Operands, check_addend
+from mmaprobe.smtmodel.ordering import negated, pattern_key, product_key
+from mmaprobe.smtmodel.reference import with_parameters
+from mmaprobe.smtmodel.unit import added_together
 
 
 @dataclass(frozen=True)

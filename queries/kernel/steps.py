@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeVar, cast
 
-from queries.kernel.theorem import RuleError
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.nodes import Index, Node
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.plan import Plan
-from smtmodel.plans.span import Span
-from smtmodel.plans.stages import (
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Index, Node
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.stages import (
     Chain,
     Engine,
     First,

@@ -13,8 +13,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
-from queries.kernel.enclosures import Enclosed, Facts, NoOverflow, after_rounding, grid_of, numbers, with_lemmas
-from queries.kernel.forms import (
+from mmaprobe.queries.kernel.enclosures import (
+    Enclosed,
+    Facts,
+    NoOverflow,
+    after_rounding,
+    grid_of,
+    numbers,
+    with_lemmas,
+)
+from mmaprobe.queries.kernel.forms import (
     ERROR,
     NOUGHT,
     ONE,
@@ -29,17 +37,29 @@ from queries.kernel.forms import (
     round_up,
     total,
 )
-from queries.kernel.induction import Chained, linear
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded, repeated
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from queries.kernel.wording import COUNT, GROWTH, sum_text
-from smtmodel.formats import Format
-from smtmodel.nodes import Element, Node, Product, Scale
-from smtmodel.nodes.element import OPERANDS
-from smtmodel.nodes.index import Index
-from smtmodel.nodes.node import walk
-from smtmodel.plans.plan import Plan, Products
+from mmaprobe.queries.kernel.induction import Chained, linear
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.steps import (
+    Added,
+    Begin,
+    Halved,
+    Loop,
+    PlanAt,
+    SoFar,
+    Step,
+    Tile,
+    Zero,
+    recorded,
+    repeated,
+)
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Element, Node, Product, Scale
+from mmaprobe.smtmodel.nodes.element import OPERANDS
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.plans.plan import Plan, Products
 
 START = 0  # the level of what a sum starts from; loops have those from 1 on
 G = magnitude(GROWTH)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from queries.kernel.enclosures import Enclosed, Places, alignments, terms_of
-from queries.kernel.lemmas import AlignmentLoses
-from queries.kernel.rounding_losses import TruncationKeeps
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.nodes import Element, FusedSum, Node, Product, Round
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.enclosures import Enclosed, Places, alignments, terms_of
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses
+from mmaprobe.queries.kernel.rounding_losses import TruncationKeeps
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.nodes import Element, FusedSum, Node, Product, Round
+from mmaprobe.smtmodel.unit import Unit
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, Protocol
 from weakref import WeakKeyDictionary
 
-from queries.kernel import closed
-from queries.kernel.arguments import Signature
-from queries.kernel.errors import OpenLemmaError as OpenLemmaError
-from queries.kernel.errors import RuleError as RuleError
-from queries.solvers.asking import Said
+from mmaprobe.queries.kernel import closed
+from mmaprobe.queries.kernel.arguments import Signature
+from mmaprobe.queries.kernel.errors import OpenLemmaError as OpenLemmaError
+from mmaprobe.queries.kernel.errors import RuleError as RuleError
+from mmaprobe.queries.solvers.asking import Said
 
 Params = ParamSpec("Params")
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from queries.kernel.naming import model_text
-from queries.kernel.opposite import Turns
-from queries.kernel.problem import Problem
-from queries.kernel.rises import Rises
-from queries.kernel.same import SidesAgree
-from queries.kernel.statements import Monotonic, Negated, Reordered, problems_of, reordered_groups
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.inputs import Compare, Inputs
+from mmaprobe.queries.kernel.naming import model_text
+from mmaprobe.queries.kernel.opposite import Turns
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.rises import Rises
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.statements import Monotonic, Negated, Reordered, problems_of, reordered_groups
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.inputs import Compare, Inputs
 
 ORDER = "order-independent"
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from queries.kernel import arguments
-from queries.kernel.facts import Basis, Fact
-from queries.kernel.naming import model_text
-from queries.kernel.scene import conditions, decides, scene_of, symbolic_scene
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from smtmodel.algebra import Bit, Bits, all_of, constant, select
-from smtmodel.algorithms.assertion import Assertion
-from smtmodel.algorithms.exact import admitted
-from smtmodel.algorithms.parts import Part
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.decode import unpack
-from smtmodel.dot import Model, evaluate
-from smtmodel.formats import Format
+from mmaprobe.queries.kernel import arguments
+from mmaprobe.queries.kernel.facts import Basis, Fact
+from mmaprobe.queries.kernel.naming import model_text
+from mmaprobe.queries.kernel.scene import conditions, decides, scene_of, symbolic_scene
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, constant, select
+from mmaprobe.smtmodel.algorithms.assertion import Assertion
+from mmaprobe.smtmodel.algorithms.exact import admitted
+from mmaprobe.smtmodel.algorithms.parts import Part
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.dot import Model, evaluate
+from mmaprobe.smtmodel.formats import Format
 
 Symbol = Callable[[str, int], Bits]
 

@@ -6,18 +6,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from queries.kernel.arguments import remembered
-from queries.kernel.conditions import Condition, Flags, conditions_of
-from queries.kernel.lemmas import answered
-from queries.kernel.naming import model_text
-from queries.kernel.problem import Problem, evaluate_on, symbolic_operands
-from queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from queries.solvers.asking import Engines
-from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bits, all_of, any_of
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.dot import Model
-from smtmodel.operands import Operands
+from mmaprobe.queries.kernel.arguments import remembered
+from mmaprobe.queries.kernel.conditions import Condition, Flags, conditions_of
+from mmaprobe.queries.kernel.lemmas import answered
+from mmaprobe.queries.kernel.naming import model_text
+from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_operands
+from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.algebra import Bits, all_of, any_of
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.operands import Operands
 
 Case = tuple[Condition, ...]  # conditions that hold together
 

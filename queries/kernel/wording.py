@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-from queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
-from smtmodel.nodes.node import structure
-from smtmodel.plans.plan import Plan
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
+from mmaprobe.smtmodel.nodes.node import structure
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.unit import Unit
 
 SHORT = 1 << 9  # numerators that are printed as they are
 DIGITS = 10**4

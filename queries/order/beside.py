@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Protocol
 
-from queries.order.tree import Leaf, Pair
+from mmaprobe.queries.order.tree import Leaf, Pair
 
 Power = tuple[int, int]  # (sign, exponent) of a power of two
 VARIANTS = ((1, 1), (-1, 1), (1, -1), (-1, -1))  # signs of the mask at its first leaf, and of the units

@@ -8,13 +8,13 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from queries.order.beside import Power
-from queries.order.probe import Probe, power_pattern
-from queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
-from smtmodel.display import exact_value
-from smtmodel.formats import Format
-from smtmodel.operands import Operands
-from smtmodel.vectors import Vector
+from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.probe import Probe, power_pattern
+from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.vectors import Vector
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of, joined
+from mmaprobe.queries.order.tree import Kind, Leaf, Node, binary_trees, chain_of, joined
 
 FEW = 5  # terms of which every order is tried
 SIZES = (2, 4, 8, 16, 32)  # products of a block, and lanes

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations, pairwise
 
-from queries.compare.steady import AGAIN_IN_DOUBT
-from queries.order.probe import RAISED, NoTreeError, Probe, sorted_leaves
-from queries.order.tree import (
+from mmaprobe.queries.compare.steady import AGAIN_IN_DOUBT
+from mmaprobe.queries.order.probe import RAISED, NoTreeError, Probe, sorted_leaves
+from mmaprobe.queries.order.tree import (
     Leaf,
     Node,
     Pair,

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from queries.order.tree import Leaf, Pair
+from mmaprobe.queries.order.tree import Leaf, Pair
 
 Counts = Callable[[Sequence[tuple[Pair, Sequence[Leaf]]]], Sequence[int | None]]
 

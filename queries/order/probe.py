@@ -9,16 +9,16 @@ from fractions import Fraction
 from functools import partial
 from typing import Any
 
-from queries.compare.steady import AskDevice, spread, stand_by
-from queries.order.beside import VARIANTS, Beside, Power
-from queries.order.nested import Nested
-from queries.order.tree import Leaf, Pair, order, pair_of
-from smtmodel.display import exact_value, number_text, powers
-from smtmodel.dot import Model
-from smtmodel.errors import IncompleteError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.operands import Operands
-from smtmodel.vectors import Vector, to_hex
+from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
+from mmaprobe.queries.order.beside import VARIANTS, Beside, Power
+from mmaprobe.queries.order.nested import Nested
+from mmaprobe.queries.order.tree import Leaf, Pair, order, pair_of
+from mmaprobe.smtmodel.display import exact_value, number_text, powers
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.vectors import Vector, to_hex
 
 AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]

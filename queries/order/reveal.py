@@ -15,14 +15,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
-from queries.order.beside import Power
-from queries.order.ends import Ends, look
-from queries.order.levels import Builder, Inside
-from queries.order.probe import AskAll, AskOne, NoTreeError, Probe, Question, Span, UnrevealedError
-from queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
-from queries.order.text import Outline, Outliner, shared
-from queries.order.tree import (
+from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
+from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.ends import Ends, look
+from mmaprobe.queries.order.levels import Builder, Inside
+from mmaprobe.queries.order.probe import AskAll, AskOne, NoTreeError, Probe, Question, Span, UnrevealedError
+from mmaprobe.queries.order.structure import bits_of_late_products, has_groups, starts_at_zero, structure_of, trees_of
+from mmaprobe.queries.order.text import Outline, Outliner, shared
+from mmaprobe.queries.order.tree import (
     KINDS,
     Leaf,
     Node,
@@ -35,9 +35,9 @@ from queries.order.tree import (
     order,
     pruned,
 )  # fmt: skip
-from smtmodel.dot import Model
-from smtmodel.unit import Unit, added_together
-from smtmodel.wording import counted
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.unit import Unit, added_together
+from mmaprobe.smtmodel.wording import counted
 
 __all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
 

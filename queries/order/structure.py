@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from queries.order.tree import Kind, Leaf, Node, joined
-from smtmodel import nodes
-from smtmodel.nodes.node import walk
-from smtmodel.unit import Unit
+from mmaprobe.queries.order.tree import Kind, Leaf, Node, joined
+from mmaprobe.smtmodel import nodes
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.unit import Unit
 
 Branch = Node | Leaf
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
-from queries.order.tree import (
+from mmaprobe.queries.order.tree import (
     KINDS,
     Leaf,
     Node,
@@ -17,7 +17,7 @@ from queries.order.tree import (
     nodes_of,
     order,
 )
-from smtmodel.wording import counted
+from mmaprobe.smtmodel.wording import counted
 
 DRAWN = 12  # levels of a tree that are drawn
 TIMES = 5  # alike steps one after another that are drawn as one

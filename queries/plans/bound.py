@@ -1,25 +1,25 @@
 """Error bounds of plans, composed from the error bounds of their units: a tactic that calls the rules of
-`queries.kernel`."""
+`mmaprobe.queries.kernel`."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 
-from queries.kernel import enclosures, sums
-from queries.kernel.enclosures import Enclosed
-from queries.kernel.induction import Chained
-from queries.kernel.lemmas import Lemma
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
-from queries.kernel.sums import START, Summed
-from queries.kernel.theorem import RuleError, Theorem
-from queries.properties.bound import Settle, chain_of
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
-from smtmodel.nodes.node import walk
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import Stage
+from mmaprobe.queries.kernel import enclosures, sums
+from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.induction import Chained
+from mmaprobe.queries.kernel.lemmas import Lemma
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from mmaprobe.queries.kernel.sums import START, Summed
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.properties.bound import Settle, chain_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import Stage
 
 
 def bound_of_plan(plan: Plan, length: int | None, settle: Settle) -> Theorem:

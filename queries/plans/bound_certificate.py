@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from queries.certificates.asked import of_bounded_plan
-from queries.certificates.certificate import Certificate, CertificateError
-from queries.certificates.logged import certify_theorems
-from queries.certificates.names import PLAN
-from queries.certificates.plan_files import plan_texts
-from queries.kernel.enclosures import Enclosed
-from queries.kernel.steps import PlanAt
-from queries.plans.bound_report import PlanBound
-from queries.search.distinguish import Options
+from mmaprobe.queries.certificates.asked import of_bounded_plan
+from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
+from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.certificates.names import PLAN
+from mmaprobe.queries.certificates.plan_files import plan_texts
+from mmaprobe.queries.kernel.enclosures import Enclosed
+from mmaprobe.queries.kernel.steps import PlanAt
+from mmaprobe.queries.plans.bound_report import PlanBound
+from mmaprobe.queries.search.distinguish import Options
 
 
 def certify_plan_bound(found: PlanBound, directory: Path, options: Options) -> list[Certificate]:

@@ -11,22 +11,22 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-from queries.kernel.enclosures import Enclosed, premises_of_plan, weakened
-from queries.kernel.forms import EXACT, Form, Monomial
-from queries.kernel.lemmas import AlignmentLoses
-from queries.kernel.rounding_losses import RoundingLoses
-from queries.kernel.steps import MOST_PRODUCTS, PlanAt
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.wording import raised_in, sum_text, up_float, up_text
-from queries.plans.bound import bound_of_plan
-from queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest_to
-from queries.properties.bound import Settle, error_of
-from queries.properties.bound_report import WINDOW
-from queries.properties.bound_samples import largest_of
-from smtmodel.errors import ParameterError
-from smtmodel.inputs import ExponentRange, Inputs
-from smtmodel.plans.plan import Plan
-from smtmodel.vectors import to_hex
+from mmaprobe.queries.kernel.enclosures import Enclosed, premises_of_plan, weakened
+from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
+from mmaprobe.queries.kernel.lemmas import AlignmentLoses
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.steps import MOST_PRODUCTS, PlanAt
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.wording import raised_in, sum_text, up_float, up_text
+from mmaprobe.queries.plans.bound import bound_of_plan
+from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result, nearest_to
+from mmaprobe.queries.properties.bound import Settle, error_of
+from mmaprobe.queries.properties.bound_report import WINDOW
+from mmaprobe.queries.properties.bound_samples import largest_of
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.vectors import to_hex
 
 SIZES = (1024, 8192, 65536)
 

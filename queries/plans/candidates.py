@@ -12,21 +12,21 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
-from queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
-from queries.plans.tree_stages import ranked, stages_of
-from queries.plans.turn_stages import turns_of
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.libraries import compiler
-from smtmodel.nodes import Constant, Element, ExactSum, Literal, Product, Round
-from smtmodel.nodes import Node as AnyNode
-from smtmodel.nodes.round import Rounding
-from smtmodel.numbers import nans
-from smtmodel.plan_table import plans as shipped_plans
-from smtmodel.plans import (
+from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
+from mmaprobe.queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
+from mmaprobe.queries.plans.tree_stages import ranked, stages_of
+from mmaprobe.queries.plans.turn_stages import turns_of
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Product, Round
+from mmaprobe.smtmodel.nodes import Node as AnyNode
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.numbers import nans
+from mmaprobe.smtmodel.plan_table import plans as shipped_plans
+from mmaprobe.smtmodel.plans import (
     Chain,
     Fold,
     Halves,
@@ -42,15 +42,15 @@ from smtmodel.plans import (
     Whole,
     Windows,
 )
-from smtmodel.plans.matrices import Job, Patterns, Strip
-from smtmodel.plans.plantext import stage_text
-from smtmodel.plans.stages import ORDERS, Order
-from smtmodel.plans.tape import UncompiledError, noted
-from smtmodel.reference import PLAN, parse_plan_path, parse_reference
-from smtmodel.rounding import Mode
-from smtmodel.signature import Signature
-from smtmodel.tiles import Matrix
-from smtmodel.unit_table import units
+from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
+from mmaprobe.smtmodel.plans.plantext import stage_text
+from mmaprobe.smtmodel.plans.stages import ORDERS, Order
+from mmaprobe.smtmodel.plans.tape import UncompiledError, noted
+from mmaprobe.smtmodel.reference import PLAN, parse_plan_path, parse_reference
+from mmaprobe.smtmodel.rounding import Mode
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.tiles import Matrix
+from mmaprobe.smtmodel.unit_table import units
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
 QUICK = 4  # products of a unit up to which it is always compiled

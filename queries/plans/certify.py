@@ -6,21 +6,21 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from queries.certificates.asked import of_plans, part_data
-from queries.certificates.certificate import Certificate, CertificateError, write_certificate
-from queries.certificates.logged import certify_theorems
-from queries.certificates.names import LEFT_PLAN, PLANS, RIGHT_PLAN, WITNESS
-from queries.certificates.plan_files import plan_texts
-from queries.certificates.questions import SCHEMA
-from queries.equality.certify import wholes_of
-from queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
-from queries.kernel.plans import PlansAgree
-from queries.kernel.problem import Problem, free_values
-from queries.kernel.same import SidesAgree
-from queries.kernel.stages import same_steps
-from queries.kernel.theorem import RuleError, Theorem
-from queries.plans.equal import PlanProof
-from queries.search.distinguish import Options
+from mmaprobe.queries.certificates.asked import of_plans, part_data
+from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
+from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.certificates.names import LEFT_PLAN, PLANS, RIGHT_PLAN, WITNESS
+from mmaprobe.queries.certificates.plan_files import plan_texts
+from mmaprobe.queries.certificates.questions import SCHEMA
+from mmaprobe.queries.equality.certify import wholes_of
+from mmaprobe.queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
+from mmaprobe.queries.kernel.plans import PlansAgree
+from mmaprobe.queries.kernel.problem import Problem, free_values
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.stages import same_steps
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.plans.equal import PlanProof
+from mmaprobe.queries.search.distinguish import Options
 
 
 def certify_plans(proof: PlanProof, directory: Path, options: Options) -> list[Certificate]:

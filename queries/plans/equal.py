@@ -24,28 +24,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.compare.steady import same_answer
-from queries.equality.staged import prove
-from queries.kernel.plan_units import AtLength, Form, Part, Steps, Tails, read_alike, same_forms, units_of
-from queries.kernel.plans import PlansAgree, same_frames, same_sums, same_tails, same_units
-from queries.kernel.problem import Placed, Problem
-from queries.kernel.stages import same_around, same_parts, same_steps
-from queries.kernel.theorem import RuleError, Theorem, goal_of
-from queries.order.probe import power_pattern
-from queries.plans.why import lines_of
-from queries.search.distinguish import Options, distinguish
-from queries.search.samples import sample_rows
-from queries.search.witness import Replay, Row, Witness, replaced, replay, shrink, shrink_rows
-from queries.tactics.records import Proof, Verdict
-from smtmodel.batch import Patterns
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError, ParameterError
-from smtmodel.formats import Format
-from smtmodel.gemm import Engine, simulate
-from smtmodel.libraries import compiler
-from smtmodel.nodes import Constant
-from smtmodel.numbers import from_numbers
-from smtmodel.plans import (
+from mmaprobe.queries.compare.steady import same_answer
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.plan_units import AtLength, Form, Part, Steps, Tails, read_alike, same_forms, units_of
+from mmaprobe.queries.kernel.plans import PlansAgree, same_frames, same_sums, same_tails, same_units
+from mmaprobe.queries.kernel.problem import Placed, Problem
+from mmaprobe.queries.kernel.stages import same_around, same_parts, same_steps
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem, goal_of
+from mmaprobe.queries.order.probe import power_pattern
+from mmaprobe.queries.plans.why import lines_of
+from mmaprobe.queries.search.distinguish import Options, distinguish
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.witness import Replay, Row, Witness, replaced, replay, shrink, shrink_rows
+from mmaprobe.queries.tactics.records import Proof, Verdict
+from mmaprobe.smtmodel.batch import Patterns
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError, ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.gemm import Engine, simulate
+from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.numbers import from_numbers
+from mmaprobe.smtmodel.plans import (
     Halves,
     Interleaved,
     Lanes,
@@ -57,10 +57,10 @@ from smtmodel.plans import (
     Swizzled,
     Turns,
 )
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.reference import PLAN
-from smtmodel.unit import LONGEST, Unit
-from smtmodel.wording import counted
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.reference import PLAN
+from mmaprobe.smtmodel.unit import LONGEST, Unit
+from mmaprobe.smtmodel.wording import counted
 
 ROWS = 1024  # inputs for each set of places
 LONG = 256  # K above which samples are matrices instead: SIDE rows by as many columns

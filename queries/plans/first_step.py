@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from queries.compare.gemm import Element, Matrices
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.losses import Loss, losses
-from smtmodel.operands import Operands
-from smtmodel.plans import Plan
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.unit import TRACED
+from mmaprobe.queries.compare.gemm import Element, Matrices
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.losses import Loss, losses
+from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.unit import TRACED
 
 
 def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> tuple[Loss | None, Loss | None] | None:

@@ -12,15 +12,27 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, combinations, islice
 
-from queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
-from queries.plans.tree_stages import ranked, scalars
-from queries.plans.turn_stages import turn_unit
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans import Chain, First, Fold, Interleaved, Lanes, Promoted, Rounded, Split, Stage, Turns, Whole
-from smtmodel.reference import parse_reference
+from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
+from mmaprobe.queries.plans.tree_stages import ranked, scalars
+from mmaprobe.queries.plans.turn_stages import turn_unit
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import (
+    Chain,
+    First,
+    Fold,
+    Interleaved,
+    Lanes,
+    Promoted,
+    Rounded,
+    Split,
+    Stage,
+    Turns,
+    Whole,
+)
+from mmaprobe.smtmodel.reference import parse_reference
 
 Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.plans.candidates import Sample
-from smtmodel.numbers import to_numbers
-from smtmodel.signature import Signature
+from mmaprobe.queries.plans.candidates import Sample
+from mmaprobe.smtmodel.numbers import to_numbers
+from mmaprobe.smtmodel.signature import Signature
 
 MOST = 64  # last products of K, or first ones, that may be missing together
 ELEMENTS = 8  # elements that it takes to tell

@@ -20,21 +20,21 @@ from itertools import islice, takewhile
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.order.tree import Leaf, Node
-from queries.plans.candidates import Candidates, Sample, named
-from queries.plans.left_out import left_out
-from queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
-from smtmodel.errors import IncompleteError
-from smtmodel.formats import Format
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Constant
-from smtmodel.nodes import Node as AnyNode
-from smtmodel.nodes.rewriting import replaced
-from smtmodel.numbers import from_numbers, type_of
-from smtmodel.plans import Chain, Plan, Products, Promoted, Stage
-from smtmodel.signature import Signature
-from smtmodel.tiles import Matrix
-from smtmodel.wording import counted
+from mmaprobe.queries.order.tree import Leaf, Node
+from mmaprobe.queries.plans.candidates import Candidates, Sample, named
+from mmaprobe.queries.plans.left_out import left_out
+from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
+from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes import Node as AnyNode
+from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.numbers import from_numbers, type_of
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Promoted, Stage
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.tiles import Matrix
+from mmaprobe.smtmodel.wording import counted
 
 LOOKED = 10  # rows, and columns, of a result that are recomputed: the first, the last and some between
 LEAST = 40  # elements recomputed of a shape, from as many matrix products as that takes

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.plans.rules import Feature, Numbers, Shape
-from smtmodel.errors import IncompleteError, InputError
-from smtmodel.jsontext import parse_json
-from smtmodel.plans import Plan
-from smtmodel.plans.planfile import parse_plan
-from smtmodel.reference import parse_reference
-from smtmodel.tiles import Matrix
+from mmaprobe.queries.plans.rules import Feature, Numbers, Shape
+from mmaprobe.smtmodel.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tiles import Matrix
 
 WANTED = "what `identify --gemm --json` prints, nor a plan file, whose name ends in .yaml (`identify --gemm --save`)"
 

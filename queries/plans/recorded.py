@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.plans.candidates import Sample
-from smtmodel.errors import ParameterError
-from smtmodel.signature import Signature
-from smtmodel.tiles import Matrix, kind_of
+from mmaprobe.queries.plans.candidates import Sample
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.tiles import Matrix, kind_of
 
 LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
 PART = 256  # of these, that are computed together

@@ -13,16 +13,16 @@ from itertools import chain
 
 import numpy as np
 
-from queries.plans.candidates import Candidates, Sample
-from queries.plans.left_out import left_out
-from queries.plans.recorded import SEED, Recorded
-from queries.plans.scalars import scalars_of
-from smtmodel.instructions import INSTRUCTIONS
-from smtmodel.nodes import Round
-from smtmodel.nodes.node import walk
-from smtmodel.plans import Chain, Plan
-from smtmodel.tiles import Matrix
-from smtmodel.unit_table import units
+from mmaprobe.queries.plans.candidates import Candidates, Sample
+from mmaprobe.queries.plans.left_out import left_out
+from mmaprobe.queries.plans.recorded import SEED, Recorded
+from mmaprobe.queries.plans.scalars import scalars_of
+from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.plans import Chain, Plan
+from mmaprobe.smtmodel.tiles import Matrix
+from mmaprobe.smtmodel.unit_table import units
 
 SECONDS = 120.0  # of trying plans, unless a command says otherwise
 FIRST = 16  # elements that every plan is tried on

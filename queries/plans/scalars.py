@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from queries.plans.candidates import Sample
-from smtmodel.numbers import to_numbers
-from smtmodel.signature import Signature
-from smtmodel.tiles import Matrix
+from mmaprobe.queries.plans.candidates import Sample
+from mmaprobe.smtmodel.numbers import to_numbers
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.tiles import Matrix
 
 DIGITS = 4  # decimal digits of alpha and beta
 

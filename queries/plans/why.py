@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from queries.kernel.plan_units import FormsAgree
-from queries.kernel.plans import PlansAgree
-from queries.kernel.stages import StagesAgree
-from queries.kernel.theorem import Theorem
-from smtmodel.plans import (
+from mmaprobe.queries.kernel.plan_units import FormsAgree
+from mmaprobe.queries.kernel.plans import PlansAgree
+from mmaprobe.queries.kernel.stages import StagesAgree
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.plans import (
     Halves,
     Interleaved,
     Lanes,
@@ -21,7 +21,7 @@ from smtmodel.plans import (
     Uneven,
     Whole,
 )
-from smtmodel.wording import counted
+from mmaprobe.smtmodel.wording import counted
 
 FINE = ", without roundings that lose nothing"
 #: what forms are of which units have one

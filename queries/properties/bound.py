@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from queries.kernel import enclosures as rules
-from queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
-from queries.kernel.forms import Form
-from queries.kernel.induction import Carried, chained, repeated
-from queries.kernel.lemmas import Lemma
-from queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, roundings_in
-from queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
-from queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
-from queries.kernel.theorem import RuleError, Theorem
-from smtmodel.formats import Format
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel import enclosures as rules
+from mmaprobe.queries.kernel.enclosures import Enclosed, Places, bound_places, terms_of
+from mmaprobe.queries.kernel.forms import Form
+from mmaprobe.queries.kernel.induction import Carried, chained, repeated
+from mmaprobe.queries.kernel.lemmas import Lemma
+from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, roundings_in
+from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
+from mmaprobe.queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -34,8 +34,8 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.unit import Unit
 
 #: proves a lemma about the datapath; None if it cannot
 Settle = Callable[[Lemma], Theorem | None]

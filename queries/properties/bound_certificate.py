@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.asked import of_unit
-from queries.certificates.certificate import CertificateError, write_certificate
-from queries.certificates.logged import certify_theorems
-from queries.certificates.names import UNIT, WITNESS
-from queries.certificates.questions import SCHEMA
-from queries.kernel.problem import free_values
-from queries.kernel.theorem import Theorem
-from queries.properties.bound_report import BoundResult
-from queries.search.distinguish import Options
-from smtmodel.dot import Model
-from smtmodel.operands import layout_of
-from smtmodel.unitfile import unit_text
+from mmaprobe.queries.certificates.asked import of_unit
+from mmaprobe.queries.certificates.certificate import CertificateError, write_certificate
+from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.certificates.names import UNIT, WITNESS
+from mmaprobe.queries.certificates.questions import SCHEMA
+from mmaprobe.queries.kernel.problem import free_values
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.properties.bound_report import BoundResult
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.unitfile import unit_text
 
 
 def certify_bound(result: BoundResult, directory: Path, options: Options) -> dict[str, Any]:

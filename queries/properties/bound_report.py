@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from queries.kernel.enclosures import premises_of, weakened
-from queries.kernel.forms import Form
-from queries.kernel.induction import MOST_CARRIED, Chained, Closed, carried, closed, step_text
-from queries.kernel.rounding_losses import LEMMAS
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.wording import form_text, raised, up_float
-from queries.properties.bound import Settle, bound_of, chain_of, error_of
-from queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
-from queries.properties.wraps import wrapped
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.inputs import ExponentRange, Inputs
-from smtmodel.operands import layout_of
-from smtmodel.vectors import Vector
+from mmaprobe.queries.kernel.enclosures import premises_of, weakened
+from mmaprobe.queries.kernel.forms import Form
+from mmaprobe.queries.kernel.induction import MOST_CARRIED, Chained, Closed, carried, closed, step_text
+from mmaprobe.queries.kernel.rounding_losses import LEMMAS
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.wording import form_text, raised, up_float
+from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
+from mmaprobe.queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
+from mmaprobe.queries.properties.wraps import wrapped
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.vectors import Vector
 
 SHOWN = 160  # characters of a formula up to which it is shown as proved, its terms not merged
 WINDOW = ExponentRange(min=0, max=0)

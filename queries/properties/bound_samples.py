@@ -11,16 +11,16 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.kernel.forms import EXACT, Factor, Form, added, power
-from queries.kernel.problem import is_beyond
-from queries.search.contradiction import row_text
-from queries.search.samples import Table, pattern_of, sample_rows
-from smtmodel.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError
-from smtmodel.formats import Format
-from smtmodel.nodes import (
+from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, added, power
+from mmaprobe.queries.kernel.problem import is_beyond
+from mmaprobe.queries.search.contradiction import row_text
+from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows
+from mmaprobe.smtmodel.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
     Cut,
@@ -38,10 +38,10 @@ from smtmodel.nodes import (
     Segment,
     Sum,
 )
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import replaced
-from smtmodel.operands import Layout, layout_of
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.operands import Layout, layout_of
+from mmaprobe.smtmodel.unit import Unit
 
 SEED, ROWS = 31, 240
 GAPS, KINDS = 40, 6  # distances in bits from the large terms down to the others; choices of signs and fractions

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from queries.certificates.asked import of_problem, of_property
-from queries.certificates.certificate import Certificate, CertificateError, write_certificate
-from queries.certificates.logged import certify_theorems
-from queries.certificates.questions import property_texts, question_texts, witness_texts
-from queries.equality.certify import wholes_of
-from queries.kernel.together import HasProperty
-from queries.properties.proving import established
-from queries.search.distinguish import Options
-from queries.tactics.records import Proof
+from mmaprobe.queries.certificates.asked import of_problem, of_property
+from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
+from mmaprobe.queries.certificates.logged import certify_theorems
+from mmaprobe.queries.certificates.questions import property_texts, question_texts, witness_texts
+from mmaprobe.queries.equality.certify import wholes_of
+from mmaprobe.queries.kernel.together import HasProperty
+from mmaprobe.queries.properties.proving import established
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Proof
 
 
 def certify_proofs(wanted: str, proofs: Sequence[Proof], directory: Path, options: Options) -> list[Certificate]:

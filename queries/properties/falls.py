@@ -14,13 +14,13 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.kernel.statements import Monotonic
-from queries.search.samples import pattern_of, sample_rows, signed
-from queries.search.witness import Row, Witness, confirmed, replay, shrink
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.nodes import Sum
-from smtmodel.nodes.node import walk
+from mmaprobe.queries.kernel.statements import Monotonic
+from mmaprobe.queries.search.samples import pattern_of, sample_rows, signed
+from mmaprobe.queries.search.witness import Row, Witness, confirmed, replay, shrink
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Sum
+from mmaprobe.smtmodel.nodes.node import walk
 
 Table = NDArray[np.uint64]
 Lanes = NDArray[np.int64]

@@ -6,17 +6,17 @@ import time
 from collections.abc import Hashable
 from contextlib import suppress
 
-from queries.kernel.expressions import one_expression, one_form, one_sum, units_of
-from queries.kernel.problem import Problem
-from queries.kernel.statements import Reordered
-from queries.kernel.theorem import RuleError
-from queries.search.distinguish import Options
-from queries.search.samples import sample_rows
-from queries.search.witness import replay
-from queries.tactics.normalising import Normaliser, rules_of
-from queries.tactics.records import Proof
-from smtmodel.nodes import FusedSum, Node, Product, Round
-from smtmodel.nodes.node import walk
+from mmaprobe.queries.kernel.expressions import one_expression, one_form, one_sum, units_of
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.statements import Reordered
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.witness import replay
+from mmaprobe.queries.tactics.normalising import Normaliser, rules_of
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.nodes import FusedSum, Node, Product, Round
+from mmaprobe.smtmodel.nodes.node import walk
 
 SAMPLES = 512  # inputs on which both sides must agree before lemmas are asked
 SAME = "the expressions are one"

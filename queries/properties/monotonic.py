@@ -9,15 +9,15 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from queries.equality.staged import prove
-from queries.kernel.rises import needed, rises
-from queries.kernel.statements import Monotonic
-from queries.kernel.theorem import RuleError
-from queries.kernel.together import does_not_fall
-from queries.properties.falls import find_fall
-from queries.search.distinguish import Options
-from queries.tactics.records import Proof
-from queries.tactics.settling import Settled
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.rises import needed, rises
+from mmaprobe.queries.kernel.statements import Monotonic
+from mmaprobe.queries.kernel.theorem import RuleError
+from mmaprobe.queries.kernel.together import does_not_fall
+from mmaprobe.queries.properties.falls import find_fall
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.queries.tactics.settling import Settled
 
 LEMMA_SECONDS = 20.0  # for one lemma about the datapath
 BY_RISES = "where the largest exponent of a sum moves, what moved it has risen by more than the other terms lose"

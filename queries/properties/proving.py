@@ -10,20 +10,20 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from queries.equality.staged import prove
-from queries.kernel.problem import Problem
-from queries.kernel.same import SidesAgree
-from queries.kernel.statements import Monotonic, Negated, Reordered, exchangeable, problems_of, symmetries_of
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.together import ORDER, each_part, every_order, raised_elsewhere
-from queries.properties.forms import by_form
-from queries.properties.monotonic import prove_monotonic
-from queries.properties.signs import by_nodes
-from queries.search.contradiction import check_problems
-from queries.search.distinguish import Options
-from queries.tactics.records import Proof, Verdict
-from smtmodel.errors import FaultError
-from smtmodel.progress import Pieces
+from mmaprobe.queries.equality.staged import prove
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import SidesAgree
+from mmaprobe.queries.kernel.statements import Monotonic, Negated, Reordered, exchangeable, problems_of, symmetries_of
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.together import ORDER, each_part, every_order, raised_elsewhere
+from mmaprobe.queries.properties.forms import by_form
+from mmaprobe.queries.properties.monotonic import prove_monotonic
+from mmaprobe.queries.properties.signs import by_nodes
+from mmaprobe.queries.search.contradiction import check_problems
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Proof, Verdict
+from mmaprobe.smtmodel.errors import FaultError
+from mmaprobe.smtmodel.progress import Pieces
 
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:

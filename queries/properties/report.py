@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from queries.kernel.problem import Problem
-from queries.properties.proving import verdict_on
-from queries.search.witness import moved_input
-from queries.solvers.store import result_key
-from queries.tactics.records import Proof, Verdict, confirmations_of
-from smtmodel.vectors import Vector, to_hex
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.properties.proving import verdict_on
+from mmaprobe.queries.search.witness import moved_input
+from mmaprobe.queries.solvers.store import result_key
+from mmaprobe.queries.tactics.records import Proof, Verdict, confirmations_of
+from mmaprobe.smtmodel.vectors import Vector, to_hex
 
 
 def said(wanted: str, verdict: Verdict) -> Verdict | Literal["holds", "refuted"]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-from queries.kernel.opposite import lemmas_of, turned
-from queries.kernel.statements import Negated
-from queries.kernel.theorem import RuleError, Theorem
-from queries.kernel.together import negates
-from queries.search.distinguish import Options
-from queries.tactics.records import Proof
-from queries.tactics.settling import Settled
-from smtmodel.nodes import Node
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.opposite import lemmas_of, turned
+from mmaprobe.queries.kernel.statements import Negated
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.together import negates
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.nodes import Node
+from mmaprobe.smtmodel.unit import Unit
 
 BY_NODES = "each node is negated if its operands are"
 LEMMA_SECONDS = 10.0

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from queries.properties.bound_samples import (
+from mmaprobe.queries.properties.bound_samples import (
     ROWS,
     SEED,
     ExactRow,
@@ -21,13 +21,13 @@ from queries.properties.bound_samples import (
     numbers_of,
     value_of,
 )
-from queries.search.samples import Table, sample_rows
-from smtmodel.dot import Model
-from smtmodel.nodes import FusedSum, Node
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import rebuilt
-from smtmodel.operands import Layout, layout_of
-from smtmodel.unit import Unit
+from mmaprobe.queries.search.samples import Table, sample_rows
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.nodes import FusedSum, Node
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
+from mmaprobe.smtmodel.operands import Layout, layout_of
+from mmaprobe.smtmodel.unit import Unit
 
 SMALL = 15  # bits of the operands up to which all inputs are tried
 LOOKED_AT = 64  # inputs on which a sum wraps, at most

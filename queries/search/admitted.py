@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.search.samples import FAR, Lanes, Table, pattern_of, with_raised
-from smtmodel import ieee
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.formats import FORMATS, Format
-from smtmodel.inputs import Inputs
-from smtmodel.operands import Layout
-from smtmodel.rounding import Target
+from mmaprobe.queries.search.samples import FAR, Lanes, Table, pattern_of, with_raised
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.operands import Layout
+from mmaprobe.smtmodel.rounding import Target
 
 _CARRIER = ArrayCarrier()
 

@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from hypotheses.schema import Question
-from queries.kernel.problem import AgainstAll, Problem
-from queries.search.distinguish import Options, Outcome, Verdict, build_query, distinguish
-from queries.search.witness import Witness, confirmed
-from smtmodel.batch import evaluate_row
-from smtmodel.escapes import file_part
-from smtmodel.files import write_whole
-from smtmodel.inputs import Compare
-from smtmodel.progress import Pieces
-from smtmodel.vectors import Vector, to_hex
+from mmaprobe.hypotheses.schema import Question
+from mmaprobe.queries.kernel.problem import AgainstAll, Problem
+from mmaprobe.queries.search.distinguish import Options, Outcome, Verdict, build_query, distinguish
+from mmaprobe.queries.search.witness import Witness, confirmed
+from mmaprobe.smtmodel.batch import evaluate_row
+from mmaprobe.smtmodel.escapes import file_part
+from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.inputs import Compare
+from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.vectors import Vector, to_hex
 
 #: "divided": what is asked for does not hold as a whole, and may hold in part
 AnswerVerdict = Verdict | Literal["divided"]

@@ -12,16 +12,16 @@ from typing import NoReturn
 
 import numpy as np
 
-from queries.kernel.problem import Problem
-from queries.search.admitted import admitted_rows
-from queries.search.samples import sample_rows
-from queries.search.witness import Row, replay
-from smtmodel.dot import Model
-from smtmodel.errors import FaultError
-from smtmodel.nodes import Sum
-from smtmodel.nodes.node import walk
-from smtmodel.operands import Layout
-from smtmodel.vectors import to_hex
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.admitted import admitted_rows
+from mmaprobe.queries.search.samples import sample_rows
+from mmaprobe.queries.search.witness import Row, replay
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import FaultError
+from mmaprobe.smtmodel.nodes import Sum
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.operands import Layout
+from mmaprobe.smtmodel.vectors import to_hex
 
 ROWS, LEAST = 3072, 256  # inputs for a verdict, and for each of the problems that it rests on
 SEED = 20  # not one of those that the provers begin with

@@ -18,24 +18,24 @@ from typing import Literal
 
 import numpy as np
 
-from queries.kernel.problem import Problem, symbolic_operands
-from queries.kernel.same import agrees, undiffering
-from queries.kernel.theorem import RuleError, Theorem
-from queries.search.exercises import EXERCISES, exercises
-from queries.search.samples import sample_rows, subnormal_rows, tie_rows
-from queries.search.witness import Replay, Row, Witness, confirmed, costs_of, replay, shrink
-from queries.solvers.asking import Engines, Heard, SolverFaultError
-from queries.solvers.contract import DEFAULT_MEMORY, Answer
-from queries.solvers.engines import AUTO
-from queries.solvers.pool import Pool
-from queries.solvers.smtlib import Query
-from queries.solvers.store import Store
-from smtmodel.algebra import Bit, all_of
-from smtmodel.batch import Patterns, to_integers
-from smtmodel.carriers.terms import TermCarrier
-from smtmodel.dot import Evaluation
-from smtmodel.errors import OutOfTimeError
-from smtmodel.interrupts import TimeUp
+from mmaprobe.queries.kernel.problem import Problem, symbolic_operands
+from mmaprobe.queries.kernel.same import agrees, undiffering
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.search.exercises import EXERCISES, exercises
+from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
+from mmaprobe.queries.search.witness import Replay, Row, Witness, confirmed, costs_of, replay, shrink
+from mmaprobe.queries.solvers.asking import Engines, Heard, SolverFaultError
+from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer
+from mmaprobe.queries.solvers.engines import AUTO
+from mmaprobe.queries.solvers.pool import Pool
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.queries.solvers.store import Store
+from mmaprobe.smtmodel.algebra import Bit, all_of
+from mmaprobe.smtmodel.batch import Patterns, to_integers
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.dot import Evaluation
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.interrupts import TimeUp
 
 Verdict = Literal["different", "equal", "unknown"]
 SAMPLES = 4096  # shaped inputs of each kind, before any query

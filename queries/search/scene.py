@@ -7,14 +7,14 @@ from typing import Literal
 
 import numpy as np
 
-from hypotheses.claim import Claim
-from queries.kernel.scene import columns_of, conditions, decides, deciding, scene_of, symbolic_scene
-from queries.search.witness import Row
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
-from smtmodel.algebra import Bit, Bits
-from smtmodel.batch import Patterns, to_integers
-from smtmodel.programs import ARRAYS
+from mmaprobe.hypotheses.claim import Claim
+from mmaprobe.queries.kernel.scene import columns_of, conditions, decides, deciding, scene_of, symbolic_scene
+from mmaprobe.queries.search.witness import Row
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.batch import Patterns, to_integers
+from mmaprobe.smtmodel.programs import ARRAYS
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.search.samples import Table
-from smtmodel.formats import Format
-from smtmodel.operands import Layout
+from mmaprobe.queries.search.samples import Table
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.operands import Layout
 
 ORDINARY = 0.5  # of the other places, that hold one; the rest hold a zero or another special value, half of each
 FULL = 0.5  # of the rows, whose other products are all of ones, not of zeros

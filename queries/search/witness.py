@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from queries.kernel.problem import Problem
-from queries.search.exercises import exercises
-from smtmodel.algebra import constant
-from smtmodel.batch import Patterns, to_integers
-from smtmodel.dot import Evaluation
-from smtmodel.formats import Format
-from smtmodel.operands import Layout, Operands
-from smtmodel.programs import ARRAYS
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.search.exercises import exercises
+from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.batch import Patterns, to_integers
+from mmaprobe.smtmodel.dot import Evaluation
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.operands import Layout, Operands
+from mmaprobe.smtmodel.programs import ARRAYS
 
 Row = tuple[int, ...]  # patterns in the order of Operands.every
 Keep = Callable[["Replay"], Patterns]

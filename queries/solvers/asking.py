@@ -13,16 +13,17 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from queries.solvers.contract import DEFAULT_MEMORY, Answer, _tell, is_told
-from queries.solvers.engines import AUTO
-from queries.solvers.pool import Pool
-from queries.solvers.portfolio import solve
-from queries.solvers.smtlib import Query
-from queries.solvers.store import Store
-from smtmodel.errors import FaultError, OutOfTimeError
-from smtmodel.progress import Wait
+from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer, _tell, is_told
+from mmaprobe.queries.solvers.engines import AUTO
+from mmaprobe.queries.solvers.pool import Pool
+from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.queries.solvers.store import Store
+from mmaprobe.smtmodel.errors import FaultError, OutOfTimeError
+from mmaprobe.smtmodel.progress import Wait
 
-POOLS = ("queries.solvers.pool", "queries.solvers.cluster")  # modules whose classes of pools are asked
+#: modules whose classes of pools are asked
+POOLS = ("mmaprobe.queries.solvers.pool", "mmaprobe.queries.solvers.cluster")
 
 
 class SolverFaultError(FaultError):

@@ -22,14 +22,14 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from queries.solvers import engines as racing
-from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, _tell
-from queries.solvers.pool import AHEAD, Pool
-from queries.solvers.store import program
-from queries.solvers.worker import version_of
-from smtmodel import interrupts
-from smtmodel.errors import IncompleteError, MmaprobeError
-from smtmodel.wording import install
+from mmaprobe.queries.solvers import engines as racing
+from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer, Reason, _tell
+from mmaprobe.queries.solvers.pool import AHEAD, Pool
+from mmaprobe.queries.solvers.store import program
+from mmaprobe.queries.solvers.worker import version_of
+from mmaprobe.smtmodel import interrupts
+from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.wording import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

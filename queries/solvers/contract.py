@@ -21,12 +21,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal
 
-from queries.solvers import worker
-from queries.solvers.children import FOLDER, environment, python_command
-from queries.solvers.smtlib import parse_values
-from queries.solvers.worker import ENGINES, allowed, version_of
-from smtmodel.errors import UnknownNameError
-from smtmodel.interrupts import Latch, held_back
+from mmaprobe.queries.solvers import worker
+from mmaprobe.queries.solvers.children import FOLDER, environment, python_command
+from mmaprobe.queries.solvers.smtlib import parse_values
+from mmaprobe.queries.solvers.worker import ENGINES, allowed, version_of
+from mmaprobe.smtmodel.errors import UnknownNameError
+from mmaprobe.smtmodel.interrupts import Latch, held_back
 
 Status = Literal["sat", "unsat", "unknown"]
 

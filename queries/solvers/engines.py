@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from queries.solvers.contract import ENGINE_NAMES, Answer, Reason, SolverProcess
-from queries.solvers.worker import version_of
-from smtmodel.errors import UnknownNameError
-from smtmodel.interrupts import Latch, held_back, unwanted
+from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer, Reason, SolverProcess
+from mmaprobe.queries.solvers.worker import version_of
+from mmaprobe.smtmodel.errors import UnknownNameError
+from mmaprobe.smtmodel.interrupts import Latch, held_back, unwanted
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines

@@ -1,4 +1,4 @@
-"""Where the work of solvers is done: on this machine, or (`queries.solvers.cluster`) on the workers of a cluster.
+"""Where the work of solvers is done: on this machine, or (cluster.py) on the workers of a cluster.
 
 Questions are built in Python with shared tables (pysmt's), so only one thread at a time builds: the one that holds the
 lock. It releases the lock while it waits for a solver, which is a process of its own. So a few threads keep as many
@@ -16,10 +16,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from queries.solvers import engines as racing
-from queries.solvers.contract import Answer
-from smtmodel.frames import with_room
-from smtmodel.interrupts import SLICE, Latch, held_back, settle, unwanted
+from mmaprobe.queries.solvers import engines as racing
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.smtmodel.frames import with_room
+from mmaprobe.smtmodel.interrupts import SLICE, Latch, held_back, settle, unwanted
 
 AHEAD = 2  # threads for each question asked at a time: some wait for the lock, or for what another asks already
 Item = TypeVar("Item")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from queries.solvers.contract import DEFAULT_MEMORY, Answer
-from queries.solvers.engines import AUTO, engines_of, race
-from queries.solvers.pool import Pool
-from queries.solvers.smtlib import Query
-from queries.solvers.store import Store
+from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer
+from mmaprobe.queries.solvers.engines import AUTO, engines_of, race
+from mmaprobe.queries.solvers.pool import Pool
+from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.queries.solvers.store import Store
 
 
 def solve(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from queries.search.distinguish import Options
-from queries.solvers.asking import SolverFaultError
-from queries.solvers.contract import Answer
-from queries.tactics.records import Lemma
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.asking import SolverFaultError
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.tactics.records import Lemma
 
 CONFIRMERS = ("z3", "bitwuzla", "cvc5")  # the engines asked, the fastest first
 SHARE, LEAST = 1.5, 4.0  # time for confirmation: this multiple of the proof's, and at least these seconds

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from pysmt.fnode import FNode
 
-from queries.kernel.facts import Basis, follows, given
-from queries.kernel.theorem import RuleError, Theorem
-from queries.solvers.asking import Engines, Heard
-from queries.tactics.records import Lemma
+from mmaprobe.queries.kernel.facts import Basis, follows, given
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.solvers.asking import Engines, Heard
+from mmaprobe.queries.tactics.records import Lemma
 
 
 class UnprovedError(Exception):

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from queries.kernel.ranges import Scope
-from queries.kernel.rewriting import (
+from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.rewriting import (
     REWRITES,
     Alike,
     Replacement,
@@ -26,13 +26,13 @@ from queries.kernel.rewriting import (
     results_alike,
     rewritten,
 )
-from queries.kernel.theorem import RuleError, Theorem
-from queries.search.distinguish import Options
-from queries.tactics.records import Lemma
-from queries.tactics.settling import Settled
-from smtmodel.nodes import Each, FusedSum, Node, Product, Repeat, Scale
-from smtmodel.nodes.normal import Forms
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.records import Lemma
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.nodes import Each, FusedSum, Node, Product, Repeat, Scale
+from mmaprobe.smtmodel.nodes.normal import Forms
+from mmaprobe.smtmodel.unit import Unit
 
 LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not applied
 
@@ -51,7 +51,7 @@ class Wanted:
 
 class Normaliser:
     """Finds normal forms, and keeps what is proved about nodes, and lemmas; a second engine proves each lemma too if
-    `confirmed`. `forms` is kept for `smtmodel.nodes.normal.normal`, which needs no lemma."""
+    `confirmed`. `forms` is kept for `mmaprobe.smtmodel.nodes.normal.normal`, which needs no lemma."""
 
     def __init__(self, options: Options, confirmed: bool = False) -> None:
         self.settle = Settled(options, confirmed, LEMMA_SECONDS, needed=False)

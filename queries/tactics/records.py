@@ -8,12 +8,12 @@ from typing import Literal
 
 from pysmt.fnode import FNode
 
-from queries.kernel.problem import Problem
-from queries.kernel.same import Compared, agrees
-from queries.kernel.theorem import Theorem
-from queries.search.witness import Witness
-from queries.solvers.contract import Answer
-from queries.solvers.smtlib import Query
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.same import Compared, agrees
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.queries.search.witness import Witness
+from mmaprobe.queries.solvers.contract import Answer
+from mmaprobe.queries.solvers.smtlib import Query
 
 Verdict = Literal["equal", "different", "unknown"]
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from queries.kernel.lemmas import Lemma, exhausted, settled
-from queries.kernel.theorem import RuleError, Theorem
-from queries.search.distinguish import Options
-from queries.solvers.asking import Engines
-from queries.tactics.confirm import CONFIRMERS, LEAST, SHARE
-from queries.tactics.records import Lemma as ProofLemma
-from smtmodel.errors import FaultError
+from mmaprobe.queries.kernel.lemmas import Lemma, exhausted, settled
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.queries.tactics.confirm import CONFIRMERS, LEAST, SHARE
+from mmaprobe.queries.tactics.records import Lemma as ProofLemma
+from mmaprobe.smtmodel.errors import FaultError
 
 TAKEN = 20.0  # seconds that count as those of a lemma's proof where another engine is asked
 

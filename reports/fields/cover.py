@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reports.fields.parts import ABSENT, Document, Part, Vector
-from reports.fields.prove import Certificate
+from mmaprobe.reports.fields.parts import ABSENT, Document, Part, Vector
+from mmaprobe.reports.fields.prove import Certificate
 
 
 class OutOfReach(Part):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from reports.fields.parts import Document, Part, Vector
+from mmaprobe.reports.fields.parts import Document, Part, Vector
 
 
 class SolverAnswer(Part):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from reports.fields.devices import Fact, FirstDivergence
-from reports.fields.parts import Document, Hex, Part
+from mmaprobe.reports.fields.devices import Fact, FirstDivergence
+from mmaprobe.reports.fields.parts import Document, Hex, Part
 
 
 class ExplainedInput(Part):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from reports.fields.parts import ABSENT, Document, Hex, Part, Vector
+from mmaprobe.reports.fields.parts import ABSENT, Document, Hex, Part, Vector
 
 
 class Member(Part):

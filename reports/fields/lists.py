@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from reports.fields.parts import ABSENT, Part
+from mmaprobe.reports.fields.parts import ABSENT, Part
 
 
 class ListedThing(Part):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from reports.fields.parts import ABSENT, Document, Hex, Part, Vector, Verdict
+from mmaprobe.reports.fields.parts import ABSENT, Document, Hex, Part, Vector, Verdict
 
 
 class OneLemma(Part):

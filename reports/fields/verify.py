@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from reports.fields.parts import ABSENT, Document, Hex, Part
-from reports.fields.prove import Certificate, PairProof
+from mmaprobe.reports.fields.parts import ABSENT, Document, Hex, Part
+from mmaprobe.reports.fields.prove import Certificate, PairProof
 
 
 class ClaimLemma(Part):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
-from smtmodel.algorithms.predicate import parse_predicate
-from smtmodel.algorithms.scene import Shape
-from smtmodel.operands import Layout
+from mmaprobe.smtmodel.algorithms.predicate import parse_predicate
+from mmaprobe.smtmodel.algorithms.scene import Shape
+from mmaprobe.smtmodel.operands import Layout
 
 Quantifier = Literal["all", "exists"]
 

@@ -15,13 +15,13 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel import gemm
-from smtmodel.algebra import Bits, constant
-from smtmodel.algorithms.steps import InUnit, Pair, Step, Word
-from smtmodel.carriers.arrays import ArrayCarrier
-from smtmodel.compiled import compile_lanes, compile_model
-from smtmodel.dot import Model, evaluate
-from smtmodel.formats import Format
+from mmaprobe.smtmodel import gemm
+from mmaprobe.smtmodel.algebra import Bits, constant
+from mmaprobe.smtmodel.algorithms.steps import InUnit, Pair, Step, Word
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.compiled import compile_lanes, compile_model
+from mmaprobe.smtmodel.dot import Model, evaluate
+from mmaprobe.smtmodel.formats import Format
 
 Side = TypeVar("Side")  # the numbers of A or of B
 Value = TypeVar("Value")  # results: c, d, partial sums

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar, Literal
 
-from smtmodel.algorithms.forms import Form, Side, Value
-from smtmodel.algorithms.steps import RESULT, Outside, Pair, SumOfSize
-from smtmodel.algorithms.words import adder, scaled, split
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import FORMATS, Format
-from smtmodel.operands import check_addend
-from smtmodel.parameters import Parameter, check_parameter
-from smtmodel.reference import parse_reference
-from smtmodel.rounding import ROUNDINGS, Rounding
+from mmaprobe.smtmodel.algorithms.forms import Form, Side, Value
+from mmaprobe.smtmodel.algorithms.steps import RESULT, Outside, Pair, SumOfSize
+from mmaprobe.smtmodel.algorithms.words import adder, scaled, split
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.operands import check_addend
+from mmaprobe.smtmodel.parameters import Parameter, check_parameter
+from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.rounding import ROUNDINGS, Rounding
 
 AMPERE_TF32 = "ampere/mma/m16n8k8.f32.tf32.tf32.f32"
 AMPERE_F16 = "ampere/mma/m16n8k16.f32.f16.f16.f32"

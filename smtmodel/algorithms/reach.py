@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from smtmodel.algebra import Bits
-from smtmodel.algorithms.forms import Form, tiles_of
-from smtmodel.algorithms.products import Multiword
-from smtmodel.algorithms.steps import Pair
-from smtmodel.algorithms.words import adder
-from smtmodel.display import exact_value
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.nodes import (
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.algorithms.forms import Form, tiles_of
+from mmaprobe.smtmodel.algorithms.products import Multiword
+from mmaprobe.smtmodel.algorithms.steps import Pair
+from mmaprobe.smtmodel.algorithms.words import adder
+from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Cut,
     Each,
@@ -38,8 +38,8 @@ from smtmodel.nodes import (
     Scale,
     Segment,
 )
-from smtmodel.nodes.round import Rounding
-from smtmodel.rounding import NEAREST, Mode
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.rounding import NEAREST, Mode
 
 FINEST = 1 << 20  # the place of a value that is always zero
 

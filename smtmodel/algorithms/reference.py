@@ -10,10 +10,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from smtmodel.algebra import Bits
-from smtmodel.algorithms.forms import MatrixForm, StepsForm
-from smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
-from smtmodel.algorithms.reductions import (
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.algorithms.forms import MatrixForm, StepsForm
+from mmaprobe.smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
+from mmaprobe.smtmodel.algorithms.reductions import (
     ArrayOperations,
     BitsOperations,
     Recurrence,
@@ -22,11 +22,11 @@ from smtmodel.algorithms.reductions import (
     Split,
     WarpShuffle,
 )
-from smtmodel.algorithms.steps import RESULT, Step
-from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.gemm import Engine
-from smtmodel.parameters import assignments, format_parameter, parse_parameter
-from smtmodel.tiles import product_shape
+from mmaprobe.smtmodel.algorithms.steps import RESULT, Step
+from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.gemm import Engine
+from mmaprobe.smtmodel.parameters import assignments, format_parameter, parse_parameter
+from mmaprobe.smtmodel.tiles import product_shape
 
 PRODUCTS: tuple[type[Multiword], ...] = (Markidis, OotomoYokota, Multiword, TF64)
 REDUCTIONS: tuple[type[Reduction], ...] = (SinglePass, Recurrence, Split, WarpShuffle)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from smtmodel import ieee
-from smtmodel.algebra import Bits
-from smtmodel.decode import unpack
-from smtmodel.formats import Format
-from smtmodel.ordering import negated
-from smtmodel.rounding import Rounding, Target, round_and_pack
+from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.algebra import Bits
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.ordering import negated
+from mmaprobe.smtmodel.rounding import Rounding, Target, round_and_pack
 
 
 def converted(pattern: Bits, source: Format, fmt: Format, rounding: Rounding = "nearest_even") -> Bits:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from smtmodel.algebra import Bit, Bits
-from smtmodel.carriers.carrier import Carrier
-from smtmodel.carriers.limbs import WideCarrier
+from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.carrier import Carrier
+from mmaprobe.smtmodel.carriers.limbs import WideCarrier
 
 Lanes = Any  # an array of unsigned words
 

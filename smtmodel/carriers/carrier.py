@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from smtmodel.algebra import Bit, Bits
+    from mmaprobe.smtmodel.algebra import Bit, Bits
 
 Node = Any  # a carrier's own representation of a value
 Made = TypeVar("Made")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
-from smtmodel.algebra import Bit, Bits, any_of, constant, minimum, select, truth
-from smtmodel.carriers.carrier import Carrier, Node
+from mmaprobe.smtmodel.algebra import Bit, Bits, any_of, constant, minimum, select, truth
+from mmaprobe.smtmodel.carriers.carrier import Carrier, Node
 
 LIMB = 64
 _ALL = (1 << LIMB) - 1

@@ -16,10 +16,10 @@ from pysmt.fnode import FNode, FNodeContent
 from pysmt.formula import FormulaManager
 from pysmt.typing import BOOL, BVType, PySMTType
 
-from smtmodel.algebra import Bit, Bits, select
-from smtmodel.carriers.carrier import Carrier
-from smtmodel.errors import OutOfTimeError
-from smtmodel.interrupts import check_clock
+from mmaprobe.smtmodel.algebra import Bit, Bits, select
+from mmaprobe.smtmodel.carriers.carrier import Carrier
+from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.interrupts import check_clock
 
 Maximum = Literal["select", "relational"]
 

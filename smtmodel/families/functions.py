@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from smtmodel.errors import ParameterError
-from smtmodel.families.parts import (
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.families.parts import (
     Alignment,
     IeeeResult,
     Inputs,
@@ -23,9 +23,9 @@ from smtmodel.families.parts import (
     Steps,
     Sums,
 )
-from smtmodel.families.sketch import Expression, Sketch, Step
-from smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round
-from smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.families.sketch import Expression, Sketch, Step
+from mmaprobe.smtmodel.nodes import Constant, ExactSum, FusedSum, Node, Round
+from mmaprobe.smtmodel.nodes.round import Rounding
 
 
 def t_fdpa(

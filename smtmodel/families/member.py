@@ -12,12 +12,12 @@ from functools import cached_property, lru_cache
 from inspect import Parameter, signature
 from typing import Any
 
-from smtmodel.errors import ParameterError, UnknownNameError
-from smtmodel.families import functions
-from smtmodel.families.parts import Part
-from smtmodel.families.sketch import Expression
-from smtmodel.formats import FORMATS, Format
-from smtmodel.parameters import (
+from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.families import functions
+from mmaprobe.smtmodel.families.parts import Part
+from mmaprobe.smtmodel.families.sketch import Expression
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.parameters import (
     FAMILIES,
     FAMILY,
     OUTPUTS,
@@ -27,7 +27,7 @@ from smtmodel.parameters import (
     letter_hint,
     parse_parameter,
 )
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.unit import Unit
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Literal
 
-from smtmodel import rounding as modes
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format, format_named
-from smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
-from smtmodel.nodes.chains import shifts
-from smtmodel.nodes.element import Operand
-from smtmodel.nodes.round import Rounding, Zero
-from smtmodel.parameters import check_parameter
+from mmaprobe.smtmodel import rounding as modes
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
+from mmaprobe.smtmodel.nodes.chains import shifts
+from mmaprobe.smtmodel.nodes.element import Operand
+from mmaprobe.smtmodel.nodes.round import Rounding, Zero
+from mmaprobe.smtmodel.parameters import check_parameter
 
 Exact = Literal["exact"]
 Partials = Literal["unnormalised", "normalised"]

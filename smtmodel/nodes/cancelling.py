@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smtmodel.errors import ParameterError
-from smtmodel.nodes.cut import Cut
-from smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant
-from smtmodel.nodes.sums import Sum
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.nodes.cut import Cut
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant
+from mmaprobe.smtmodel.nodes.sums import Sum
 
 
 @dataclass(frozen=True, eq=False)

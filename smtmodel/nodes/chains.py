@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from smtmodel.nodes.element import Element
-from smtmodel.nodes.index import Index
-from smtmodel.nodes.node import Node, walk
-from smtmodel.nodes.product import Product
-from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
-from smtmodel.nodes.rewriting import replaced
-from smtmodel.nodes.sums import Sum
+from mmaprobe.smtmodel.nodes.element import Element
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.node import Node, walk
+from mmaprobe.smtmodel.nodes.product import Product
+from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running, places_of
+from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.nodes.sums import Sum
 
 OUTER = 1  # the level of the loop over steps
 Blocks = Sequence[Sequence[int]]

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from smtmodel.algebra import Bit, choose, constant, select
-from smtmodel.decode import Term, unpack
-from smtmodel.errors import EXPONENTS, ParameterError, check_number
-from smtmodel.formats import Format
-from smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant, near, others
-from smtmodel.rounding import ROUNDINGS, Mode, Target, round_and_pack
-from smtmodel.trace import Stage
-from smtmodel.values import kept_property
+from mmaprobe.smtmodel.algebra import Bit, choose, constant, select
+from mmaprobe.smtmodel.decode import Term, unpack
+from mmaprobe.smtmodel.errors import EXPONENTS, ParameterError, check_number
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant, near, others
+from mmaprobe.smtmodel.rounding import ROUNDINGS, Mode, Target, round_and_pack
+from mmaprobe.smtmodel.trace import Stage
+from mmaprobe.smtmodel.values import kept_property
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from smtmodel.algebra import choose, truth
-from smtmodel.decode import Unpacked
-from smtmodel.errors import ParameterError
-from smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
-from smtmodel.nodes.product import Product
+from mmaprobe.smtmodel.algebra import choose, truth
+from mmaprobe.smtmodel.decode import Unpacked
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
+from mmaprobe.smtmodel.nodes.product import Product
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smtmodel.decode import unpack
-from smtmodel.formats import Format
-from smtmodel.nodes.node import Context, Number, Terminal, Value
+from mmaprobe.smtmodel.decode import unpack
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes.node import Context, Number, Terminal, Value
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar
 
-from smtmodel.algebra import Bit, Bits, all_of, any_of, constant
-from smtmodel.carriers.carrier import Made
-from smtmodel.decode import Term, Unpacked
-from smtmodel.formats import FORMATS, Format
-from smtmodel.ieee import with_specials
-from smtmodel.nodes.index import Index
-from smtmodel.rounding import Target, round_and_pack
-from smtmodel.trace import Trace
-from smtmodel.values import kept_property
+from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, any_of, constant
+from mmaprobe.smtmodel.carriers.carrier import Made
+from mmaprobe.smtmodel.decode import Term, Unpacked
+from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.ieee import with_specials
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.trace import Trace
+from mmaprobe.smtmodel.values import kept_property
 
 
 class Value(ABC):

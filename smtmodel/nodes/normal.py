@@ -23,13 +23,13 @@ from dataclasses import dataclass, field, replace
 from math import gcd
 from typing import TypeVar
 
-from smtmodel.nodes.element import Element
-from smtmodel.nodes.index import Index
-from smtmodel.nodes.node import Node, walk
-from smtmodel.nodes.repeat import Each, Repeat, Running, places_of
-from smtmodel.nodes.rewriting import Numbered, at_place, numbered, replaced, with_operands, with_running
-from smtmodel.nodes.round import Round, Rounding
-from smtmodel.nodes.sums import Sum
+from mmaprobe.smtmodel.nodes.element import Element
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.node import Node, walk
+from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running, places_of
+from mmaprobe.smtmodel.nodes.rewriting import Numbered, at_place, numbered, replaced, with_operands, with_running
+from mmaprobe.smtmodel.nodes.round import Round, Rounding
+from mmaprobe.smtmodel.nodes.sums import Sum
 
 Loop = TypeVar("Loop", Repeat, Each)
 

@@ -6,13 +6,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smtmodel.alignment import reaches
-from smtmodel.decode import Unpacked, multiply, row
-from smtmodel.errors import EXPONENTS, ParameterError, check_number
-from smtmodel.ieee import product_specials
-from smtmodel.nodes.element import Element
-from smtmodel.nodes.node import Context, Node, Number, Value, Variant, near, others
-from smtmodel.trace import Stage
+from mmaprobe.smtmodel.alignment import reaches
+from mmaprobe.smtmodel.decode import Unpacked, multiply, row
+from mmaprobe.smtmodel.errors import EXPONENTS, ParameterError, check_number
+from mmaprobe.smtmodel.ieee import product_specials
+from mmaprobe.smtmodel.nodes.element import Element
+from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Value, Variant, near, others
+from mmaprobe.smtmodel.trace import Stage
 
 
 @dataclass(frozen=True, eq=False)

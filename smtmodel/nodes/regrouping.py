@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from smtmodel.formats import FORMATS
-from smtmodel.nodes.chains import OUTER, Chain, chain_of
-from smtmodel.nodes.element import Constant, Element
-from smtmodel.nodes.exact import ExactSum
-from smtmodel.nodes.fused import FusedSum
-from smtmodel.nodes.gate import Gate
-from smtmodel.nodes.index import Index
-from smtmodel.nodes.node import Node, Variant, walk
-from smtmodel.nodes.product import Product
-from smtmodel.nodes.repeat import Repeat, Running
-from smtmodel.nodes.rewriting import rebuilt, replaced
-from smtmodel.nodes.round import Round, Rounding
+from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.nodes.chains import OUTER, Chain, chain_of
+from mmaprobe.smtmodel.nodes.element import Constant, Element
+from mmaprobe.smtmodel.nodes.exact import ExactSum
+from mmaprobe.smtmodel.nodes.fused import FusedSum
+from mmaprobe.smtmodel.nodes.gate import Gate
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.node import Node, Variant, walk
+from mmaprobe.smtmodel.nodes.product import Product
+from mmaprobe.smtmodel.nodes.repeat import Repeat, Running
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
+from mmaprobe.smtmodel.nodes.round import Round, Rounding
 
 F2 = 31  # bits kept of the products when a late addend joins them (CDNA3: Xie et al. 2026, Algorithm 10)
 MOST_ROUNDED = 32  # products of a step, where every sum of two is rounded

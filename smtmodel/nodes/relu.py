@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
-from smtmodel.algebra import Bit, truth
-from smtmodel.decode import Term, Unpacked
-from smtmodel.errors import ParameterError
-from smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
+from mmaprobe.smtmodel.algebra import Bit, truth
+from mmaprobe.smtmodel.decode import Term, Unpacked
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
 
 Nan = Literal["keep", "zero"]
 ReluZero = Literal["positive", "keep", "signed"]

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from smtmodel.nodes.element import Element
-from smtmodel.nodes.index import Index
-from smtmodel.nodes.node import Node
-from smtmodel.nodes.repeat import Each, Repeat, Running
+from mmaprobe.smtmodel.nodes.element import Element
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.node import Node
+from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running
 
 Leaf = Callable[[Node], Node | None]
 #: a node renumbered: by the depth of loops around it, and the levels that those on which it depends have become

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from smtmodel.algebra import any_of
-from smtmodel.decode import multiply
-from smtmodel.nodes.node import Changed, Context, Node, Value
+from mmaprobe.smtmodel.algebra import any_of
+from mmaprobe.smtmodel.decode import multiply
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Value
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,12 +6,12 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from smtmodel.algebra import constant, truth
-from smtmodel.decode import Unpacked, fit
-from smtmodel.errors import ParameterError, check_number
-from smtmodel.nodes.element import Element
-from smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, near, others
-from smtmodel.nodes.sums import BITS
+from mmaprobe.smtmodel.algebra import constant, truth
+from mmaprobe.smtmodel.decode import Unpacked, fit
+from mmaprobe.smtmodel.errors import ParameterError, check_number
+from mmaprobe.smtmodel.nodes.element import Element
+from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.sums import BITS
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from smtmodel.algebra import Bits, truth
-from smtmodel.decode import Exponent, Unpacked
-from smtmodel.errors import EXPONENTS, ParameterError, check_number
-from smtmodel.nodes.node import Node, Value
-from smtmodel.trace import Part, Stage, Trace
+from mmaprobe.smtmodel.algebra import Bits, truth
+from mmaprobe.smtmodel.decode import Exponent, Unpacked
+from mmaprobe.smtmodel.errors import EXPONENTS, ParameterError, check_number
+from mmaprobe.smtmodel.nodes.node import Node, Value
+from mmaprobe.smtmodel.trace import Part, Stage, Trace
 
 BITS = (0, 256)  # kept of a term
 

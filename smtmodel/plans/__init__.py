@@ -1,8 +1,8 @@
 """Plans: how a matrix product of any K uses units. A plan is an expression whose sums are formed by stages."""
 
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.span import Span
-from smtmodel.plans.stages import (
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.stages import (
     Chain,
     First,
     Fold,

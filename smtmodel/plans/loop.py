@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from smtmodel.formats import Format
-from smtmodel.nodes import Element, Node
-from smtmodel.nodes.given import Given
-from smtmodel.nodes.rewriting import replaced
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.lowering import unit_of_plan
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import Chain, Promoted, Rounded, Stage, Turns
-from smtmodel.unit import Unit
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Element, Node
+from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import Chain, Promoted, Rounded, Stage, Turns
+from mmaprobe.smtmodel.unit import Unit
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Node, Repeat, Round, Running
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, written_out
-from smtmodel.nodes.round import Rounding, Tiny
-from smtmodel.nodes.sums import Sum
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.span import Span, added, moved
-from smtmodel.plans.stages import Engine
-from smtmodel.unit import LONGEST, Unit
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Node, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, written_out
+from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
+from mmaprobe.smtmodel.nodes.sums import Sum
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.span import Span, added, moved
+from mmaprobe.smtmodel.plans.stages import Engine
+from mmaprobe.smtmodel.unit import LONGEST, Unit
 
 DEEPEST = 200  # nodes within one another: what reads them goes from node to node
 

@@ -12,16 +12,16 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
-from smtmodel.nodes.given import Given
-from smtmodel.nodes.rewriting import replaced
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.span import Span
-from smtmodel.plans.stages import Engine
-from smtmodel.tiles import Elementwise, Matrix, kind_of, numpy_tile
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
+from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.stages import Engine
+from mmaprobe.smtmodel.tiles import Elementwise, Matrix, kind_of, numpy_tile
 
 
 class Formatted(Protocol):

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
-from smtmodel.nodes import Constant, Element, Node, Round
-from smtmodel.nodes.node import Context, Value, walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
+from mmaprobe.smtmodel.nodes.node import Context, Value, walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
 
 
 @dataclass(frozen=True, eq=False)

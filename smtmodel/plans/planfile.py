@@ -35,12 +35,12 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from smtmodel.dot import Model
-from smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
-from smtmodel.nodes import Constant, Node
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import (
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.nodes import Constant, Node
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import (
     HALVES,
     ORDERS,
     Chain,
@@ -59,9 +59,9 @@ from smtmodel.plans.stages import (
     Whole,
     Windows,
 )
-from smtmodel.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
-from smtmodel.unitkeys import ExpressionFile
-from smtmodel.yamlfile import YamlFile, read_yaml, validate
+from mmaprobe.smtmodel.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
+from mmaprobe.smtmodel.unitkeys import ExpressionFile
+from mmaprobe.smtmodel.yamlfile import YamlFile, read_yaml, validate
 
 #: how each stage is written that is a call
 STAGES = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import yaml
 
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
-from smtmodel.nodes.node import walk
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.plan import Plan, Products
-from smtmodel.plans.stages import (
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import (
     Around,
     Chain,
     First,
@@ -28,8 +28,8 @@ from smtmodel.plans.stages import (
     Whole,
     Windows,
 )
-from smtmodel.turns import TURN
-from smtmodel.unitfile import rounding_text
+from mmaprobe.smtmodel.turns import TURN
+from mmaprobe.smtmodel.unitfile import rounding_text
 
 
 def plan_text(plan: Plan) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from smtmodel.errors import ParameterError
-from smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.nodes.index import Index
 
 
 def moved(index: Index, places: int) -> Index:

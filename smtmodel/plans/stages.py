@@ -12,12 +12,12 @@ from functools import cached_property
 from itertools import islice
 from typing import Generic, Literal, TypeVar, get_args
 
-from smtmodel.dot import Model
-from smtmodel.errors import ParameterError
-from smtmodel.formats import Format
-from smtmodel.nodes.index import Index
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.span import Span, moved
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.span import Span, moved
 
 V = TypeVar("V")
 Order = Literal["sequential", "pairwise", "backwards"]

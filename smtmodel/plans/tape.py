@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smtmodel.compiled import CompiledModel, compile_lanes, compile_model
-from smtmodel.dot import Model
-from smtmodel.formats import Format
-from smtmodel.libraries import loaded
-from smtmodel.nodes import Index, Round
-from smtmodel.nodes.given import Given
-from smtmodel.nodes.round import Rounding
-from smtmodel.plans.matrices import Results, kept
-from smtmodel.plans.plan import Plan
-from smtmodel.plans.span import Span
-from smtmodel.tiles import Elementwise, Matrix, kind_of
+from mmaprobe.smtmodel.compiled import CompiledModel, compile_lanes, compile_model
+from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.libraries import loaded
+from mmaprobe.smtmodel.nodes import Index, Round
+from mmaprobe.smtmodel.nodes.given import Given
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.matrices import Results, kept
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.tiles import Elementwise, Matrix, kind_of
 
 INPUTS = 4  # of an expression of one step, at most
 #: the words of a step: how many values it reads, its own value and those that it reads; then, for its products and its

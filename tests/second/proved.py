@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 
-from queries.kernel.enclosures import weakened
-from queries.kernel.induction import carried, closed
-from queries.kernel.lemmas import Lemma
-from queries.kernel.rises import needed, rises
-from queries.kernel.theorem import RuleError, Theorem
-from queries.properties.bound import bound_in_units, bound_of, chain_of, error_of
-from queries.properties.signs import symmetry_of
-from queries.search.distinguish import Options
-from queries.tactics.normalising import Normaliser
-from queries.tactics.settling import Settled
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.enclosures import weakened
+from mmaprobe.queries.kernel.induction import carried, closed
+from mmaprobe.queries.kernel.lemmas import Lemma
+from mmaprobe.queries.kernel.rises import needed, rises
+from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.properties.bound import bound_in_units, bound_of, chain_of, error_of
+from mmaprobe.queries.properties.signs import symmetry_of
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.normalising import Normaliser
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.smtmodel.unit import Unit
 from tests import said
 from tests.second.tree import Tree
 from tests.second.written import written

@@ -8,12 +8,12 @@ from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
-from queries.kernel.enclosures import NoOverflow
-from queries.kernel.forms import Form
-from queries.kernel.theorem import Theorem
-from smtmodel.formats import Format
-from smtmodel.nodes.node import Node, walk
-from smtmodel.unit import Unit
+from mmaprobe.queries.kernel.enclosures import NoOverflow
+from mmaprobe.queries.kernel.forms import Form
+from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.nodes.node import Node, walk
+from mmaprobe.smtmodel.unit import Unit
 
 
 class Written:
