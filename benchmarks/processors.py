@@ -23,10 +23,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mmaprobe.cli.build import built
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.cpu import INSTRUCTIONS, Instruction, processor
+from mmaprobe.runner.device_unit import built
 from mmaprobe.runner.kernels import architecture, kernels_of
 from mmaprobe.runner.protocol import DeviceUnavailableError
 from mmaprobe.smtmodel.batch import Patterns, evaluate_batch
@@ -80,7 +80,14 @@ def measure(name: str, device: BatchDevice, known: bool) -> Result:
     by = device.description["name"]
     try:
         with nullcontext() if known else patch("mmaprobe.queries.building.build.same_signature", lambda asked: []):
-            found, order = built(device, asked, Options(timeout=SECONDS), time.monotonic() + SECONDS, lambda line: None)
+            found, order = built(
+                device,
+                asked,
+                Options(timeout=SECONDS),
+                time.monotonic() + SECONDS,
+                lambda text: None,
+                lambda text: None,
+            )
     except DeviceUnavailableError:
         raise
     except MmaprobeError as error:

@@ -22,7 +22,6 @@ from mmaprobe.cli.options import (
     RESTRICTIONS_HELP,
     VECTORS_OUTPUT,
     overall,
-    parse_inputs,
     print_json,
     progress,
     say,
@@ -34,6 +33,7 @@ from mmaprobe.smtmodel.errors import FaultError, InputError
 from mmaprobe.smtmodel.escapes import file_part
 from mmaprobe.smtmodel.interrupts import allow
 from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.restrictions import parse_inputs
 
 if TYPE_CHECKING:
     from mmaprobe.hypotheses.schema import Question

@@ -5,33 +5,27 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.options import print_json, progress, say
-from mmaprobe.cli.order import kept_device, revealed, title_of
-from mmaprobe.queries.order.guess import orders
+from mmaprobe.cli.order import kept_device
 from mmaprobe.queries.order.probe import UnrevealedError
-from mmaprobe.queries.order.structure import tree_of
-from mmaprobe.queries.order.text import Outliner, shared
-from mmaprobe.queries.order.tree import Leaf, Node, with_products
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError, OutOfTimeError
+from mmaprobe.smtmodel.errors import MmaprobeError
 from mmaprobe.smtmodel.interrupts import begun
 from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
     from mmaprobe.queries.building.outcome import Built
-    from mmaprobe.queries.building.weights import Weights
     from mmaprobe.queries.compare.neighbours import Divergence
     from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.runner.protocol import Device
+    from mmaprobe.runner.device_unit import Orders
     from mmaprobe.smtmodel.signature import Signature
     from mmaprobe.smtmodel.unit import Unit
-    from mmaprobe.smtmodel.vectors import Vector
 
 LISTED = 8  # names of equal instructions that are listed
 
@@ -42,15 +36,16 @@ def build(
 ) -> None:  # fmt: skip
     """Ask an unknown device, say what it computes, and end with the exit code. `output`: where answers are kept."""
     from mmaprobe.queries.compare.steady import ContradictionError
+    from mmaprobe.runner.device_unit import built
 
     start = begun()
     deadline = None if options.timeout is None else start + options.timeout
     found: Built | None = None
-    order: Order | None = None
+    order: Orders | None = None
     failure: MmaprobeError | None = None
     with kept_device(device_name, device_timeout, asked, output, deadline) as device:
         try:
-            found, order = built(device, asked, options, deadline, say)
+            found, order = built(device, asked, options, deadline, say, progress)
         except UnrevealedError as error:
             failure = error
         except ContradictionError as error:
@@ -78,111 +73,11 @@ def build(
     sys.exit(3 if found.verdict == "open" or (unit is not None and found.open) else 0 if unit is not None else 1)
 
 
-def built(
-    device: Device, asked: Signature, options: Options, deadline: float | None, tell: Callable[[str], None]
-) -> tuple[Built, Order]:
-    """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
-    `tell` prints the order. Raises what `_order`, Builder.run and `stand_by` raise."""
-    from mmaprobe.queries.building.weights import weighed
-    from mmaprobe.queries.order.ends import sentences
-
-    try:
-        order, weights = _order(device, asked, deadline)
-    except UnrevealedError as error:
-        if asked.length > GUESSED:
-            raise
-        weights = weighed(device.every, asked)
-        order = Order(orders(asked.length, asked.addend), len(error.questions) + asked.length + asked.addend)
-        tell(f"{error}; {counted(len(order.roots), 'order')} that units are likely to have are tried")
-    else:
-        order.say(asked, tell)
-    for line in sentences(weights, asked.length):
-        tell(line)
-    return _arithmetic(device, order, asked, options, deadline, weights, tell)
-
-
-def _arithmetic(
-    device: Device,
-    order: Order,
-    asked: Signature,
-    options: Options,
-    deadline: float | None,
-    weights: Weights,
-    tell: Callable[[str], None],
-) -> tuple[Built, Order]:
-    """The unit of a device whose terms have these weights, and which of the orders it has."""
-    from mmaprobe.queries.building.build import Builder
-    from mmaprobe.queries.compare.steady import AGAIN_IN_DOUBT, stand_by
-    from mmaprobe.runner.protocol import DeviceError
-
-    given: list[tuple[Vector, int]] = []
-
-    def ask(vectors: Sequence[Vector]) -> list[int]:
-        answers = []
-        for start in range(0, len(vectors), TOGETHER):
-            if deadline is not None and time.monotonic() > deadline:
-                raise OutOfTimeError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
-            for vector, d in device.answers(vectors[start : start + TOGETHER]):
-                if d is None:
-                    raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id}")
-                given.append((vector, d))
-                answers.append(d)
-        return answers
-
-    found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
-    if not device.steady:
-        try:
-            stand_by(device.again, given, AGAIN_IN_DOUBT)
-        except DeviceError:
-            if not device.patience.over:  # else what was found in time is said
-                raise
-    if found.unit is not None and len(order.roots) > 1:
-        order = Order([tree_of(found.unit)], order.questions)
-        order.say(asked, tell)
-    return found, order
-
-
-@dataclass(frozen=True)
-class Order:
-    """The summation trees that a device may have, and the number of questions asked to find them. `width`: products
-    that share scale factors, where the order among them was not asked."""
-
-    roots: list[Node | Leaf]
-    questions: int
-    width: int = 1
-
-    def lines(self) -> list[str]:
-        if len(self.roots) > 1:
-            return []
-        lines = Outliner(self.roots[0]).outline().lines()
-        return [*lines, shared(self.width)] if self.width > 1 else lines
-
-    def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
-        """Tell the tree, where one is left."""
-        if lines := self.lines():
-            tell(f"{title_of(asked)}:")
-            for line in lines:
-                tell(f"  {line}")
-
-
-def _order(device: Device, asked: Signature, deadline: float | None) -> tuple[Order, Weights]:
-    """The summation tree of a device, and the weights of its terms. Raises UnrevealedError, ContradictionError or
-    IncompleteError, as `revealed` does."""
-    tree = revealed(device, asked, deadline or float("inf"))
-    roots = with_products(tree.root, tree.width) if tree.width > 1 else [tree.root]
-    return Order(roots, len(tree.questions), tree.width), tree.weights
-
-
-GUESSED = 64  # products up to which likely orders are tried
-TOGETHER = 128  # vectors that a device is asked between two looks at the clock
-EACH = 20.0  # seconds for a proof that two candidates are equal
-
-
 def _described(
-    found: Built, unit: Unit, order: Order | None, device: dict[str, Any], save: Path | None, output: Path | None
+    found: Built, unit: Unit, order: Orders | None, device: dict[str, Any], save: Path | None, output: Path | None
 ) -> Unit:
     """The unit with its evidence. `output`: where the answers are."""
-    named = names_of(found)
+    named = found.names
     questions = counted((order.questions if order else 0) + found.questions, "question")
     today = datetime.now(UTC).date().isoformat()
     return replace(
@@ -195,14 +90,6 @@ def _described(
         + (f"; not looked through for time: {some_of(found.left)}" if found.left else "")
         + (f"; answers in {output.name}" if output is not None else ""),
     )
-
-
-def names_of(found: Built) -> list[str]:
-    """The instructions and shipped units that are proved equal to the unit."""
-    from mmaprobe.queries.building.answers import BUILT
-
-    names = [model.reference for model, _ in found.equal if model.reference != BUILT]
-    return sorted(names, key=lambda name: not name.startswith("ieee/"))  # no vendor's, first
 
 
 def say_names(names: Sequence[str], why: str) -> None:
@@ -244,7 +131,7 @@ def first_divergence(found: Built, unit: Unit | None) -> Divergence | None:
     return divergence(Model(BUILT, own), found.near[0], found.near_vector.operands)
 
 
-def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature, seconds: float) -> None:
+def _show(found: Built, unit: Unit | None, order: Orders | None, asked: Signature, seconds: float) -> None:
     from mmaprobe.cli.show import show_operands
     from mmaprobe.queries.building.answers import BUILT
     from mmaprobe.queries.building.outcome import text_of
@@ -263,7 +150,7 @@ def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature
             say(f"not finished: {found.why}; this unit agrees with every answer so far")
         for line in text_of(unit).splitlines():
             say(f"  {line}")
-        names = names_of(found)
+        names = found.names
         if names:
             say_names(names, next(why for model, why in found.equal if model.reference == names[0]))
         elif found.near is not None:
@@ -296,7 +183,7 @@ def _show(found: Built, unit: Unit | None, order: Order | None, asked: Signature
 
 
 def _document(
-    found: Built | None, unit: Unit | None, order: Order | None, failure: MmaprobeError | None, asked: Signature,
+    found: Built | None, unit: Unit | None, order: Orders | None, failure: MmaprobeError | None, asked: Signature,
     device: dict[str, Any], seconds: float,
 ) -> dict[str, Any]:  # fmt: skip
     from mmaprobe.queries.building.answers import BUILT

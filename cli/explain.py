@@ -122,8 +122,8 @@ def _drawing(
 
 
 def _show(explanations: list[Explanation], observed: list[int | None], difference: Divergence | None) -> None:
-    from mmaprobe.cli.drawing import draw
-    from mmaprobe.cli.pictures import Canvas
+    from mmaprobe.reports.bits_text import Canvas
+    from mmaprobe.reports.evaluation_text import draw
     from mmaprobe.reports.words import difference_text, pattern_text
 
     sides = [None, None] if difference is None else [difference.left, difference.right]
@@ -234,8 +234,8 @@ def _observed(model: Model, row: dict[str, Any], place: str) -> int | None:
 
 def say_why(row: ObservedVector, near: list[Neighbour]) -> None:
     """Print the model's evaluation of a row whose observed result it does not give, and the neighbours that give it."""
-    from mmaprobe.cli.drawing import draw
-    from mmaprobe.cli.pictures import Canvas
+    from mmaprobe.reports.bits_text import Canvas
+    from mmaprobe.reports.evaluation_text import draw
     from mmaprobe.reports.words import change_text
     from mmaprobe.smtmodel.explaining import explain as explained
 

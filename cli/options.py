@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,11 +18,11 @@ from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.line import Line
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.files import append_whole, size_of, write_whole
+from mmaprobe.smtmodel.restrictions import RESTRICTIONS, WINDOW
 
 if TYPE_CHECKING:
     from mmaprobe.queries.solvers.pool import Pool
     from mmaprobe.queries.solvers.store import Store
-    from mmaprobe.smtmodel.inputs import Inputs
     from mmaprobe.smtmodel.vectors import Vector
 
 #: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
@@ -55,8 +54,6 @@ CONVERT = click.option(
 )  # fmt: skip
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 
-RESTRICTIONS = ("finite", "nonnegative", "nonzero", "normal", "products_below_two", "special")
-WINDOW = "exponents=LOW..HIGH"
 RESTRICTIONS_HELP = f"Inputs admitted (comma-separated): {', '.join(RESTRICTIONS)}, {WINDOW}."
 COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
@@ -161,31 +158,6 @@ def _warning() -> Callable[[str], None]:
     """A function that prints warnings, from any thread, unless --quiet is given."""
     loud = loudness()
     return lambda text: LINE.say(f"warning: {text}") if loud >= 0 else None
-
-
-def parse_inputs(restrictions: str) -> Inputs:
-    """The restrictions of inputs that a comma-separated list names. Raises UnknownNameError."""
-    from pydantic import ValidationError
-
-    from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
-    from mmaprobe.smtmodel.inputs import Inputs
-
-    chosen: dict[str, Any] = {}
-    for word in (part.strip() for part in restrictions.split(",")):
-        window = re.fullmatch(r"exponents=(-?\d+)\.\.(-?\d+)", word)
-        if window:
-            low, high = map(int, window.groups())
-            if low > high:
-                raise ParameterError("inputs", f"{word}: {low} is above {high}, no number is admitted")
-            chosen["exponents"] = {"min": low, "max": high}
-        elif word in RESTRICTIONS:
-            chosen[word] = True
-        elif word:
-            raise UnknownNameError("restriction of inputs", word, (*RESTRICTIONS, WINDOW))
-    try:
-        return Inputs.model_validate(chosen)
-    except ValidationError as problem:
-        raise ParameterError("inputs", problem.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
 
 def show_zeros(zeros: Mapping[str, str]) -> None:

@@ -16,9 +16,8 @@ from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
 from mmaprobe.cli.picture_files import PictureFiles, picture_options
-from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.errors import MmaprobeError
 from mmaprobe.smtmodel.interrupts import begun
-from mmaprobe.smtmodel.progress import Throttle
 from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:
@@ -26,9 +25,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.order.reveal import Tree
     from mmaprobe.runner.protocol import Device
     from mmaprobe.smtmodel.signature import Signature
-    from mmaprobe.smtmodel.vectors import Vector
 
-PART = 64  # questions asked again between two looks at the clock
 INSTRUCTIONS = ("model:", "cpu:", "cuda:")  # kinds of devices that have their own formats and length
 
 FORMATS = click.option(
@@ -70,7 +67,9 @@ def order(
     """
     from mmaprobe.queries.compare.steady import ContradictionError
     from mmaprobe.queries.order.probe import UnrevealedError
+    from mmaprobe.queries.order.text import title_of
     from mmaprobe.reports.order_drawing import order_drawing
+    from mmaprobe.runner.device_order import revealed
 
     asked, start = asked_of(device_name, formats, length), begun()
     tree: Tree | None = None
@@ -79,7 +78,7 @@ def order(
     until = start + timeout
     with kept_device(device_name, device_timeout, asked, output, until) as device:
         try:
-            tree = revealed(device, asked, until, ends=True)
+            tree = revealed(device, asked, until, progress, ends=True)
             questions = tree.questions
         except UnrevealedError as error:
             failure, questions = error, error.questions
@@ -148,55 +147,6 @@ def kept_device(
                 answers.recheck(device, lambda vector: "question" not in vector.extra)
         with open_device(name, timeout, asked, until) as device:
             yield KeptDevice(check_asked(device, asked), answers)
-
-
-def revealed(device: Device, asked: Signature, deadline: float, ends: bool = False) -> Tree:
-    """The summation tree of a device. `deadline`: of time.monotonic. `ends`: also what the sum starts from and which
-    products are rounded; as nothing else is asked of the device, all of it is asked again, while there is time. Raises
-    UnrevealedError, ContradictionError, or IncompleteError where time runs out."""
-    from mmaprobe.queries.compare.steady import AGAIN
-    from mmaprobe.queries.order.reveal import reveal
-
-    count, now_and_then = 0, Throttle()
-
-    def every(vectors: Sequence[Vector]) -> list[int]:
-        nonlocal count
-        found = []
-        for vector, d in device.answers(vectors):
-            if d is None:
-                which = f"no answer is recorded to question {vector.id} about the order"
-                hint = "`mmaprobe identify FAMILY` says which candidates give the results recorded"
-                raise IncompleteError(f"{device.name}: {which}; {hint}")
-            found.append(d)
-            count += 1
-            if now_and_then():
-                progress(f"revealing the summation order: {counted(count, 'question')}")
-            if time.monotonic() > deadline:
-                raise IncompleteError(f"the time ran out after {counted(count, 'question')} about the summation order")
-        return found
-
-    def again(vectors: Sequence[Vector]) -> list[int | None]:
-        found: list[int | None] = []
-        for start in range(0, len(vectors), PART):
-            in_time = not start or time.monotonic() < deadline
-            part = vectors[start : start + PART]
-            found += device.again(part) if in_time else [None] * len(part)
-            if now_and_then():
-                progress(f"asking again: {counted(len(found), 'question')} of {len(vectors)}")
-        return found
-
-    return reveal(  # every question decides something
-        lambda vector: every([vector])[0], asked, ask_all=every, again=again, addend=asked.addend, ends=ends,
-        asked_again=None if ends else AGAIN,
-    )  # fmt: skip
-
-
-def title_of(asked: Signature) -> str:
-    """The terms that are added, in words."""
-    names = f"{asked.a.name} * {asked.b.name}"
-    c = f"c in {asked.c.name}, " if asked.addend else ""
-    terms = f"{'c and ' if asked.addend else ''}{counted(asked.length, 'product')}"
-    return f"summation order of {terms} ({names}, {c}results in {asked.d.name})"
 
 
 def _notes(tree: Tree, seconds: float) -> list[str]:

@@ -18,7 +18,6 @@ from mmaprobe.cli.options import (
     COMPARE_HELP,
     JSON,
     RESTRICTIONS_HELP,
-    parse_inputs,
     print_json,
     refuse,
     say,
@@ -28,6 +27,7 @@ from mmaprobe.cli.options import (
 from mmaprobe.cli.show import merged, show_lemmas
 from mmaprobe.hypotheses.properties import FALLING, STATEMENTS, Property
 from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.restrictions import parse_inputs
 from mmaprobe.smtmodel.wording import counted
 
 if TYPE_CHECKING:

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.vectors import Vector
 
 Devices = Callable[..., Any] | str
+
+
+def quietly(text: str) -> None:
+    """Progress that nobody hears."""
+
+
 WANTED = "a function (a, b, c) or (a, b) that multiplies matrices, or the name of a device"
 
 
@@ -110,12 +116,13 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
 
     Source: the method of FPRev, with masks of other sizes where it is blind (docs/order.md).
     """
-    from mmaprobe.cli.order import revealed, title_of
+    from mmaprobe.queries.order.text import title_of
+    from mmaprobe.runner.device_order import revealed
 
     asked = signature_of(formats, length)
     until = time.monotonic() + seconds_of("timeout", timeout)
     with _opened(device, device_timeout, asked, until) as opened:
-        tree = revealed(opened, asked, until, ends=True)
+        tree = revealed(opened, asked, until, quietly, ends=True)
         places = opened.description.get("places")
     return Order(title_of(asked), tree, places)
 
@@ -165,15 +172,15 @@ def identify(
 
 
 def _built(device: Devices, asked: Signature, timeout: float, device_timeout: float, solver: str) -> Identified:
-    from mmaprobe.cli.build import built, names_of
     from mmaprobe.queries.building.answers import BUILT
     from mmaprobe.queries.building.outcome import text_of
+    from mmaprobe.runner.device_unit import built
     from mmaprobe.smtmodel.dot import Model
 
     start = time.monotonic()
     options = options_of(solver, timeout)
     with _opened(device, device_timeout, asked, start + timeout) as opened:
-        found, order = built(opened, asked, options, start + timeout, lambda text: None)
+        found, order = built(opened, asked, options, start + timeout, quietly, quietly)
         places = opened.description.get("places")
     undecided = [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open]
     unit = None if found.unit is None else Model(BUILT, found.unit)
@@ -181,7 +188,7 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
         "open" if undecided else found.verdict,
         unit,
         None if found.unit is None else text_of(found.unit),
-        tuple(names_of(found)),
+        tuple(found.names),
         tuple(undecided),
         {},
         found.questions + order.questions,

@@ -58,8 +58,8 @@ class Explained:
         return self.svg
 
     def __str__(self) -> str:
-        from mmaprobe.cli.drawing import draw
-        from mmaprobe.cli.pictures import Canvas
+        from mmaprobe.reports.bits_text import Canvas
+        from mmaprobe.reports.evaluation_text import draw
 
         sides = (None, None) if self.divergence is None else (self.divergence.left, self.divergence.right)
         lines = []

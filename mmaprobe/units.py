@@ -53,7 +53,7 @@ def text_of(name: str, given: object, example: str) -> str:
 
 def restrictions_of(inputs: object) -> Inputs:
     """Restrictions of inputs, such as `finite,nonzero`. Raises MmaprobeError."""
-    from mmaprobe.cli.options import parse_inputs
+    from mmaprobe.smtmodel.restrictions import parse_inputs
 
     return parse_inputs(text_of("inputs", inputs, "finite,nonzero"))
 

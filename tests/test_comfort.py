@@ -21,13 +21,13 @@ from mmaprobe.cli.config import ENVIRONMENT
 from mmaprobe.cli.explain import terminal
 from mmaprobe.cli.main import main
 from mmaprobe.cli.manual import manual
-from mmaprobe.cli.options import RESTRICTIONS, WINDOW, parse_inputs
 from mmaprobe.hypotheses.claim import claims
 from mmaprobe.hypotheses.family import families
 from mmaprobe.hypotheses.library import library
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.restrictions import RESTRICTIONS, WINDOW, parse_inputs
 from mmaprobe.studies.catalogue import STUDIES
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from mmaprobe.cli.drawing import draw
 from mmaprobe.cli.main import main
-from mmaprobe.cli.pictures import Canvas
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.reports.arithmetic import arithmetic
+from mmaprobe.reports.bits_text import Canvas
+from mmaprobe.reports.evaluation_text import draw
 from mmaprobe.reports.grid import BAR, GAP, grid_of
 from mmaprobe.smtmodel.batch import evaluate_row
 from mmaprobe.smtmodel.display import exact_value

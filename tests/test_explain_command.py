@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mmaprobe.cli.drawing import draw
 from mmaprobe.cli.main import main
-from mmaprobe.cli.pictures import Canvas
+from mmaprobe.reports.bits_text import Canvas
+from mmaprobe.reports.evaluation_text import draw
 from mmaprobe.smtmodel.trace import Name, Stage
 from mmaprobe.smtmodel.wording import ranges
 from tests.test_explain import AMPERE, EQUATION_10, HOPPER, VOLTA, drawn, explained, run

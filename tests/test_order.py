@@ -16,13 +16,13 @@ import mmaprobe
 from benchmarks.blind.sets import UNITS
 from benchmarks.order import ORDERS, chain_tree, measure
 from mmaprobe.cli.main import main
-from mmaprobe.cli.order import revealed
 from mmaprobe.queries.compare.steady import ContradictionError
 from mmaprobe.queries.order.nested import Nested
 from mmaprobe.queries.order.reveal import Tree, UnrevealedError, reveal
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, Node, chain_of, hidden_leaves, in_order, masked_leaves
 from mmaprobe.runner.callable import SIDE, CallableDevice
+from mmaprobe.runner.device_order import revealed
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.smtmodel.batch import evaluate_row
@@ -504,7 +504,7 @@ def test_a_device_that_changes_late_contradicts_itself(place: int) -> None:
 
     asked = parse_signature("f32,f32,f32", length)
     with Changing(one_by_one, "changing") as device, pytest.raises(ContradictionError):
-        revealed(device, asked, time.monotonic() + 300, ends=True)
+        revealed(device, asked, time.monotonic() + 300, lambda text: None, ends=True)
 
 
 def test_what_is_asked_again_ends_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,9 +513,9 @@ def test_what_is_asked_again_ends_with_the_time(monkeypatch: pytest.MonkeyPatch)
 
         def again(self, vectors: Sequence[Vector]) -> list[int | None]:
             self.asked += len(vectors)
-            monkeypatch.setattr("mmaprobe.cli.order.time.monotonic", lambda: float("inf"))
+            monkeypatch.setattr("mmaprobe.runner.device_order.time.monotonic", lambda: float("inf"))
             return super().again(vectors)
 
     with Slow(one_by_one, "slow") as device:
-        tree = revealed(device, parse_signature("f32,f32,f32", 64), 1e9, ends=True)
+        tree = revealed(device, parse_signature("f32,f32,f32", 64), 1e9, lambda text: None, ends=True)
     assert device.asked == SIDE < len(tree.questions)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mmaprobe.queries.building.answers import BUILT
 from mmaprobe.queries.building.candidates import Candidate
 from mmaprobe.queries.building.draft import Choices
 from mmaprobe.smtmodel.dot import Model
@@ -38,6 +39,12 @@ class Built:
     stage: str = ""
     nearest: Unit | None = None
     unexplained: list[tuple[Vector, int, int]] = field(default_factory=list)  # vector, answer, the nearest one's
+
+    @property
+    def names(self) -> list[str]:
+        """The instructions and shipped units that are proved equal to the unit."""
+        names = [model.reference for model, _ in self.equal if model.reference != BUILT]
+        return sorted(names, key=lambda name: not name.startswith("ieee/"))  # no vendor's, first
 
 
 def text_of(unit: Unit) -> str:

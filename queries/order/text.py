@@ -17,6 +17,7 @@ from mmaprobe.queries.order.tree import (
     nodes_of,
     order,
 )
+from mmaprobe.smtmodel.signature import Signature
 from mmaprobe.smtmodel.wording import counted
 
 DRAWN = 12  # levels of a tree that are drawn
@@ -271,3 +272,11 @@ class Outliner:
 
 
 FAR = 1 << 32  # where c is among the numbers of products
+
+
+def title_of(asked: Signature) -> str:
+    """The terms that are added, in words."""
+    names = f"{asked.a.name} * {asked.b.name}"
+    c = f"c in {asked.c.name}, " if asked.addend else ""
+    terms = f"{'c and ' if asked.addend else ''}{counted(asked.length, 'product')}"
+    return f"summation order of {terms} ({names}, {c}results in {asked.d.name})"

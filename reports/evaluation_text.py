@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from mmaprobe.cli.pictures import Canvas, PictureText
 from mmaprobe.reports import words
+from mmaprobe.reports.bits_text import Canvas, PictureText
 from mmaprobe.smtmodel.escapes import printable
 from mmaprobe.smtmodel.explanation import BitLine, Explanation
 from mmaprobe.smtmodel.trace import Name, Stage

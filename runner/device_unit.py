@@ -1,0 +1,127 @@
+"""The unit with which a device computes, built from its answers within a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from mmaprobe.queries.building.build import Builder
+from mmaprobe.queries.building.outcome import Built
+from mmaprobe.queries.building.weights import Weights, weighed
+from mmaprobe.queries.compare.steady import AGAIN_IN_DOUBT, stand_by
+from mmaprobe.queries.order.ends import sentences
+from mmaprobe.queries.order.guess import orders
+from mmaprobe.queries.order.probe import UnrevealedError
+from mmaprobe.queries.order.structure import tree_of
+from mmaprobe.queries.order.text import Outliner, shared, title_of
+from mmaprobe.queries.order.tree import Leaf, Node, with_products
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.runner.device_order import revealed
+from mmaprobe.runner.protocol import Device, DeviceError
+from mmaprobe.smtmodel.errors import IncompleteError, OutOfTimeError
+from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.wording import counted
+
+GUESSED = 64  # products up to which likely orders are tried
+TOGETHER = 128  # vectors that a device is asked between two looks at the clock
+EACH = 20.0  # seconds for a proof that two candidates are equal
+
+
+def built(
+    device: Device,
+    asked: Signature,
+    options: Options,
+    deadline: float | None,
+    tell: Callable[[str], None],
+    progress: Callable[[str], None],
+) -> tuple[Built, Orders]:
+    """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
+    `tell` hears the order, `progress` of the work now and then. Raises what `_orders`, Builder.run and `stand_by`
+    raise."""
+
+    try:
+        order, weights = _orders(device, asked, deadline, progress)
+    except UnrevealedError as error:
+        if asked.length > GUESSED:
+            raise
+        weights = weighed(device.every, asked)
+        order = Orders(orders(asked.length, asked.addend), len(error.questions) + asked.length + asked.addend)
+        tell(f"{error}; {counted(len(order.roots), 'order')} that units are likely to have are tried")
+    else:
+        order.say(asked, tell)
+    for line in sentences(weights, asked.length):
+        tell(line)
+    return _arithmetic(device, order, asked, options, deadline, weights, tell)
+
+
+def _arithmetic(
+    device: Device,
+    order: Orders,
+    asked: Signature,
+    options: Options,
+    deadline: float | None,
+    weights: Weights,
+    tell: Callable[[str], None],
+) -> tuple[Built, Orders]:
+    """The unit of a device whose terms have these weights, and which of the orders it has."""
+
+    given: list[tuple[Vector, int]] = []
+
+    def ask(vectors: Sequence[Vector]) -> list[int]:
+        answers = []
+        for start in range(0, len(vectors), TOGETHER):
+            if deadline is not None and time.monotonic() > deadline:
+                raise OutOfTimeError(f"the time ran out after {counted(len(given), 'question')} about the arithmetic")
+            for vector, d in device.answers(vectors[start : start + TOGETHER]):
+                if d is None:
+                    raise IncompleteError(f"{device.name}: no answer is recorded to question {vector.id}")
+                given.append((vector, d))
+                answers.append(d)
+        return answers
+
+    found = Builder(order.roots, asked, ask, replace(options, timeout=EACH), deadline, weights).run()
+    if not device.steady:
+        try:
+            stand_by(device.again, given, AGAIN_IN_DOUBT)
+        except DeviceError:
+            if not device.patience.over:  # else what was found in time is said
+                raise
+    if found.unit is not None and len(order.roots) > 1:
+        order = Orders([tree_of(found.unit)], order.questions)
+        order.say(asked, tell)
+    return found, order
+
+
+@dataclass(frozen=True)
+class Orders:
+    """The summation trees that a device may have, and the number of questions asked to find them. `width`: products
+    that share scale factors, where the order among them was not asked."""
+
+    roots: list[Node | Leaf]
+    questions: int
+    width: int = 1
+
+    def lines(self) -> list[str]:
+        if len(self.roots) > 1:
+            return []
+        lines = Outliner(self.roots[0]).outline().lines()
+        return [*lines, shared(self.width)] if self.width > 1 else lines
+
+    def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
+        """Tell the tree, where one is left."""
+        if lines := self.lines():
+            tell(f"{title_of(asked)}:")
+            for line in lines:
+                tell(f"  {line}")
+
+
+def _orders(
+    device: Device, asked: Signature, deadline: float | None, progress: Callable[[str], None]
+) -> tuple[Orders, Weights]:
+    """The summation tree of a device, and the weights of its terms. Raises UnrevealedError, ContradictionError or
+    IncompleteError, as `revealed` does."""
+    tree = revealed(device, asked, deadline or float("inf"), progress)
+    roots = with_products(tree.root, tree.width) if tree.width > 1 else [tree.root]
+    return Orders(roots, len(tree.questions), tree.width), tree.weights
