@@ -43,7 +43,7 @@ man: $(INSTALLED)
 	$(BIN)/python -m mmaprobe.cli.glossary > docs/glossary.md
 
 tables: $(INSTALLED)
-	$(BIN)/python -m mmaprobe.smtmodel.catalogue
+	$(BIN)/python -m mmaprobe.smtmodel.tables.catalogue
 
 schemas: $(INSTALLED)
 	$(BIN)/python -m tests.schemas

@@ -14,12 +14,12 @@ from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.properties.bound_report import BoundResult, find_bound
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.files import write_whole
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.base.files import write_whole
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unit_files import units
 
 PAGE = Path(__file__).parent / "bounds.md"
 HEAD = """# Error bounds

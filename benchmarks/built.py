@@ -28,15 +28,15 @@ from benchmarks.blind.units import Blind
 from benchmarks.invented_units import invented
 from benchmarks.plausible_units import plausible
 from mmaprobe.queries.building.shapes import Kind, Shapes
-from mmaprobe.smtmodel.batch import Patterns, evaluate_models
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.numbers import nans
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.signature import Signature, parse_signature
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unit_table import units
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.inputs.signature import Signature, parse_signature
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unit_files import units
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 ROWS = 4000  # of each kind

@@ -27,9 +27,9 @@ from mmaprobe.queries.properties.certify import certify_sides
 from mmaprobe.queries.properties.forms import by_rewriting
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser, rules_of
-from mmaprobe.smtmodel.catalogue import catalogue
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.catalogue import catalogue
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Pairs = list[tuple[Model, Model]]
 

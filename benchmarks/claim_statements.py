@@ -31,11 +31,11 @@ from mmaprobe.hypotheses.claim import Claim, build_claims
 from mmaprobe.queries.claims import decide as deciding
 from mmaprobe.queries.claims.verify import _Verifier
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import Format, format_named
-from mmaprobe.smtmodel.unitfile import parse_unit
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 INPUTS = 1 << 18  # of one claim, at most
 GRAIN = 64  # constants are multiples of 1/64

@@ -34,13 +34,13 @@ from mmaprobe.hypotheses.claim import Claim, build_claims
 from mmaprobe.queries.claims import verify
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.nodes import Element, Round
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.node_oracle import ANY_NAN, evaluate
 from tests.node_units import Maker
 from tests.oracle import FORMATS, decode, floor_log2

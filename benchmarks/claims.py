@@ -16,7 +16,7 @@ from mmaprobe.hypotheses.claim import claims, claims_named
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.report import document_of
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.wording import counted
 
 HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|---|---|---|---|---|\n"
 

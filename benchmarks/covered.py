@@ -20,8 +20,8 @@ from mmaprobe.cli.line import Line
 from mmaprobe.queries.covering.cover import Cover, Covering
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import replay
-from mmaprobe.smtmodel.algebra import WidthError
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.carriers.algebra import WidthError
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 CAMPAIGN = Path(__file__).with_name("mutants.md")
 

@@ -21,8 +21,8 @@ from typing import Any
 from benchmarks.evidence_steps import PREPARED, STEPS, Job
 from mmaprobe.runner.devices import DeviceUnavailableError
 from mmaprobe.runner.kernels import CAPABILITIES, architecture, kernels_of
-from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
-from mmaprobe.smtmodel.instruction import Instruction
+from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.tables.instruction import Instruction
 
 CUDA = "cuda:{unit}/{instruction}{position}"
 

@@ -19,14 +19,14 @@ from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_row
 from mmaprobe.runner.answers import answered_row, provenance
 from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.devices import Device, open_device
-from mmaprobe.smtmodel.batch import Patterns, evaluate_batch, evaluate_rows
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
-from mmaprobe.smtmodel.instruction import Instruction
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.operands import Layout, Operands, layout_of
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors, to_hex
+from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch, evaluate_rows
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of
+from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors, to_hex
+from mmaprobe.smtmodel.tables.instruction import Instruction
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Result = dict[str, Any]
 Seed = int | tuple[int, ...]

@@ -10,7 +10,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import oracle
 from tests.family_oracle import parameters_of
 

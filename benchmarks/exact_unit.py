@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.node_oracle import ANY_NAN, evaluate
 
 

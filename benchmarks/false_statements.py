@@ -29,12 +29,12 @@ from mmaprobe.queries.search.admitted import admitted_rows, numbers
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.queries.search.witness import replay
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.files import write_whole
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.reference import member_of, parse_reference
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.files import write_whole
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
 from tests.false_statements import Statement, breaks_bound, claim_of, is_false, kind_of
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

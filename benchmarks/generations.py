@@ -20,15 +20,15 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.reports.arithmetic import LINES, arithmetic
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.display import number_text
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.inputs import Compare, Inputs
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.parameters import format_parameter
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, parse_row, to_hex
+from mmaprobe.smtmodel.arithmetic.display import number_text
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.families.parameters import format_parameter
+from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
+from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row, to_hex
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 ROOT = Path(__file__).parents[1]
 VECTORS = ROOT / "hypotheses" / "vectors" / "generations.jsonl"

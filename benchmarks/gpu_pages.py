@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mmaprobe.reports.gpu_page import pages
-from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.base.progress import Pieces
 
 FOLDER = Path(__file__).parents[1] / "docs" / "gpus"
 

@@ -23,13 +23,13 @@ import numpy as np
 
 from benchmarks.gpu_gemm import KINDS, NUMERICS, Kind, Record, places, random_factors, read
 from mmaprobe.queries.plans.candidates import CONVERSIONS, Candidates, Sample, vectors
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers
+from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.numbers import from_numbers
 from mmaprobe.smtmodel.plans import Chain, Fold, Interleaved, Lanes, Plan, Promoted, Rounded, Split, Stage, Whole
 from mmaprobe.smtmodel.plans.plantext import plan_text
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 #: instructions that libraries may run, by the format of the factors, the likeliest first
 STEPS = {

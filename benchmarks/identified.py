@@ -23,9 +23,9 @@ from benchmarks.properties import alike
 from mmaprobe.queries.candidates.kinds import candidate_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 LIMITS = "at most 40 questions and 180 s each"
 HEAD = ("device", "alike", "family", "candidates", "answer", "right", "questions", "for the order", "seconds")

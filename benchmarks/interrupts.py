@@ -25,7 +25,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.smtmodel.folders import cache_folder
+from mmaprobe.smtmodel.base.folders import cache_folder
 
 ROOT = Path(__file__).parent.parent
 PATIENCE = 5.0  # seconds from an interrupt to the end

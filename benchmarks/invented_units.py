@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Each,
@@ -26,7 +26,7 @@ from mmaprobe.smtmodel.nodes import (
     Running,
 )
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 COUNT = 60
 FACTORS = ("f16", "bf16", "f16", "bf16", "f32", "tf32", "e5m2", "e4m3")

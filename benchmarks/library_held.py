@@ -18,9 +18,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from mmaprobe.cli.identify_gemm import mapper_of
+from mmaprobe.cli.commands.identify_gemm import mapper_of
 from mmaprobe.queries.plans.library import Mapper
-from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.base.errors import IncompleteError
 
 COUNT, SEED = 200, 4242
 LENGTH, SHAPE = 2048, "128,128"

@@ -23,8 +23,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.smtmodel.files import write_whole
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.files import write_whole
+from mmaprobe.smtmodel.base.wording import counted
 
 PAGE = Path("benchmarks/library_maps.md")
 

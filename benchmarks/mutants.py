@@ -32,19 +32,20 @@ from mmaprobe.queries.search.witness import Witness
 from mmaprobe.queries.solvers.pool import Pool
 from mmaprobe.queries.solvers.store import Store, result_key
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.algebra import Bits, WidthError
-from mmaprobe.smtmodel.dot import Evaluation, Model
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.progress import Pieces
-from mmaprobe.smtmodel.reference import member_of, parse_reference
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.carriers.algebra import Bits, WidthError
+from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
 
 FOLDER = Path(__file__).with_suffix("")
 SMTMODEL = Path(__file__).parents[1] / "smtmodel"
 #: in the order in which they import each other
-DATAPATH = ("decode", "rounding", "alignment", "ieee", "nodes.index", "nodes.node", "nodes.element",
+DATAPATH = ("arithmetic", "arithmetic.decode", "arithmetic.rounding", "arithmetic.alignment", "arithmetic.ieee",
+            "nodes.index", "nodes.node", "nodes.element",
             "nodes.repeat", "nodes.cut", "nodes.round", "nodes.product", "nodes.sums", "nodes.exact", "nodes.fused",
-            "nodes.grid", "nodes.scale", "nodes", "nodes.chains", "unit", "families", "families.parts",
+            "nodes.grid", "nodes.scale", "nodes", "nodes.chains", "units", "units.unit", "families", "families.parts",
             "families.sketch", "families.functions", "families.member")  # fmt: skip
 VOLTA, HOPPER = "volta/mma/m8n8k4.{0}.f16.f16.{0}", "hopper/mma/m16n8k16.{0}.f16.f16.{0}"
 FP8 = "hopper/wgmma/m64n8k32.{0}.e4m3.e4m3"
@@ -174,12 +175,14 @@ def shadowed(mutant: Mutant) -> Iterator[ModuleType]:
     """The families of a copy of the datapath in which the mutant's file is changed."""
     package = f"shadow_{mutant.id.replace('-', '_')}"
     modules = {name: ModuleType(name) for name in (package, *(f"{package}.{name}" for name in DATAPATH))}
-    for name in (package, f"{package}.nodes", f"{package}.families"):
+    for name in (package, *(f"{package}.{name}" for name in DATAPATH if "." not in name)):
         modules[name].__path__ = []
     try:
         for name in DATAPATH:
             text = mutant.source() if name == mutant.file else source_of(name)
-            text = text.replace("from mmaprobe.smtmodel import ieee", f"from {package} import ieee")
+            text = text.replace(
+                "from mmaprobe.smtmodel.arithmetic import ieee", f"from {package}.arithmetic import ieee"
+            )
             for other in DATAPATH:
                 text = text.replace(f"from mmaprobe.smtmodel.{other} import", f"from {package}.{other} import")
             module = modules[f"{package}.{name}"]

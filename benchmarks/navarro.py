@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.algorithms.reductions import F16, F32, WARP, ArrayOperations
-from mmaprobe.smtmodel.numbers import from_numbers, to_numbers
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 PAGE = Path(__file__).parent / "navarro.md"
 SIDE, CHAIN, WARPS = 16, 4, 4  # m, R, and the warps of a block of 128 threads

@@ -28,10 +28,10 @@ from mmaprobe.queries.kernel.expressions import terms_written_out
 from mmaprobe.queries.kernel.merged import merged, merged_after_zero
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
@@ -51,7 +51,7 @@ from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.rewriting import written_out
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 from tests import node_oracle, oracle
 from tests.node_units import MODES, Maker
 

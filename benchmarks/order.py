@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.order.reveal import reveal
 from mmaprobe.queries.order.tree import Leaf, Node, in_order, joined
-from mmaprobe.smtmodel.signature import parse_signature
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 Terms = NDArray[np.float32]  # rows of products
 LENGTHS = (64, 256, 1024, 4096)

@@ -7,8 +7,8 @@ from typing import Any
 
 from mmaprobe.queries.plans.equal import PlanProof, prove_plans
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans import Plan
-from mmaprobe.smtmodel.vectors import to_hex
 
 ROOT = Path(__file__).parents[1]
 

@@ -15,9 +15,9 @@ from typing import Any
 from mmaprobe.queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound, lengths_text
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.plan_table import plans
-from mmaprobe.smtmodel.reference import parse_plan_path
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.plans.plan_files import plans
+from mmaprobe.smtmodel.tables.reference import parse_plan_path
 
 ROOT = Path(__file__).parents[1]
 RECORDS, PAGE = ROOT / "benchmarks" / "plan_bounds.jsonl", ROOT / "docs" / "plan-bounds.md"

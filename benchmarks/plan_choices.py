@@ -16,10 +16,10 @@ from typing import Any
 
 from benchmarks.plan_answers import ROOT, answer
 from benchmarks.plan_units import Asked, section
-from mmaprobe.smtmodel.display import number_text
+from mmaprobe.smtmodel.arithmetic.display import number_text
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 RECORDS, PAGE = ROOT / "benchmarks" / "plan_choices.jsonl", ROOT / "docs" / "plan-choices.md"
 

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.plan_choices import CHOICES, record
-from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.base.files import write_whole
 
 PAGE = Path("benchmarks/plan_lengths.md")
 LENGTHS = (64, 4096, None)

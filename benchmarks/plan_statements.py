@@ -22,13 +22,13 @@ import numpy as np
 
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError, InputError, ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import FaultError, InputError, ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 UNITS = {
     "fma": (1, "r(exact(a[0] * b[0], c))"),

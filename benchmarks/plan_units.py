@@ -20,22 +20,22 @@ import numpy as np
 
 from benchmarks.plan_answers import ROOT, answer
 from mmaprobe.queries.compare.steady import same_answer
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes.normal import normal
-from mmaprobe.smtmodel.numbers import from_numbers, to_numbers, type_of
-from mmaprobe.smtmodel.operands import Operands
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.tiles import kind_of
-from mmaprobe.smtmodel.unit_table import units
-from mmaprobe.smtmodel.vectors import to_hex
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import units
 
 RECORDS = ROOT / "benchmarks" / "plan_units.jsonl"
 Row = dict[str, Any]

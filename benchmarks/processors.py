@@ -29,10 +29,10 @@ from mmaprobe.runner.cpu import INSTRUCTIONS, Instruction, processor
 from mmaprobe.runner.device_unit import built
 from mmaprobe.runner.kernels import architecture, kernels_of
 from mmaprobe.runner.protocol import DeviceUnavailableError
-from mmaprobe.smtmodel.batch import Patterns, evaluate_batch
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.signature import signature_of
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.signature import signature_of
 from tests.cpu import MACHINES, Inputs, NoDeviceError, differing, execute
 from tests.inputs import mixture
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.sides import results_of
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.nodes.node import structure
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 RECORDS, PAGE = Path("benchmarks/properties.jsonl"), Path("docs/properties.md")
 COLUMNS = {

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.smtmodel.gpus import gpu_named
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.gpus import gpu_named
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
 FILES = ("specials", "cover", "questions-answers", "random", "shaped")
 Key = tuple[str, tuple[str, ...], tuple[str, ...], str]

@@ -21,20 +21,20 @@ from mmaprobe.queries.candidates.kinds import candidate_of
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
-from mmaprobe.smtmodel.batch import evaluate_rows
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.numbers import nans
-from mmaprobe.smtmodel.parameters import PARAMETERS
-from mmaprobe.smtmodel.recordings import Decided
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, parse_row
+from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.families.parameters import PARAMETERS
+from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row
+from mmaprobe.smtmodel.tables.recordings import Decided
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import records
 
 ROOT = Path(__file__).parents[1]
 #: files, and the GPUs that gave all of their results as well
 FILES = {"recorded.jsonl.gz": (), "h200.jsonl.gz": ("H100",), "h100.jsonl.gz": ()}
-TABLE = ROOT / "smtmodel" / "recorded.json"
-DECISIONS = ROOT / "smtmodel" / "decided.json"
+TABLE = ROOT / "smtmodel" / "tables" / "recorded.json"
+DECISIONS = ROOT / "smtmodel" / "tables" / "decided.json"
 BUDGET = Options(timeout=20.0)
 #: what nodes call a parameter of families
 NODES = {

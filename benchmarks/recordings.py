@@ -25,10 +25,10 @@ from mmaprobe.queries.candidates.outcomes import simulate, without_payload
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.runner.recorded import RecordedDevice
-from mmaprobe.smtmodel.batch import evaluate_models, evaluate_rows
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.operands import Operands, layout_of
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models, evaluate_rows
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
+from mmaprobe.smtmodel.inputs.vectors import Vector
 from tests.inputs import normal
 
 RECORDED = Path(__file__).parents[1] / "tests" / "data" / "recorded.jsonl.gz"

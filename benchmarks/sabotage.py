@@ -73,10 +73,10 @@ from mmaprobe.queries.solvers.asking import Engines, _certified
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError, MmaprobeError
-from mmaprobe.smtmodel.jsontext import parse_json
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
+from mmaprobe.smtmodel.base.jsontext import parse_json
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.units.unit import Unit
 from tests.said import believed
 from tests.second.proved import faults
 from tests.second.tree import RULES

@@ -34,19 +34,19 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.smtmodel.compiled import compile_lanes, compile_model
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.libraries import IS_X86, compiler
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.libraries import IS_X86, compiler
+from mmaprobe.smtmodel.evaluate.compiled import compile_lanes, compile_model
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix
 from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.numbers import from_numbers
 from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.matrices import Patterns, Results
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
-from mmaprobe.smtmodel.tiles import Elementwise, Matrix
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
 YARDSTICK = Path(__file__).parent / "limit.c"
 MODELS = (

@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.simulate import MODELS, inputs, mixed
 from mmaprobe.runner.cuda import launcher_here
 from mmaprobe.runner.cuda_product import CudaProduct
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 SIZE, STEPS = 4096, 64
 CHECKED = 250_000  # results of each model

@@ -26,14 +26,14 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.witness import Witness
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.families.member import FUNCTIONS, Member, nvidia_nan
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.inputs import Compare, ExponentRange, Inputs
-from mmaprobe.smtmodel.parameters import FAMILY
-from mmaprobe.smtmodel.reference import member_of
+from mmaprobe.smtmodel.families.parameters import FAMILY
+from mmaprobe.smtmodel.inputs.admitted import Compare, ExponentRange, Inputs
+from mmaprobe.smtmodel.tables.reference import member_of
 from tests import oracle
 from tests.family_oracle import parameters_of
 

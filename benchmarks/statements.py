@@ -47,12 +47,14 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Witness
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.batch import evaluate_batch, sides_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, sides_of
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.families.member import FUNCTIONS, nvidia_nan
-from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
-from mmaprobe.smtmodel.inputs import Compare, ExponentRange, Inputs
+from mmaprobe.smtmodel.families.parameters import FAMILY
+from mmaprobe.smtmodel.inputs.admitted import Compare, ExponentRange, Inputs
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -75,11 +77,9 @@ from mmaprobe.smtmodel.nodes import (
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.parameters import FAMILY
-from mmaprobe.smtmodel.reference import with_parameters
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.tables.reference import with_parameters
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import unit_text
 from tests import node_oracle, oracle
 from tests.node_units import Maker
 from tests.said import believed

@@ -126,7 +126,7 @@ START = """
 import sys, time
 from pathlib import Path
 from mmaprobe.cli import command, entry
-from mmaprobe.smtmodel.interrupts import allow
+from mmaprobe.smtmodel.base.interrupts import allow
 
 def noted(seconds, note=Path(sys.argv.pop(1))):
     note.write_text(repr(time.monotonic()))

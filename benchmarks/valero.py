@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.algorithms import matrix_product, parse_algorithm
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.numbers import from_numbers, to_numbers
-from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.studies.exact import exact_product
 from mmaprobe.studies.run import rounded
 

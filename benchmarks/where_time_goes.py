@@ -39,9 +39,9 @@ PARTS = {
     "terms": ("smtmodel/carriers/terms", "pysmt/"),
     "evaluation": (
         "smtmodel/carriers/",
-        "smtmodel/batch",
-        "smtmodel/compiled",
-        "smtmodel/gemm",
+        "smtmodel/evaluate/batch",
+        "smtmodel/evaluate/compiled",
+        "smtmodel/plans/gemm",
         "queries/candidates/outcomes",  # waits for the processes that evaluate
     ),
     "normal forms": (

@@ -9,7 +9,7 @@ import click
 
 from mmaprobe.cli.completion import models
 from mmaprobe.cli.options import say
-from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.base.errors import InputError
 
 if TYPE_CHECKING:
     from mmaprobe.hypotheses.family import Family
@@ -26,8 +26,8 @@ MODEL = click.option(
 def family_of(name: str, model: str | None) -> Family:
     from mmaprobe.hypotheses.family import family_named
     from mmaprobe.hypotheses.gpu_family import gpu_family
-    from mmaprobe.smtmodel.gpus import gpu_named
-    from mmaprobe.smtmodel.reference import parse_reference
+    from mmaprobe.smtmodel.tables.gpus import gpu_named
+    from mmaprobe.smtmodel.tables.reference import parse_reference
 
     if gpu_named(name) and model is None:
         raise InputError(f"{name} has several instructions: --model says on which formats and length the device is "

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from mmaprobe.smtmodel.errors import nearest
-from mmaprobe.smtmodel.files import can_be_named
+from mmaprobe.smtmodel.base.errors import nearest
+from mmaprobe.smtmodel.base.files import can_be_named
 
 
 class Choice(click.Choice[str]):

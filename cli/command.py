@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.files import INPUTS, check_folder, is_file
-from mmaprobe.smtmodel.interrupts import allow
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.files import INPUTS, check_folder, is_file
+from mmaprobe.smtmodel.base.interrupts import allow
 
 #: parameters that name a file to write
 OUTPUTS = ("output", "save", "svg", "pdf", "tikz", "smt2")

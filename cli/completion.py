@@ -17,13 +17,13 @@ SHELLS = ("bash", "zsh", "fish")
 
 
 def _instructions() -> Iterable[str]:
-    from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+    from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
     return INSTRUCTIONS
 
 
 def _architectures() -> Iterable[str]:
-    from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+    from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
     return {row.arch for row in INSTRUCTIONS.values()}
 
@@ -53,8 +53,8 @@ def _claims() -> Iterable[str]:
 
 
 def _plans() -> Iterable[str]:
-    from mmaprobe.smtmodel.plan_table import plans as known
-    from mmaprobe.smtmodel.reference import PLAN
+    from mmaprobe.smtmodel.plans.plan_files import plans as known
+    from mmaprobe.smtmodel.tables.reference import PLAN
 
     return [f"{PLAN}{name}" for name in known()]
 

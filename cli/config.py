@@ -14,8 +14,8 @@ from typing import Any
 
 import click
 
-from mmaprobe.smtmodel.errors import InputError, UnknownNameError
-from mmaprobe.smtmodel.files import NOT_UTF8, check_utf8
+from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.base.files import NOT_UTF8, check_utf8
 
 ENVIRONMENT = "MMAPROBE_CONFIG"
 

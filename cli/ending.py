@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from mmaprobe.smtmodel.interrupts import state, undo_all
+from mmaprobe.smtmodel.base.interrupts import state, undo_all
 
 
 def end(text: str) -> NoReturn:

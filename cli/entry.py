@@ -17,7 +17,7 @@ def main() -> None:
     interrupts_leave()
     gc.set_threshold(*COLLECTED)
     from mmaprobe.cli.main import main as command
-    from mmaprobe.smtmodel.frames import with_room
+    from mmaprobe.smtmodel.base.frames import with_room
 
     try:
         with_room(command)

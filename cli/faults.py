@@ -9,9 +9,9 @@ import traceback
 from pathlib import Path
 
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.files import write_whole
-from mmaprobe.smtmodel.folders import cache_folder
-from mmaprobe.smtmodel.wording import abridged
+from mmaprobe.smtmodel.base.files import write_whole
+from mmaprobe.smtmodel.base.folders import cache_folder
+from mmaprobe.smtmodel.base.wording import abridged
 
 NAME = "fault.txt"
 

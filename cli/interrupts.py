@@ -25,7 +25,7 @@ def _leave(number: int, frame: object) -> None:
 
 
 def _raise(number: int, frame: object) -> None:
-    from mmaprobe.smtmodel.interrupts import interrupt
+    from mmaprobe.smtmodel.base.interrupts import interrupt
 
     for other in _PLAIN:
         if signal.getsignal(other) is _raise:
@@ -56,7 +56,7 @@ def interrupts_raise() -> None:
         return  # this is no process of ours
     import threading
 
-    from mmaprobe.smtmodel.interrupts import guard
+    from mmaprobe.smtmodel.base.interrupts import guard
 
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -73,7 +73,7 @@ def interrupts_end(code: int) -> None:
     for number in _PLAIN:
         if signal.getsignal(number) in (_leave, _raise, _again):
             signal.signal(number, lambda *_: os._exit(code))
-    from mmaprobe.smtmodel.interrupts import unguard
+    from mmaprobe.smtmodel.base.interrupts import unguard
 
     unguard()
 
@@ -98,7 +98,7 @@ def _watch(reader: int) -> None:
     import time
 
     from mmaprobe.cli.ending import end, late_text
-    from mmaprobe.smtmodel.interrupts import state
+    from mmaprobe.smtmodel.base.interrupts import state
 
     while True:
         numbers = os.read(reader, 64)

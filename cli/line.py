@@ -1,8 +1,8 @@
 """The line of progress: on a terminal one line that is redrawn, its time every second; with --verbose lines that stay.
 
 Not rich.progress: importing it takes 0.10 s of CPU, and it would replace only the drawing, which is this file. The
-texts that solvers, threads and workers of a cluster pass on (smtmodel/progress.py) would still be needed, as would the
-time limits of waits ("at most 40 s"), for which it has no column.
+texts that solvers, threads and workers of a cluster pass on (smtmodel/base/progress.py) would still be needed, as
+would the time limits of waits ("at most 40 s"), for which it has no column.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import click
 
-from mmaprobe.smtmodel.escapes import printable
-from mmaprobe.smtmodel.progress import TimeLeft
+from mmaprobe.smtmodel.base.escapes import printable
+from mmaprobe.smtmodel.base.progress import TimeLeft
 
 TICK = 1.0  # seconds between two drawings
 

@@ -15,32 +15,32 @@ from mmaprobe.cli.interrupts import interrupts_end, interrupts_raise
 from mmaprobe.cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
 from mmaprobe.cli.streams import NobodyReadsError, secure
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.errors import FaultError, IncompleteError, MmaprobeError
-from mmaprobe.smtmodel.interrupts import state
-from mmaprobe.smtmodel.wording import abridged
+from mmaprobe.smtmodel.base.errors import FaultError, IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.base.interrupts import state
+from mmaprobe.smtmodel.base.wording import abridged
 
 #: module and name of each command; a module is imported only when its command is run, so that none waits for others
 PLACES = {
-    "distinguish": "mmaprobe.cli.ask:distinguish",
-    "prove": "mmaprobe.cli.prove:prove",
-    "verify": "mmaprobe.cli.verify:verify",
-    "check": "mmaprobe.cli.check:check",
-    "separate": "mmaprobe.cli.separate:separate",
-    "identify": "mmaprobe.cli.identify:identify",
-    "order": "mmaprobe.cli.order:order",
-    "cover": "mmaprobe.cli.cover:cover",
-    "evaluate": "mmaprobe.cli.measure:evaluate",
-    "run": "mmaprobe.cli.run:run",
-    "device": "mmaprobe.cli.run:device",
-    "compare": "mmaprobe.cli.compare:compare",
-    "explain": "mmaprobe.cli.explain:explain",
-    "export": "mmaprobe.cli.export:export",
-    "simulate": "mmaprobe.cli.simulate:simulate",
-    "study": "mmaprobe.cli.study:study",
-    "report": "mmaprobe.cli.report:report",
-    "datasheet": "mmaprobe.cli.datasheet:datasheet",
-    "list": "mmaprobe.cli.listing:list_command",
-    "show": "mmaprobe.cli.show_unit:show",
+    "distinguish": "mmaprobe.cli.commands.distinguish:distinguish",
+    "prove": "mmaprobe.cli.commands.prove:prove",
+    "verify": "mmaprobe.cli.commands.verify:verify",
+    "check": "mmaprobe.cli.commands.check:check",
+    "separate": "mmaprobe.cli.commands.separate:separate",
+    "identify": "mmaprobe.cli.commands.identify:identify",
+    "order": "mmaprobe.cli.commands.order:order",
+    "cover": "mmaprobe.cli.commands.cover:cover",
+    "evaluate": "mmaprobe.cli.commands.evaluate:evaluate",
+    "run": "mmaprobe.cli.commands.run:run",
+    "device": "mmaprobe.cli.commands.run:device",
+    "compare": "mmaprobe.cli.commands.compare:compare",
+    "explain": "mmaprobe.cli.commands.explain:explain",
+    "export": "mmaprobe.cli.commands.export:export",
+    "simulate": "mmaprobe.cli.commands.simulate:simulate",
+    "study": "mmaprobe.cli.commands.study:study",
+    "report": "mmaprobe.cli.commands.report:report",
+    "datasheet": "mmaprobe.cli.commands.datasheet:datasheet",
+    "list": "mmaprobe.cli.commands.listing:list_command",
+    "show": "mmaprobe.cli.commands.show:show",
     "completion": "mmaprobe.cli.completion:completion",
 }
 

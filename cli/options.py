@@ -17,13 +17,13 @@ from mmaprobe.cli.choice import Choice, FileName, Seconds, VectorsFile
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.line import Line
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.files import append_whole, size_of, write_whole
-from mmaprobe.smtmodel.restrictions import RESTRICTIONS, WINDOW
+from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
+from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW
 
 if TYPE_CHECKING:
     from mmaprobe.queries.solvers.pool import Pool
     from mmaprobe.queries.solvers.store import Store
-    from mmaprobe.smtmodel.vectors import Vector
+    from mmaprobe.smtmodel.inputs.vectors import Vector
 
 #: what the outermost command keeps in its context: the command line, the file of defaults, and -1, 0 or 1 for --quiet,
 #: neither, --verbose
@@ -50,7 +50,7 @@ DEVICE_TIMEOUT = click.option(
 )  # fmt: skip
 CONVERT = click.option(
     "--convert", help="Round A, B and C to the input formats.",
-    type=Choice(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # smtmodel/rounding.py: loaded late
+    type=Choice(["nearest_even", "nearest_away", "toward_zero", "up", "down"]),  # a module that is loaded late has them
 )  # fmt: skip
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 
@@ -202,7 +202,7 @@ LINE = Line()
 
 
 def progress(text: str, loud: int | None = None) -> None:
-    """Show progress on a terminal, with the time that smtmodel/progress.py formats; the next call replaces the line.
+    """Show progress on a terminal, with the time that base/progress.py formats; the next call replaces the line.
     With --verbose the line stays. Threads without a click context pass the loudness as `loud` (see `loudness`)."""
     loud = loudness() if loud is None else loud
     if loud >= 0:

@@ -12,7 +12,7 @@ import click
 
 from mmaprobe.cli.choice import FileName
 from mmaprobe.cli.options import refuse
-from mmaprobe.smtmodel.files import write_whole
+from mmaprobe.smtmodel.base.files import write_whole
 
 if TYPE_CHECKING:
     from mmaprobe.reports.sheet import Drawing

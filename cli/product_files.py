@@ -6,22 +6,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mmaprobe.cli.simulate import CONVERTED, load_matrix, of_file
-from mmaprobe.smtmodel.errors import InputError, ParameterError
+from mmaprobe.cli.array_files import CONVERTED, load_matrix, of_file
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from mmaprobe.smtmodel.formats import Format
-    from mmaprobe.smtmodel.signature import Signature
+    from mmaprobe.smtmodel.arithmetic.formats import Format
+    from mmaprobe.smtmodel.inputs.signature import Signature
 
 
 def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = "") -> Signature:
     """The formats of matrices, for files by the names a, b, c (where it is given) and d, d2: as given (`a,b,d`, or
     `a,b,c,d` with C), or from the types of the numbers in the files. `instead`: what may be given in place of formats.
     Raises InputError or ParameterError."""
-    from mmaprobe.smtmodel.numbers import format_of
-    from mmaprobe.smtmodel.signature import Signature, parse_signature
+    from mmaprobe.smtmodel.evaluate.numbers import format_of
+    from mmaprobe.smtmodel.inputs.signature import Signature, parse_signature
 
     if formats is not None:
         given = parse_signature(formats, 1)
@@ -46,7 +46,7 @@ def formats_of(files: Mapping[str, Path], formats: str | None, instead: str = ""
 def patterns_of(path: Path, fmt: Format, convert: Any = None, wanted: str = CONVERTED) -> NDArray[Any]:
     """The bit patterns of the matrix in a file. `wanted`: what to do about numbers that are not exact in the format, if
     not `convert`. Raises InputError."""
-    from mmaprobe.smtmodel.numbers import from_numbers
+    from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 
     with of_file(str(path), wanted=wanted):
         patterns = from_numbers(load_matrix(path), fmt, convert)

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from mmaprobe.cli.options import progress
 from mmaprobe.cli.streams import standard_input
-from mmaprobe.smtmodel.progress import Share, Throttle
+from mmaprobe.smtmodel.base.progress import Share, Throttle
 
 
 @contextmanager
@@ -20,7 +20,7 @@ def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
 
     Raises InputError.
     """
-    from mmaprobe.smtmodel.vectors import open_text
+    from mmaprobe.smtmodel.inputs.vectors import open_text
 
     if name == "-":
         yield _counted(standard_input(), "standard input"), "standard input"
@@ -31,7 +31,7 @@ def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
 
 def _counted(lines: IO[str], name: str) -> Iterator[str]:
     """The lines. From time to time the progress line shows the number read, and their share of the file."""
-    from mmaprobe.smtmodel.vectors import lines_of
+    from mmaprobe.smtmodel.inputs.vectors import lines_of
 
     buffer: Any = getattr(lines, "buffer", None)
     file = getattr(buffer, "fileobj", buffer)  # below a gzip file

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.candidates import say_impossible
 from mmaprobe.cli.options import progress, say
-from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
-from mmaprobe.smtmodel.progress import Count, Throttle
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.base.progress import Count, Throttle
+from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
     from mmaprobe.hypotheses.family import Family
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.runner.answers import AnswersFile
     from mmaprobe.runner.protocol import Device
-    from mmaprobe.smtmodel.dot import Model
-    from mmaprobe.smtmodel.vectors import Vector
+    from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.inputs.vectors import Vector
 
 PART = 64  # questions about the summation order between two checks of the deadline
 

@@ -8,8 +8,8 @@ import os
 import sys
 from typing import IO, Any
 
-from mmaprobe.smtmodel.errors import IncompleteError, InputError
-from mmaprobe.smtmodel.files import NOT_UTF8, cannot_write
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.base.files import NOT_UTF8, cannot_write
 
 NAME = "standard output"
 

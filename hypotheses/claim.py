@@ -27,13 +27,13 @@ from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import parse_predicate
 from mmaprobe.smtmodel.algorithms.scene import Shape
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import UnknownNameError
-from mmaprobe.smtmodel.files import is_file
-from mmaprobe.smtmodel.formats import format_named
-from mmaprobe.smtmodel.operands import Layout, check_addend
-from mmaprobe.smtmodel.parameters import assignments
-from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, read_file, read_yaml
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base.errors import UnknownNameError
+from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, check_addend
+from mmaprobe.smtmodel.families.parameters import assignments
 
 Exponents = tuple[StrictInt, StrictInt]
 

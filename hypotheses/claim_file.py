@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import Field, StrictInt
 
 from mmaprobe.smtmodel.algorithms.assertion import Quantifier
-from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, validate
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, validate
 
 Expected = Literal["holds", "refuted"]
 Case = dict[str, Any]

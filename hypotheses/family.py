@@ -15,15 +15,15 @@ from typing import Any
 
 from pydantic import Field, StrictInt
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutOfTimeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction, Member
-from mmaprobe.smtmodel.formats import Format, format_named
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.parameters import FAMILY, PARAMETERS, check_parameter, parse_parameter
-from mmaprobe.smtmodel.reference import member_of, parse_reference, with_parameters
-from mmaprobe.smtmodel.wording import counted
-from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, read_file, read_yaml, validate
+from mmaprobe.smtmodel.families.parameters import FAMILY, PARAMETERS, check_parameter, parse_parameter
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import member_of, parse_reference, with_parameters
 
 MOST_VALUES, MOST_COMBINATIONS = 1000, 1_000_000  # of one parameter; of a family
 PLAIN = "t-fdpa"  # the family of a grid that names none

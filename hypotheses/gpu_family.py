@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from mmaprobe.hypotheses.family import Family, point_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.gpus import architecture_of, gpu_named
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit_table import units_of
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.gpus import architecture_of, gpu_named
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import units_of
 
 
 def gpu_family(name: str, asked: Model) -> Family | None:

@@ -8,11 +8,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from mmaprobe.hypotheses.schema import Question, build_question, retarget
-from mmaprobe.smtmodel.errors import UnknownNameError
-from mmaprobe.smtmodel.files import is_file
-from mmaprobe.smtmodel.gpus import gpu_named, gpus_of
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.yamlfile import YamlFile, read_file, read_yaml
+from mmaprobe.smtmodel.base.errors import UnknownNameError
+from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_file, read_yaml
+from mmaprobe.smtmodel.tables.gpus import gpu_named, gpus_of
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 def yaml_files(folder: Traversable) -> list[Traversable]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Literal
 
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
 
 #: "equal" is about two models, the others are properties of one (queries/kernel/statements.py states them)
 Property = Literal[

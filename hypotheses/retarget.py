@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.families.parameters import PARAMETERS, parse_parameter
 from mmaprobe.smtmodel.families.parts import Blocks
-from mmaprobe.smtmodel.formats import Format, format_named
 from mmaprobe.smtmodel.nodes import Constant, FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.parameters import PARAMETERS, parse_parameter
-from mmaprobe.smtmodel.reference import member_of, with_parameters
+from mmaprobe.smtmodel.tables.reference import member_of, with_parameters
 
 _TERM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:([-+*/])(\d+))?")
 _NUMBER = re.compile(r"-?\d+")

@@ -9,9 +9,10 @@ from typing import Any, Literal
 from pydantic import Field
 
 from mmaprobe.hypotheses.retarget import RetargetError, hypothesis_model
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.inputs import (
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, validate
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import (
     Compare,
     Inputs,
     admitted,
@@ -21,8 +22,7 @@ from mmaprobe.smtmodel.inputs import (
     zeros_only,
 )
 from mmaprobe.smtmodel.nodes.normal import normal
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, validate
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 def check_file_inputs(file: YamlFile, inputs: Inputs, model: Model, length: int) -> None:

@@ -13,10 +13,10 @@ from mmaprobe.hypotheses.properties import Property, check_compared
 from mmaprobe.hypotheses.schema import check_file_inputs
 from mmaprobe.smtmodel.algorithms import parse_reduction, reference_of
 from mmaprobe.smtmodel.algorithms.reductions import Reduction
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.inputs import Compare, Inputs, unread_by_some, zeros_only
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.yamlfile import YamlFile
+from mmaprobe.smtmodel.base.yamlfile import YamlFile
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs, unread_by_some, zeros_only
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 BOUNDS = {"loose": "error <= (L + 1) * u + ulp(d)", "tight": "error <= (L - 1) * u + max(u, ulp(d))"}
 

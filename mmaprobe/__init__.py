@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mmaprobe.pictures import Explained, explain
     from mmaprobe.products import dot, matmul
     from mmaprobe.questions import Case, Claimed, Difference, Distinction, Proved, distinguish, prove, verify
-    from mmaprobe.smtmodel.errors import MmaprobeError
+    from mmaprobe.smtmodel.base.errors import MmaprobeError
     from mmaprobe.units import Model, Plan, plan, unit
 
 __version__: str
@@ -59,7 +59,7 @@ _MODULES = {
     "mmaprobe.questions": (
         "Case", "Claimed", "Difference", "Distinction", "Proved", "distinguish", "prove", "verify"),
     "mmaprobe.units": ("Model", "Plan", "plan", "unit"),
-    "mmaprobe.smtmodel.errors": ("MmaprobeError",),
+    "mmaprobe.smtmodel.base.errors": ("MmaprobeError",),
     "smtmodel": ("__version__",),
 }  # fmt: skip
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}

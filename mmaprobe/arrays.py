@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.errors import InexactError, ParameterError, UnknownNameError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.numbers import RAW_BYTE, array_from, check_convert, format_of, from_numbers, loaded, type_of
-from mmaprobe.smtmodel.rounding import ROUNDINGS
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS
+from mmaprobe.smtmodel.base.errors import InexactError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.numbers import (
+    RAW_BYTE,
+    array_from,
+    check_convert,
+    format_of,
+    from_numbers,
+    loaded,
+    type_of,
+)
 from mmaprobe.units import WantedError
 
 WANTED = "an array of floating-point numbers (NumPy, ml_dtypes, or what has __array__ or DLPack)"

@@ -17,13 +17,13 @@ from mmaprobe.queries.plans.bound_samples import bound_of_element
 from mmaprobe.queries.properties.bound import error_of
 from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.properties.bound_samples import bound_of_rows
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.gemm import addend
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
+from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.nodes import Element
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.numbers import to_numbers, type_of
-from mmaprobe.smtmodel.operands import check_addend
-from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.smtmodel.plans.gemm import addend
 
 Patterns = NDArray[Any]
 #: a row of A, a column of B and an addend, as patterns -> the bound of their result's error

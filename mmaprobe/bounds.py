@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
     from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.smtmodel.dot import Model
-    from mmaprobe.smtmodel.inputs import Inputs
+    from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.inputs.admitted import Inputs
     from mmaprobe.smtmodel.plans.plan import Plan
 
 
@@ -143,7 +143,7 @@ def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options
 def _nearest_of_model(found: BoundResult) -> Nearest | None:
     """The rows of a chain as one input: the first row's addend, the last row's result."""
     from mmaprobe.queries.kernel.wording import up_float
-    from mmaprobe.smtmodel.operands import Operands, layout_of
+    from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 
     if found.near is None:
         return None

@@ -9,16 +9,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.questions import Verdicts, options_of
-from mmaprobe.smtmodel.errors import IncompleteError, InputError, ParameterError
-from mmaprobe.smtmodel.parameters import format_parameter
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, ParameterError
+from mmaprobe.smtmodel.families.parameters import format_parameter
 from mmaprobe.units import Model, WantedError, seconds_of, signature_of, text_of
 
 if TYPE_CHECKING:
     from mmaprobe.hypotheses.family import Family
     from mmaprobe.queries.order.reveal import Tree
     from mmaprobe.runner.protocol import Device
-    from mmaprobe.smtmodel.signature import Signature
-    from mmaprobe.smtmodel.vectors import Vector
+    from mmaprobe.smtmodel.inputs.signature import Signature
+    from mmaprobe.smtmodel.inputs.vectors import Vector
 
 Devices = Callable[..., Any] | str
 
@@ -154,7 +154,7 @@ def identify(
     """
     from mmaprobe.hypotheses.family import family_named
     from mmaprobe.hypotheses.gpu_family import gpu_family
-    from mmaprobe.smtmodel.gpus import gpu_named
+    from mmaprobe.smtmodel.tables.gpus import gpu_named
 
     named = family is not None and gpu_named(text_of("family", family, "nvidia-f16")) is not None
     if family is not None and not named:
@@ -175,7 +175,7 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
     from mmaprobe.queries.building.answers import BUILT
     from mmaprobe.queries.building.outcome import text_of
     from mmaprobe.runner.device_unit import built
-    from mmaprobe.smtmodel.dot import Model
+    from mmaprobe.smtmodel.evaluate.model import Model
 
     start = time.monotonic()
     options = options_of(solver, timeout)
@@ -250,7 +250,7 @@ def _recorded(device: Device, base: Model) -> list[Vector]:
     other rows."""
     from mmaprobe.queries.compare.rows import fits, row_of
     from mmaprobe.runner.recorded import RecordedDevice
-    from mmaprobe.smtmodel.operands import layout_of
+    from mmaprobe.smtmodel.evaluate.operands import layout_of
 
     if not isinstance(device, RecordedDevice):
         return []

@@ -9,16 +9,16 @@ import numpy as np
 
 from mmaprobe.arrays import check_rounded, patterns_of
 from mmaprobe.products import Units, number_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.numbers import to_numbers
-from mmaprobe.smtmodel.operands import Operands, check_addend
-from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.units import model_of
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence
-    from mmaprobe.smtmodel.explanation import Explanation
+    from mmaprobe.smtmodel.explain.explanation import Explanation
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def explain(
 
     Source: the signals are those that the model computes with (docs/report.md says how to read the picture).
     """
-    from mmaprobe.smtmodel.explaining import check_same_inputs
-    from mmaprobe.smtmodel.explaining import explain as explained
+    from mmaprobe.smtmodel.explain.explaining import check_same_inputs
+    from mmaprobe.smtmodel.explain.explaining import explain as explained
 
     models = [model_of("unit", unit), *([] if against is None else [model_of("against", against)])]
     first = models[0]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.arrays import check_rounded, patterns_of
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.numbers import to_numbers
-from mmaprobe.smtmodel.operands import check_addend
-from mmaprobe.smtmodel.reference import LENGTH, PLAN
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import LENGTH, PLAN
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of
 
 Units = Model | str | os.PathLike[str]

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.products import Plans, Units
-from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.numbers import to_numbers
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def numbers_of(patterns: Sequence[int] | NDArray[Any], fmt: Format) -> NDArray[A
 
 def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case:
     """An input and a result as numbers; the model's result without `d`."""
-    from mmaprobe.smtmodel.batch import evaluate_row
+    from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 
     a, b = numbers_of(operands.a, model.a), numbers_of(operands.b, model.b)
     pattern = evaluate_row(model, operands) if d is None else d
@@ -303,7 +303,7 @@ def _plans_proved(left: Plan, right: Plan, length: int | None, options: Options,
 
 def is_plan(side: object) -> bool:
     """Whether an argument is a plan for any K, or the name of one. Raises InputError for a file that is not YAML."""
-    from mmaprobe.smtmodel.reference import names_plan
+    from mmaprobe.smtmodel.tables.reference import names_plan
 
     return isinstance(side, Plan) or (isinstance(side, (str, os.PathLike)) and names_plan(os.fspath(side)))
 

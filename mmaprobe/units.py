@@ -6,14 +6,14 @@ import operator
 import os
 from typing import TYPE_CHECKING, SupportsIndex
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Plan
-from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
 if TYPE_CHECKING:
-    from mmaprobe.smtmodel.inputs import Inputs
-    from mmaprobe.smtmodel.signature import Signature
+    from mmaprobe.smtmodel.inputs.admitted import Inputs
+    from mmaprobe.smtmodel.inputs.signature import Signature
 
 __all__ = ["Model", "Plan", "model_of", "plan", "plan_of", "unit"]
 
@@ -53,14 +53,14 @@ def text_of(name: str, given: object, example: str) -> str:
 
 def restrictions_of(inputs: object) -> Inputs:
     """Restrictions of inputs, such as `finite,nonzero`. Raises MmaprobeError."""
-    from mmaprobe.smtmodel.restrictions import parse_inputs
+    from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
 
     return parse_inputs(text_of("inputs", inputs, "finite,nonzero"))
 
 
 def signature_of(formats: object, length: SupportsIndex) -> Signature:
     """What a device is asked for: formats of a, b, c and d, and the number of products. Raises MmaprobeError."""
-    from mmaprobe.smtmodel.signature import parse_signature
+    from mmaprobe.smtmodel.inputs.signature import parse_signature
 
     return parse_signature(text_of("formats", formats, "f16,f16,f32,f32"), whole_of("length", length))
 

@@ -9,8 +9,9 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TypeVar
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.wording import spaced
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -31,9 +32,8 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.reference import with_parameters
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.wording import spaced
+from mmaprobe.smtmodel.tables.reference import with_parameters
+from mmaprobe.smtmodel.units.unit import Unit
 
 INNER = ", of a rounding on the way"  # ends what a line says of another rounding than the result's
 _NUMBER = re.compile(r"-?\d+")

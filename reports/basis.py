@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from mmaprobe.reports.arithmetic import INNER, LINES, arithmetic, either, in_words, with_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.instruction import Instruction
-from mmaprobe.smtmodel.recordings import DECIDED, Decided
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.instruction import Instruction
+from mmaprobe.smtmodel.tables.recordings import DECIDED, Decided
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 NAMED = "the instruction itself"  # formats, shape
 ABOVE = "the lines above"  # the basis of the expression and of what follows from it

@@ -11,9 +11,9 @@ from fractions import Fraction
 from mmaprobe.reports import words
 from mmaprobe.reports.grid import BAR, CARRY, CUT, FILL, GAP, Grid, grid_of
 from mmaprobe.reports.sheet import CELL, LETTER, LINE, MARGIN, TALL, Group, Line, Sheet, Text
-from mmaprobe.smtmodel.display import powers
-from mmaprobe.smtmodel.explanation import BitLine, Picture
-from mmaprobe.smtmodel.trace import Name, Stage
+from mmaprobe.smtmodel.arithmetic.display import powers
+from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
+from mmaprobe.smtmodel.nodes.trace import Name, Stage
 
 COLUMNS = 60  # columns of cells in one panel
 LEAST_COLUMNS = 8

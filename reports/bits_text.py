@@ -9,8 +9,8 @@ import click
 
 from mmaprobe.reports import words
 from mmaprobe.reports.grid import LEAD, Grid, grid_of
-from mmaprobe.smtmodel.explanation import BitLine, Picture
-from mmaprobe.smtmodel.trace import Name, Stage
+from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
+from mmaprobe.smtmodel.nodes.trace import Name, Stage
 
 WIDTH = 100
 STYLES = {

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.escapes import c_comment, text_bytes
-from mmaprobe.smtmodel.operands import padded
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import padded
 
 LINE = 116  # characters of a line of numbers
 

@@ -18,18 +18,18 @@ from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.reports import basis
 from mmaprobe.reports.arithmetic import LINES, arithmetic, either, with_value
 from mmaprobe.reports.words import parameters_text
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.instruction import Instruction
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.parameters import format_parameter
-from mmaprobe.smtmodel.progress import Pieces
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit_table import units_of
-from mmaprobe.smtmodel.unitfile import parse_unit
-from mmaprobe.smtmodel.vectors import to_hex
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.families.parameters import format_parameter
+from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.tables.instruction import Instruction
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import units_of
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 LONG = 30  # characters of a basis that stands below a sheet if several lines have it
 #: property of `prove` -> what the sheet calls it

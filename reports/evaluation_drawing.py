@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from mmaprobe.reports import words
 from mmaprobe.reports.bits_drawing import MOST_ROWS, BitsDrawing, bits_width, fold
 from mmaprobe.reports.sheet import ALONE, CELL, LETTER, LINE, MARGIN, MARK, ROOMY, TALL, Drawing, Sheet
-from mmaprobe.smtmodel.display import bit_fields, number_text, powers
-from mmaprobe.smtmodel.explanation import BitLine, Explanation
-from mmaprobe.smtmodel.trace import Name, Stage
-from mmaprobe.smtmodel.vectors import to_hex
+from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text, powers
+from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
+from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.nodes.trace import Name, Stage
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from mmaprobe.reports import words
 from mmaprobe.reports.bits_text import Canvas, PictureText
-from mmaprobe.smtmodel.escapes import printable
-from mmaprobe.smtmodel.explanation import BitLine, Explanation
-from mmaprobe.smtmodel.trace import Name, Stage
-from mmaprobe.smtmodel.unitfile import step_texts
-from mmaprobe.smtmodel.vectors import to_hex
+from mmaprobe.smtmodel.base.escapes import printable
+from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
+from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.nodes.trace import Name, Stage
+from mmaprobe.smtmodel.units.unitfile import step_texts
 
 LIST_UP_TO = 16  # nonzero products with a line of their own
 

@@ -14,17 +14,17 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from mmaprobe.queries.compare.observed import ObservedVector
-from mmaprobe.smtmodel import ieee
-from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Rounding, Target
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Tiny
-from mmaprobe.smtmodel.rounding import Rounding, Target
 
 TYPES = {"f16": "b16", "f32": "b32", "f64": "b64"}
 MODES: dict[Rounding, str] = {"nearest_even": "=0", "nearest_away": "=^", "toward_zero": "0", "up": ">", "down": "<"}

@@ -9,12 +9,12 @@ from itertools import groupby
 from mmaprobe.reports import basis
 from mmaprobe.reports.arithmetic import LINES
 from mmaprobe.reports.datasheet import Sheet, Unasked, sheets_of
-from mmaprobe.smtmodel.absent import not_modelled
-from mmaprobe.smtmodel.gpus import GPUS, gpu_named, gpus_of
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.progress import Pieces
-from mmaprobe.smtmodel.recordings import RECORDED
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.tables.absent import not_modelled
+from mmaprobe.smtmodel.tables.gpus import GPUS, gpu_named, gpus_of
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.recordings import RECORDED
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 ARCHITECTURES = {"ada-lovelace": "Ada Lovelace", "rtx-blackwell": "RTX Blackwell"}
 EVERY = "all"
@@ -38,7 +38,7 @@ def file_name(gpu: str) -> str:
 
 
 def gpu_page(gpu: str, pieces: Pieces) -> str:
-    """The page of a GPU of the table (`mmaprobe.smtmodel.gpus`)."""
+    """The page of a GPU of the table (`mmaprobe.smtmodel.tables.gpus`)."""
     found = gpu_named(gpu)
     assert found is not None, gpu
     name, arch = found

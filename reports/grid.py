@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from mmaprobe.smtmodel.explanation import BitLine, Picture
+from mmaprobe.smtmodel.explain.explanation import BitLine, Picture
 
 Paint = Callable[[str, str], str]
 

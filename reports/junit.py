@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
 from mmaprobe.queries.compare.observed import ObservedVector
-from mmaprobe.smtmodel.display import value_text
-from mmaprobe.smtmodel.vectors import to_hex
+from mmaprobe.smtmodel.arithmetic.display import value_text
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 
 _FORBIDDEN = re.compile(r"[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML 1.0 forbids
 

@@ -17,12 +17,12 @@ from mmaprobe.reports.views import (
     operands_of,
     vector_view,
 )
-from mmaprobe.smtmodel.display import value_text
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.parameters import format_parameter
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, vector_of
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.arithmetic.display import value_text
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.families.parameters import format_parameter
+from mmaprobe.smtmodel.inputs.vectors import Vector, vector_of
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 MOST_QUESTIONS = 4  # drawn, and classes shown for each
 

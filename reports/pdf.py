@@ -11,8 +11,8 @@ from typing import Any
 
 from mmaprobe.reports.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
 from mmaprobe.reports.styles import Look, look_of
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.wording import install
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.base.wording import install
 
 INCH = 25.4
 FONT = "DejaVu Sans Mono"

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from mmaprobe.queries.plans.bound_report import lengths_text
 from mmaprobe.reports.datasheet import Line, Sheet, special_values
-from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.base.wording import counted, spaced
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import (
     Chain,
@@ -30,7 +31,6 @@ from mmaprobe.smtmodel.plans import (
 )
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plantext import stage_text
-from mmaprobe.smtmodel.wording import counted, spaced
 
 PLAN = "plan"  # the basis of a line: the plan that the sheet names
 

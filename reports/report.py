@@ -13,11 +13,11 @@ from markupsafe import Markup
 from mmaprobe.reports import measured, solved
 from mmaprobe.reports.styles import style_sheet
 from mmaprobe.reports.views import Pictures, Section
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError
-from mmaprobe.smtmodel.files import check_utf8
-from mmaprobe.smtmodel.jsontext import parse_json
-from mmaprobe.smtmodel.vectors import LONGEST, open_text, vector_of
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
+from mmaprobe.smtmodel.base.files import check_utf8
+from mmaprobe.smtmodel.base.jsontext import parse_json
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.vectors import LONGEST, open_text, vector_of
 
 T = TypeVar("T")
 

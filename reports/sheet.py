@@ -220,7 +220,7 @@ class Drawing:
 def pixels(millimetres: float) -> float:
     """The width in pixels of a drawing that is this many millimetres wide when common text has 7 points. Raises
     ParameterError."""
-    from mmaprobe.smtmodel.errors import ParameterError
+    from mmaprobe.smtmodel.base.errors import ParameterError
 
     if millimetres / MILLIMETRES < NARROWEST:
         least = int(NARROWEST * MILLIMETRES) + 1

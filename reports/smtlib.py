@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from mmaprobe.queries.compare.observed import ObservedVector
 from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_operands
 from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.escapes import one_line, text_bytes
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.escapes import one_line, text_bytes
-from mmaprobe.smtmodel.operands import layout_of, padded
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of, padded
 
 OBSERVED, WRONG = "observed", "wrong"
 LAST_CHECK = "(check-sat)"  # the end of the text of a Query

@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.escapes import c_comment, c_string, one_line
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.escapes import c_comment, c_string, one_line
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 #: format -> PyTorch's type; the others have none
 TORCH = {
@@ -74,9 +74,9 @@ def python(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
     """Prints a line for each prediction: the bits, and the model."""
     models = [model.reference for _, model, _ in predicted]
     comments = "".join(f"# {to_hex(d, model.d)}  {one_line(model.reference)}\n" for _, model, d in predicted)
-    return f"""from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import parse_row, to_hex
+    return f"""from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.inputs.vectors import parse_row, to_hex
 
 vector = parse_row({json.dumps(vector.to_json())})
 for name in {json.dumps(models)}:
@@ -166,7 +166,7 @@ def cuda(vector: Vector) -> str | None:
     """A program for nvcc that runs the instruction's kernel on the vector; None if there is no kernel for it."""
     from mmaprobe.runner.kernel_source import THREADS, source
     from mmaprobe.runner.kernels import CAPABILITIES, kernel_of, target
-    from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+    from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
     row = INSTRUCTIONS.get(vector.model.reference.partition("@")[0])
     if row is None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from mmaprobe.reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
-from mmaprobe.smtmodel.display import both, value_text
-from mmaprobe.smtmodel.formats import format_named
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import vector_of
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.arithmetic.display import both, value_text
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.vectors import vector_of
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 TONES: dict[str, Tone] = {
     "different": "no", "equal": "yes", "holds": "yes", "refuted": "no", "found": "yes", "none": "no", "unknown": "open",

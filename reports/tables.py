@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.queries.compare.observed import ObservedVector
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.escapes import text_bytes
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.vectors import SCHEMA_VERSION, to_hex
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.escapes import text_bytes
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import SCHEMA_VERSION, to_hex
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 SIDES = ("a", "b", "scale_a", "scale_b")

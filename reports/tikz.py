@@ -9,7 +9,7 @@ from __future__ import annotations
 from mmaprobe.reports.sheet import MILLIMETRES, Box, Drawing, Line, Text, shapes_of
 from mmaprobe.reports.styles import Look, look_of
 from mmaprobe.reports.svg import number
-from mmaprobe.smtmodel.escapes import one_line
+from mmaprobe.smtmodel.base.escapes import one_line
 
 PACKAGES = r"% needs \usepackage{tikz} and \usetikzlibrary{patterns}"
 POINTS = 72.27 / 25.4  # per millimetre

@@ -9,12 +9,12 @@ from typing import Literal
 from mmaprobe.reports.evaluation_drawing import evaluation_drawings
 from mmaprobe.reports.snippets import Snippet, decimal_text, sides, snippets
 from mmaprobe.reports.svg import svg_of
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.display import number_text, value_text
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.explaining import explain
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.arithmetic.display import number_text, value_text
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.explain.explaining import explain
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Tone = Literal["yes", "no", "open"]
 MOST_PICTURES = 24  # of a report

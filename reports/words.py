@@ -7,16 +7,16 @@ from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from mmaprobe.smtmodel.display import bit_fields, exact_value, number_text, powers
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.explaining import fraction_line
-from mmaprobe.smtmodel.explanation import BitLine, Cause, Explanation, Group, Input, Picture, Rounded, Step
-from mmaprobe.smtmodel.facts import Fact
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.trace import Kind, Name, Part, Stage
-from mmaprobe.smtmodel.unitfile import step_texts
-from mmaprobe.smtmodel.vectors import to_hex
-from mmaprobe.smtmodel.wording import ranges, spaced
+from mmaprobe.smtmodel.arithmetic.display import bit_fields, exact_value, number_text, powers
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.wording import ranges, spaced
+from mmaprobe.smtmodel.evaluate.facts import Fact
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.explain.explaining import fraction_line
+from mmaprobe.smtmodel.explain.explanation import BitLine, Cause, Explanation, Group, Input, Picture, Rounded, Step
+from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Stage
+from mmaprobe.smtmodel.units.unitfile import step_texts
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence

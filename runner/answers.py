@@ -14,11 +14,11 @@ from typing import Any, Self
 from mmaprobe.queries.compare.steady import AGAIN, Answered, ContradictionError, same_answer, spread
 from mmaprobe.runner.protocol import CLOCK, Device, DeviceError, Patience
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, OutputError
-from mmaprobe.smtmodel.files import cannot_write, claimed, is_at
-from mmaprobe.smtmodel.jsontext import BrokenJsonError, parse_json
-from mmaprobe.smtmodel.vectors import Vector, parse_row, to_hex
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutputError
+from mmaprobe.smtmodel.base.files import cannot_write, claimed, is_at
+from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row, to_hex
 
 REPEATS = 4  # times that a question is asked once more if its answer is not that of the earlier run
 

@@ -6,10 +6,10 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 
 from mmaprobe.runner.protocol import Device, DeviceError, Source, check_fit
-from mmaprobe.smtmodel.batch import Patterns, tables
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.evaluate.batch import Patterns, tables
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 class BatchDevice(Device):

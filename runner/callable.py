@@ -14,12 +14,12 @@ from mmaprobe.runner.called import Called, CalledError
 from mmaprobe.runner.calling import AWAITED, is_async, numbers_of, takes
 from mmaprobe.runner.foreign import ForeignError, contained
 from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, Source, unread
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.numbers import from_numbers, to_numbers, type_of
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.tiles import kind_of
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 SIDE = 64  # rows and columns of the product: as many questions in a call, each at a place of its own
 PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are in every place of a product, to see whether all compute alike

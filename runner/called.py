@@ -17,8 +17,8 @@ from mmaprobe.runner import calling
 from mmaprobe.runner.calling import AWAITED, pack, unpack
 from mmaprobe.runner.process import POLL, LineProcess
 from mmaprobe.runner.protocol import DeviceUnavailableError, Patience
-from mmaprobe.smtmodel.errors import InputError, OutOfTimeError, UnknownNameError
-from mmaprobe.smtmodel.interrupts import held_back
+from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, UnknownNameError
+from mmaprobe.smtmodel.base.interrupts import held_back
 
 ARGUMENTS = ("a", "b", "c")
 LAST_LINES = 25  # of what it printed: where a library crashed is said in as many

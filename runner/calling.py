@@ -96,7 +96,7 @@ def numbers_of(result: Any) -> NDArray[Any]:
     awaited."""
     import numpy as np
 
-    from mmaprobe.smtmodel.numbers import array_from
+    from mmaprobe.smtmodel.evaluate.numbers import array_from
 
     if inspect.iscoroutine(result):
         result.close()  # else Python warns of it, at some time

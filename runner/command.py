@@ -12,9 +12,9 @@ from typing import Any
 
 from mmaprobe.runner.process import POLL, LineProcess
 from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, DeviceUnavailableError, Patience, Source
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.jsontext import BrokenJsonError, parse_json
-from mmaprobe.smtmodel.vectors import Vector, parse_pattern
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
+from mmaprobe.smtmodel.inputs.vectors import Vector, parse_pattern
 
 WINDOW = 4096  # vectors sent ahead of their answers
 CLOSING = 1.0  # seconds to learn why a program ended its output

@@ -18,12 +18,12 @@ import numpy as np
 
 from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
-from mmaprobe.smtmodel.batch import Patterns
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError, UnknownNameError
-from mmaprobe.smtmodel.libraries import BuildError, command_of, kept_build
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.base.errors import IncompleteError, UnknownNameError
+from mmaprobe.smtmodel.base.libraries import BuildError, command_of, kept_build
+from mmaprobe.smtmodel.evaluate.batch import Patterns
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 SOURCE = Path(__file__).with_name("cpu_device.c")
 MISSING = 3  # the program's exit status for an instruction that is not there

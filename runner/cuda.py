@@ -18,13 +18,13 @@ from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Operand, Variant, arch
 from mmaprobe.runner.launch import GpuMemoryError, Launcher
 from mmaprobe.runner.nvrtc import Compiled, compiler_for
 from mmaprobe.runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
-from mmaprobe.smtmodel.absent import not_modelled
-from mmaprobe.smtmodel.batch import Patterns
-from mmaprobe.smtmodel.errors import InputError, NotModelledError, UnknownNameError
-from mmaprobe.smtmodel.instruction import Instruction
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.wording import install
+from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
+from mmaprobe.smtmodel.base.wording import install
+from mmaprobe.smtmodel.evaluate.batch import Patterns
+from mmaprobe.smtmodel.tables.absent import not_modelled
+from mmaprobe.smtmodel.tables.instruction import Instruction
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 LARGEST = 1 << 21  # vectors of one launch
 SMALLEST = 1 << 8  # a launch of fewer must fit

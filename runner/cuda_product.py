@@ -9,11 +9,11 @@ import numpy as np
 
 from mmaprobe.runner.launch import Launcher
 from mmaprobe.runner.nvrtc import compiler_for
-from mmaprobe.smtmodel.compiled import TooLongError
-from mmaprobe.smtmodel.cuda_text import NAME, THREADS, cuda_source
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.compiled import TooLongError
+from mmaprobe.smtmodel.evaluate.cuda_text import NAME, THREADS, cuda_source
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 
 MOST = 1 << 32  # outputs of an instruction in one launch: a second or so
 TIMEOUT = 120.0  # seconds for one launch

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from mmaprobe.queries.compare.steady import AGAIN
 from mmaprobe.queries.order.reveal import Tree, reveal
 from mmaprobe.runner.protocol import Device
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.progress import Throttle
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.vectors import Vector
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.base.progress import Throttle
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 PART = 64  # questions asked again between two looks at the clock
 

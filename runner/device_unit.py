@@ -19,10 +19,10 @@ from mmaprobe.queries.order.tree import Leaf, Node, with_products
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.runner.device_order import revealed
 from mmaprobe.runner.protocol import Device, DeviceError
-from mmaprobe.smtmodel.errors import IncompleteError, OutOfTimeError
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.vectors import Vector
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 GUESSED = 64  # products up to which likely orders are tried
 TOGETHER = 128  # vectors that a device is asked between two looks at the clock

@@ -17,11 +17,11 @@ from mmaprobe.runner.protocol import (
     UnansweredError,
 )
 from mmaprobe.runner.recorded import RecordedDevice
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, UnknownNameError
-from mmaprobe.smtmodel.files import is_file
-from mmaprobe.smtmodel.gpus import gpu_named
-from mmaprobe.smtmodel.reference import LENGTH, is_unit_file, parse_reference
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, UnknownNameError
+from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.gpus import gpu_named
+from mmaprobe.smtmodel.tables.reference import LENGTH, is_unit_file, parse_reference
 
 __all__ = ["DEFAULT_TIMEOUT", "FORMS", "Device", "DeviceError", "DeviceUnavailableError", "UnansweredError",
            "open_device", "open_servable"]  # fmt: skip

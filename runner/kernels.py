@@ -11,10 +11,10 @@ from typing import Literal
 
 from mmaprobe.runner import fragments
 from mmaprobe.runner.fragments import Fragment, Tile
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.instruction import Instruction
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.tables.instruction import Instruction
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
 #: compute capabilities of each architecture
 CAPABILITIES = {

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.errors import IncompleteError
+from mmaprobe.smtmodel.base.errors import IncompleteError
 
 
 class LaunchError(IncompleteError):

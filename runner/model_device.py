@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mmaprobe.runner.batches import BatchDevice
-from mmaprobe.smtmodel.batch import Patterns, evaluate_batch
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 class ModelDevice(BatchDevice):

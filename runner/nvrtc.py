@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.wording import install
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.wording import install
 
 MAJORS = (13, 12)  # versions of CUDA, the preferred first
 _FOLDERS = {13: "nvidia/cu13/lib", 12: "nvidia/cuda_nvrtc/lib"}  # of the wheels, below site-packages

@@ -16,8 +16,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from mmaprobe.smtmodel.escapes import printable
-from mmaprobe.smtmodel.interrupts import held_back
+from mmaprobe.smtmodel.base.escapes import printable
+from mmaprobe.smtmodel.base.interrupts import held_back
 
 CHUNK = 1 << 20  # bytes moved at once, and the longest line
 TAIL = 8192  # bytes of standard error kept

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError, InputError, MmaprobeError, ParameterError
-from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
 LEAST = 0.01  # seconds that a program is given, at least

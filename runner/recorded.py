@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from mmaprobe.runner.protocol import Device
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.operands import unpadded
-from mmaprobe.smtmodel.vectors import Vector, lines_of, open_text, read_vectors, to_hex
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import unpadded
+from mmaprobe.smtmodel.inputs.vectors import Vector, lines_of, open_text, read_vectors, to_hex
 
 
 class RecordedDevice(Device):

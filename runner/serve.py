@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.process import CHUNK, widen
 from mmaprobe.runner.protocol import check_fit
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError
-from mmaprobe.smtmodel.files import cannot_write
-from mmaprobe.smtmodel.jsontext import parse_json
-from mmaprobe.smtmodel.vectors import Vector, parse_row, to_hex
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
+from mmaprobe.smtmodel.base.files import cannot_write
+from mmaprobe.smtmodel.base.jsontext import parse_json
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row, to_hex
 
 NAME = "standard input"
 

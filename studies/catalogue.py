@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mmaprobe.smtmodel.errors import UnknownNameError
+from mmaprobe.smtmodel.base.errors import UnknownNameError
 
 Kind = Literal["product", "sum", "bias"]
 NORMS = ("l1", "l2", "linf")

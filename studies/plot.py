@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.files import whole_file
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.files import whole_file
 from mmaprobe.studies.catalogue import Series, Study
 from mmaprobe.studies.run import points
 from mmaprobe.studies.table import Table

@@ -18,12 +18,12 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.pool import Pool
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.algorithms import matrix_product, parse_algorithm, parse_reduction, sum_of_array
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.reference import parse_plan_reference
-from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 from mmaprobe.studies.catalogue import Kind, Series, Study
 from mmaprobe.studies.exact import (
     exact_product,

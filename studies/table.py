@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.files import NOT_UTF8, cannot_write, check_utf8, claimed, make_folder, write_whole
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.files import NOT_UTF8, cannot_write, check_utf8, claimed, make_folder, write_whole
 
 KEYS = ("study", "seed", "distribution", "drawn", "size", "series", "algorithm")
 

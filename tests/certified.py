@@ -32,11 +32,11 @@ from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.properties.proving import proofs_of, verdict_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import parse_unit
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.test_table9 import SUM, unit_of
 
 UNIT = """unit: small

@@ -11,7 +11,7 @@ from gmpy2 import mpq
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.products import Multiword
-from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.evaluate.model import Model
 from tests import algorithm_oracle as oracle
 from tests.family_oracle import parameters_of
 from tests.oracle import FORMATS, decode, evaluate, floor_log2

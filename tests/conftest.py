@@ -22,7 +22,7 @@ from mmaprobe.cli import options
 from mmaprobe.cli.entry import COLLECTED
 from mmaprobe.queries.solvers import engines, store
 from mmaprobe.reports import documents
-from mmaprobe.smtmodel.frames import with_room
+from mmaprobe.smtmodel.base.frames import with_room
 from tests import shared_answers
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 

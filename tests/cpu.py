@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from mmaprobe.runner import cpu
 from mmaprobe.runner.protocol import DeviceUnavailableError
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
 
 Patterns = NDArray[np.uint64]
 Vectors = tuple[Patterns, Patterns, Patterns]

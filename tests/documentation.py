@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mmaprobe.smtmodel.folders import cache_folder
+from mmaprobe.smtmodel.base.folders import cache_folder
 from tests.preloaded import client
 
 ROOT = Path(__file__).parents[1]

@@ -14,9 +14,9 @@ from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import claims_named
 from mmaprobe.hypotheses.family import family_named
 from mmaprobe.hypotheses.library import library, question_named
-from mmaprobe.smtmodel.gpus import gpu_named
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import names_plan, parse_plan_path, parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.tables.gpus import gpu_named
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path, parse_plan_reference, parse_reference
 from mmaprobe.studies.catalogue import study_named
 from tests.documentation import blocks
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.runner.launch import GpuMemoryError, Launcher, LaunchError
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 class FakeGpu(Launcher):

@@ -25,13 +25,13 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.smtmodel.algorithms import sum_of_array
-from mmaprobe.smtmodel.batch import evaluate_rows
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.reference import member_of, parse_reference
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
 from tests.oracle import decode
 
 DATA = Path(__file__).parent / "data" / "false_statements.jsonl.gz"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mmaprobe.hypotheses.family import Family, build_family
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
 
 LITTLE = """
 id: little

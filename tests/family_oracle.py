@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.evaluate.model import Model
 
 #: what a family is in the words of the oracle
 IN_WORDS: dict[str, dict[str, Any]] = {

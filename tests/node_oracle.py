@@ -30,7 +30,7 @@ from mmaprobe.smtmodel.nodes import (
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 from tests.oracle import FORMATS, ROUND, decode, encode, floor_log2, infinity, power
 
 BELOW_ALL = -5000  # an exponent that no term has

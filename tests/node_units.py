@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.nodes import (
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 from tests.inputs import numbers, raw, specials
 
 Patterns = NDArray[np.uint64]

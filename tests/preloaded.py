@@ -98,7 +98,7 @@ def _answer(connection: socket.socket) -> None:
 def _run(arguments: list[str], folder: str, environment: dict[str, str]) -> None:
     from mmaprobe.cli.main import main
     from mmaprobe.queries.solvers import engines
-    from mmaprobe.smtmodel.frames import with_room
+    from mmaprobe.smtmodel.base.frames import with_room
     from tests import shared_answers
 
     os.chdir(folder)

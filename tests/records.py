@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.smtmodel.recordings import RECORDED
-from mmaprobe.smtmodel.reference import normalised_name
+from mmaprobe.smtmodel.tables.recordings import RECORDED
+from mmaprobe.smtmodel.tables.reference import normalised_name
 
 DATA = Path(__file__).parent / "data"
 Row = dict[str, Any]

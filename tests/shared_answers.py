@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mmaprobe.queries.solvers.contract import Answer, SolverProcess, _tell
-from mmaprobe.smtmodel.interrupts import Latch
+from mmaprobe.smtmodel.base.interrupts import Latch
 
 FOLDER = "ANSWERS_OF_TESTS"  # the variable of the environment that names it
 

@@ -14,7 +14,7 @@ from mmaprobe.queries.certificates.certificate import digest, readme
 from mmaprobe.queries.certificates.reading import Held
 from mmaprobe.queries.certificates.statement import statement
 from mmaprobe.queries.checking.folder import check_folder
-from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.base.errors import InputError
 
 #: what manifests say for people, and what programs do not rely on
 TOLD = {"solver", "variables", "checker"}

@@ -15,14 +15,14 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.kernel.problem import Problem, admits
 from mmaprobe.queries.search.admitted import admitted_rows
 from mmaprobe.queries.search.samples import sample_rows
-from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
-from mmaprobe.smtmodel.inputs import ExponentRange, Inputs, admitted
-from mmaprobe.smtmodel.operands import Layout, Operands
-from mmaprobe.smtmodel.reference import member_of, parse_reference
+from mmaprobe.smtmodel.evaluate.batch import to_integers
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs, admitted
+from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 SCALED = "blackwell/tcgen05mma_block_scale/m64n8k64.block32.f32.e2m1.e2m1.ue8m0@length=32,block=32"

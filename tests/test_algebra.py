@@ -14,13 +14,13 @@ from pysmt.environment import Environment
 
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.smtmodel import algebra
-from mmaprobe.smtmodel.algebra import Bit, Bits, WidthError, constant, truth
+from mmaprobe.smtmodel.carriers import algebra
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, WidthError, constant, truth
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.limbs import limbs_of
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.programs import RecordedArrays
+from mmaprobe.smtmodel.evaluate.programs import RecordedArrays
 from tests.termeval import evaluate_term
 
 Widths = tuple[int, ...]

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algebra import Bits
 from mmaprobe.smtmodel.algorithms import ALGORITHMS, dot_product, dot_steps, matrix_product, parse_algorithm
 from mmaprobe.smtmodel.algorithms.products import Multiword
 from mmaprobe.smtmodel.algorithms.reference import reference_of
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.compiled import compile_model
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.compiled import compile_model
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import algorithm_oracle as oracle
 from tests import inputs
 from tests.family_oracle import parameters_of

@@ -37,10 +37,10 @@ from mmaprobe.queries.kernel.statements import Reordered
 from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.properties.proving import proofs_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.certified import FREE, KINDS, VOLTA, shown_by_none, unit
 from tests.said import believed
 from tests.tampering import accepted, documents, fitted, lines, tampered

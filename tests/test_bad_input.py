@@ -14,9 +14,9 @@ from click.testing import CliRunner
 import mmaprobe
 from mmaprobe.cli.main import PLACES, main
 from mmaprobe.smtmodel.algorithms.predicate import parse_predicate
-from mmaprobe.smtmodel.errors import InputError, ParameterError
-from mmaprobe.smtmodel.vectors import read_vectors
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.inputs.vectors import read_vectors
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 HOPPER, FP8 = "hopper/mma/m16n8k16.f32.f16.f16.f32", "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"

@@ -6,16 +6,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mmaprobe.smtmodel.parameters import FAMILIES, FAMILY, PARAMETERS
+from mmaprobe.smtmodel.families.parameters import FAMILIES, FAMILY, PARAMETERS
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("mmaprobe", "smtmodel", "queries", "hypotheses", "runner", "reports", "studies", "cli")
 #: the families, the tables that call them, and the parsing of `@name=value`, of family files and of questions
 OWNERS = {f"smtmodel/{name}.py" for name in ("families/parts", "families/sketch", "families/functions",
-                                             "families/member", "parameters", "nvidia", "amd", "instruction", "dot",
-                                             "reference")}  # fmt: skip
+                                             "families/member", "families/parameters", "tables/nvidia", "tables/amd",
+                                             "tables/instruction", "tables/reference", "evaluate/model")}  # fmt: skip
 OWNERS |= {"hypotheses/family.py", "hypotheses/retarget.py"}
-KNOWS = re.compile(rf"smtmodel\.families\b|\.member\.|\bmember_of\b|\b{'|'.join(FAMILIES[:-2])}\b")
+KNOWS = re.compile(rf"smtmodel\.families\.(?!parameters\b)|\.member\.|\bmember_of\b|\b{'|'.join(FAMILIES[:-2])}\b")
 
 
 def files() -> dict[str, str]:

@@ -18,8 +18,8 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.distinguish import build_query
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.termeval import evaluate_terms
 
 SAMPLES = 16

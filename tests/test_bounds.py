@@ -33,13 +33,13 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.algebra import constant
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.carriers.algebra import constant
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.nodes import (
     Cut,
     Element,
@@ -55,11 +55,11 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.node import Node, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unit_table import units
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unit_files import units
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.node_oracle import evaluate
 from tests.node_units import random_unit, vectors
 from tests.said import assumed, says

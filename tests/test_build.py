@@ -56,19 +56,19 @@ from mmaprobe.runner.batches import BatchDevice
 from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.runner.recorded import RecordedDevice
-from mmaprobe.smtmodel.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import OutOfTimeError
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes import FusedSum, Repeat, Round
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.numbers import nans
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.signature import parse_signature
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.cpu import differing
 
 PAIR = """unit: pair

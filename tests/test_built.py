@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.queries.certificates import checker
-from mmaprobe.smtmodel import libraries
-from mmaprobe.smtmodel.libraries import BuildError, command_of, kept_build, loaded
+from mmaprobe.smtmodel.base import libraries
+from mmaprobe.smtmodel.base.libraries import BuildError, command_of, kept_build, loaded
 
 SOURCE = "int seven(void) { return 7; }\n"
 FLAGS = ("-shared", "-fPIC")
@@ -186,7 +186,7 @@ def test_an_interrupt_ends_the_compiler_too(cache: Path, tmp_path: Path) -> None
     number = tmp_path / "number"
     cc = script(tmp_path / "cc", f"case $1 in -c) exit 0;; esac\nsleep 60 & echo $! > {number}; wait\n")
     program = (
-        "from mmaprobe.smtmodel.libraries import compiler, kept_build\n"
+        "from mmaprobe.smtmodel.base.libraries import compiler, kept_build\n"
         f"kept_build(compiler(), (), {SOURCE!r}, '.so')\n"
     )  # fmt: skip
     with subprocess.Popen([sys.executable, "-c", program], env=os.environ | {"CC": str(cc)},

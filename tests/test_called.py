@@ -21,7 +21,7 @@ from mmaprobe.runner import callable as calling
 from mmaprobe.runner.callable import open_callable
 from mmaprobe.runner.devices import DeviceError, DeviceUnavailableError, open_device
 from mmaprobe.runner.process import LineProcess
-from mmaprobe.smtmodel.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from tests.test_devices import addends, gone
 
 FAR = 25.0  # seconds, at most, of what takes 2 on a machine without other work

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from mmaprobe.smtmodel import batch
-from mmaprobe.smtmodel.algebra import Bits
-from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Model, evaluate
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate import batch
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model, evaluate
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import oracle
 from tests.family_oracle import parameters_of
 from tests.inputs import KINDS, Patterns, inputs, mixture, scale_factors

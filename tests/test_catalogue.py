@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.smtmodel import catalogue
+from mmaprobe.smtmodel.tables import catalogue
 
 
 def test_the_kept_rows_are_those_of_the_tables() -> None:
@@ -31,7 +31,7 @@ def test_a_change_of_any_table_is_seen(tmp_path: Path, monkeypatch: pytest.Monke
     before = catalogue._digest()
     monkeypatch.setattr(catalogue, "FOLDER", tmp_path)
     assert catalogue._digest() == before
-    for path in ("amd.py", "units/x86/amx/tdpbf16ps.yaml", "recorded.json"):
+    for path in ("tables/amd.py", "units/library/x86/amx/tdpbf16ps.yaml", "tables/recorded.json"):
         (tmp_path / path).write_bytes((tmp_path / path).read_bytes() + b"\n")
         before, changed = catalogue._digest(), before
         assert before != changed

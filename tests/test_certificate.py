@@ -35,11 +35,11 @@ from mmaprobe.queries.kernel.problem import Problem, symbolic_operands
 from mmaprobe.queries.search.distinguish import Options, build_query
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
 from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.trace import Name, Part, Stage
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 ENGINES: tuple[Engine, ...] = ("c", "python")
 LIMIT = Options(timeout=60.0)

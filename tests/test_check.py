@@ -22,8 +22,8 @@ from mmaprobe.queries.properties.bound_certificate import certify_bound
 from mmaprobe.queries.properties.bound_report import find_bound
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.contract import Answer
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.said import believed
 from tests.tampering import fitted
 

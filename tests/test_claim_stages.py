@@ -29,13 +29,13 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.queries.solvers.asking import Heard
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
-from mmaprobe.smtmodel.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.algorithms.exact import Fixed
 from mmaprobe.smtmodel.algorithms.steps import RESULT
-from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.batch import to_integers
 from tests.oracle import decode
 
 TF32 = "multiword@unit=ampere/mma/m16n8k8.f32.tf32.tf32.f32,split=toward_zero,order=large_first,products"

@@ -16,8 +16,8 @@ from mmaprobe.hypotheses.claim import Claim, claims_named
 from mmaprobe.queries.claims.samples import claim_rows
 from mmaprobe.queries.kernel.scene import Conditions
 from mmaprobe.queries.search.scene import evaluate_claim
-from mmaprobe.smtmodel.algebra import all_of
 from mmaprobe.smtmodel.algorithms.scene import Shape, Truth
+from mmaprobe.smtmodel.carriers.algebra import all_of
 
 P = """unit: p
 formats: {a: e2m1, b: e2m1, c: e5m2, d: e5m2}

@@ -12,8 +12,8 @@ from benchmarks.claims import HEAD, operands_text, vector_text
 from mmaprobe.hypotheses.claim import Claim, claims
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.claims.report import vector_json
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.operands import Operands
 
 PAGE = Path(__file__).parents[1] / "docs" / "claims.md"
 

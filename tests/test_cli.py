@@ -20,11 +20,11 @@ from mmaprobe.hypotheses.library import library
 from mmaprobe.queries.search import distinguish as search
 from mmaprobe.queries.solvers import asking
 from mmaprobe.queries.solvers.contract import Answer
-from mmaprobe.smtmodel.formats import FORMATS, SPELLINGS
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.parameters import PARAMETERS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, SPELLINGS
+from mmaprobe.smtmodel.families.parameters import PARAMETERS
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import units
 from tests.said import planted
 from tests.test_devices import HEARS_CTRL_C
 
@@ -367,10 +367,10 @@ def test_help_as_a_word() -> None:
 
 
 @pytest.mark.parametrize(("words", "loaded", "more"), [
-    (["list", "models"], "mmaprobe.smtmodel.catalogue",
-     ("numpy", "pydantic", "yaml", "mmaprobe.smtmodel.instructions")),
-    (["list", "plans"], "mmaprobe.smtmodel.instructions", ()),
-    (["explain", VOLTA, f"{ROOT}/hypotheses/vectors/valpey-2025.jsonl:1"], "mmaprobe.smtmodel.explaining",
+    (["list", "models"], "mmaprobe.smtmodel.tables.catalogue",
+     ("numpy", "pydantic", "yaml", "mmaprobe.smtmodel.tables.instructions")),
+    (["list", "plans"], "mmaprobe.smtmodel.tables.instructions", ()),
+    (["explain", VOLTA, f"{ROOT}/hypotheses/vectors/valpey-2025.jsonl:1"], "mmaprobe.smtmodel.explain.explaining",
      ("pydantic", "mmaprobe.hypotheses")),
 ])  # fmt: skip
 def test_nothing_is_loaded_before_it_is_needed(words: list[str], loaded: str, more: tuple[str, ...]) -> None:

@@ -16,18 +16,18 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
+from mmaprobe.cli.commands.explain import terminal
 from mmaprobe.cli.completion import PROGRAM, SHELLS, VARIABLE
 from mmaprobe.cli.config import ENVIRONMENT
-from mmaprobe.cli.explain import terminal
 from mmaprobe.cli.main import main
 from mmaprobe.cli.manual import manual
 from mmaprobe.hypotheses.claim import claims
 from mmaprobe.hypotheses.family import families
 from mmaprobe.hypotheses.library import library
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.restrictions import RESTRICTIONS, WINDOW, parse_inputs
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW, parse_inputs
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.studies.catalogue import STUDIES
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

@@ -23,17 +23,17 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.plans import results as plan_results
 from mmaprobe.queries.plans.candidates import Candidates, Sample
 from mmaprobe.queries.plans.scalars import scalars_of
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.numbers import to_numbers
-from mmaprobe.smtmodel.operands import Operands, layout_of
 from mmaprobe.smtmodel.plans import Chain, Interleaved, Plan, Products, Promoted, Split, Stage, Uneven
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.signature import parse_signature
-from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_cli import json_lines, run
 from tests.test_devices import DATA, ECHO, VOLTA, program, write
 

@@ -14,25 +14,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algebra import Bits, constant, max_of, minimum, select, shift_right_jam, sum_of
-from mmaprobe.smtmodel.alignment import magnitude_of
-from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of
+from mmaprobe.smtmodel.arithmetic.decode import fit
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.libraries import compiler
 from mmaprobe.smtmodel.carriers import code
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant, max_of, minimum, select, shift_right_jam, sum_of
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.code import INNER, CodeCarrier
 from mmaprobe.smtmodel.carriers.recording import WORTH
-from mmaprobe.smtmodel.compiled import CompiledModel, c_source, compile_lanes, compile_model, needed
-from mmaprobe.smtmodel.decode import fit
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, c_source, compile_lanes, compile_model, needed
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise
 from mmaprobe.smtmodel.nodes import ExactSum, Round
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.tape import BLOCK, block_of
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.tiles import Elementwise
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 

@@ -34,13 +34,13 @@ from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.queries.properties.bound import bound_of, chain_of
 from mmaprobe.queries.properties.bound_samples import ExactRow, covered, numbers_of
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Literal, Product, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
 from tests import said
 from tests.test_bounds import UNITS, every_row, small
 

@@ -14,8 +14,8 @@ from mmaprobe.queries.candidates.identify import Identifier
 from mmaprobe.queries.compare.steady import ContradictionError, spread
 from mmaprobe.queries.order.reveal import reveal
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_cli import run
 from tests.test_devices import addends, program, write
 from tests.test_identify import SMALL, answers_of, small

@@ -25,11 +25,11 @@ from mmaprobe.queries.kernel.unreachable import Unreachable, implied, refuted
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import says
 
 FMA = "ieee/fma/f16"

@@ -16,10 +16,10 @@ from mmaprobe.runner import cpu
 from mmaprobe.runner.cpu import INSTRUCTIONS, CpuDevice, Instruction, here, missing
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.protocol import DeviceUnavailableError
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.errors import UnknownNameError
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.base.errors import UnknownNameError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import units
 from tests.cpu import MACHINES, Inputs, differing
 
 

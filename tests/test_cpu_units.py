@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit_table import FOLDER, shipped_unit, units
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import FOLDER, shipped_unit, units
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests import node_oracle
 from tests.cpu import MACHINES, Inputs, NoDeviceError, Patterns, Vectors, differing, execute
 from tests.test_nodes import oracle

@@ -20,11 +20,11 @@ from mmaprobe.runner.kernels import Variant
 from mmaprobe.runner.launch import GpuMemoryError
 from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.runner.serve import serve
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, NotModelledError, UnknownNameError
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, NotModelledError, UnknownNameError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.fake_gpu import FakeGpu, fault, random_rows
 
 F16 = "hopper/mma/m16n8k16.f32.f16.f16.f32"

@@ -21,11 +21,11 @@ from mmaprobe.runner import cuda_product
 from mmaprobe.runner.cuda_product import CudaProduct
 from mmaprobe.runner.launch import Launcher
 from mmaprobe.runner.nvrtc import CompilerError, compiler_for, library
-from mmaprobe.smtmodel.cuda_text import NAME, cuda_source
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
-from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.cuda_text import NAME, cuda_source
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests.test_compiled import patterns
 
 MODELS = (

@@ -13,8 +13,8 @@ import pytest
 from mmaprobe.runner.cuda import open_cuda
 from mmaprobe.runner.launch import GpuMemoryError, LaunchError
 from mmaprobe.runner.protocol import DeviceUnavailableError
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.fake_gpu import random_rows
 
 MODEL = "hopper/mma/m16n8k16.f32.f16.f16.f32"

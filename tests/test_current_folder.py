@@ -13,7 +13,7 @@ import pytest
 from mmaprobe.queries.certificates.sat import SatSolver
 from mmaprobe.queries.solvers.children import environment
 from mmaprobe.queries.solvers.contract import SolverProcess, end_idle
-from mmaprobe.smtmodel.folders import cache_folder
+from mmaprobe.smtmodel.base.folders import cache_folder
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MODULES = [
@@ -71,8 +71,8 @@ def test_processes_of_solvers(trap, path, monkeypatch):
 PROGRAM = f"""
 import os
 from mmaprobe.queries.candidates import outcomes
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.tables.reference import parse_reference
 models = [parse_reference(f"{V}@fraction_bits={{bits}}") for bits in range(20, 26)]
 outcomes.ALONE, outcomes.PART = 1, 3
 table = outcomes.pool_rows(layout_of(models[0]), 10)

@@ -26,9 +26,9 @@ from mmaprobe.cli.main import main
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.store import Store, _checksum, answer_key, result_key
 from mmaprobe.queries.solvers.worker import version_of
-from mmaprobe.smtmodel import vectors
-from mmaprobe.smtmodel.errors import FaultError, InputError, MmaprobeError
-from mmaprobe.smtmodel.jsontext import BrokenJsonError, parse_json
+from mmaprobe.smtmodel.base.errors import FaultError, InputError, MmaprobeError
+from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
+from mmaprobe.smtmodel.inputs import vectors
 from tests.test_cli import VOLTA, run
 from tests.test_devices import program
 from tests.test_output import ENTRY
@@ -338,8 +338,8 @@ def test_no_traceback_of_a_client_without_certificates() -> None:
 INTERRUPTED = """
 import os, signal, threading, time
 import numpy as np
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_reference
 model, rng = parse_reference({model!r}), np.random.default_rng(1)
 a, b = (rng.integers(0, 0x4000, shape, dtype=np.uint16) for shape in ((16, 4096), (4096, 4096)))
 threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

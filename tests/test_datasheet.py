@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from mmaprobe.cli.datasheet import _Asker
+from mmaprobe.cli.commands.datasheet import _Asker
 from mmaprobe.cli.main import main
 from mmaprobe.queries.properties.bound_report import document_of, find_bound
 from mmaprobe.queries.search.distinguish import Options
@@ -20,14 +20,14 @@ from mmaprobe.reports import basis
 from mmaprobe.reports.arithmetic import LINES, arithmetic
 from mmaprobe.reports.datasheet import ASKED, Sheet, groups, page, sheet_of_identified, sheet_of_model, sheets_of
 from mmaprobe.reports.gpu_page import file_name, pages
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.gpus import GPUS
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.progress import Pieces
-from mmaprobe.smtmodel.recordings import RECORDED
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.gpus import GPUS
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.recordings import RECORDED
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import unit_text
 from tests.browser import check_page
 from tests.records import recorded
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run

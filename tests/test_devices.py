@@ -24,10 +24,10 @@ from mmaprobe.runner import command, process
 from mmaprobe.runner.devices import Device, DeviceError, DeviceUnavailableError, UnansweredError, open_device
 from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.recorded import RecordedDevice
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, UnknownNameError
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, UnknownNameError
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.inputs import mixture, scale_factors
 
 DATA = Path(__file__).parent / "data"

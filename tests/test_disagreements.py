@@ -12,11 +12,11 @@ import pytest
 from mmaprobe.hypotheses.claim import build_claims, claims_named
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_models import answer, probes
 
 DOCS = Path(__file__).parents[1] / "docs"

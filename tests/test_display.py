@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import pytest
 
-from mmaprobe.smtmodel.display import MAX_POWERS, bit_fields, decimal, exact_value, number_text, powers
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.display import MAX_POWERS, bit_fields, decimal, exact_value, number_text, powers
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from tests import oracle
 
 TERM = re.compile(r"(?P<sign>[+-]?)(?:(?P<odd>\d+\*)?2\^(?P<exponent>-?\d+)|(?P<whole>\d+))")

@@ -24,12 +24,12 @@ from mmaprobe.queries.search.witness import Row, Witness, confirmed, replay, shr
 from mmaprobe.queries.solvers import asking, engines
 from mmaprobe.queries.solvers.contract import Answer, SolverProcess, Status
 from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError, ParameterError
-from mmaprobe.smtmodel.inputs import Compare, ExponentRange, Inputs
-from mmaprobe.smtmodel.operands import Operands, layout_of
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
+from mmaprobe.smtmodel.inputs.admitted import Compare, ExponentRange, Inputs
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import oracle
 from tests.family_oracle import parameters_of
 from tests.said import planted

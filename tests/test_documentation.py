@@ -16,13 +16,13 @@ from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import build_claims
 from mmaprobe.hypotheses.family import build_family
 from mmaprobe.hypotheses.schema import build_question
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.parameters import PARAMETERS
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml
+from mmaprobe.smtmodel.families.parameters import PARAMETERS
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import parse_unit
-from mmaprobe.smtmodel.yamlfile import YamlFile, read_yaml
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests import records
 from tests.documentation import DRAWN, PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose

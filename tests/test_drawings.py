@@ -25,11 +25,11 @@ from mmaprobe.reports.sheet import LETTER, SIZE, Box, Drawing, Line, Sheet, Text
 from mmaprobe.reports.styles import look_of
 from mmaprobe.reports.svg import svg_of
 from mmaprobe.reports.tikz import TEX, tikz_of
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.explaining import explain
-from mmaprobe.smtmodel.explanation import Explanation
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.explain.explaining import explain
+from mmaprobe.smtmodel.explain.explanation import Explanation
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
 from tests.test_svg import operands_of
 

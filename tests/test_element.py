@@ -11,15 +11,15 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.losses import Loss, losses
-from mmaprobe.smtmodel.numbers import from_numbers
-from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.explain.losses import Loss, losses
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
-from mmaprobe.smtmodel.reference import parse_plan_reference
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 from tests.oracle import decode
 from tests.test_plans import plan_of
 

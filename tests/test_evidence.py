@@ -14,10 +14,10 @@ from benchmarks.evidence_steps import FINDINGS, command, question_names, special
 from mmaprobe.hypotheses.library import question_named
 from mmaprobe.runner import cuda
 from mmaprobe.runner.devices import DeviceUnavailableError
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import open_text, read_vectors
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.inputs.vectors import open_text, read_vectors
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.fake_gpu import FakeGpu, fault
 
 TF32 = "hopper/mma/m16n8k4.f32.tf32.tf32.f32"

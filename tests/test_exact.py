@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algebra import Bit, Bits
 from mmaprobe.smtmodel.algorithms import dot_product, exact, fixed, parse_algorithm
 from mmaprobe.smtmodel.algorithms.exact import Window
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
 from tests.algorithm_oracle import exact as oracle_sum
 from tests.oracle import decode, floor_log2
 from tests.termeval import evaluate_terms

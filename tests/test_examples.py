@@ -17,10 +17,10 @@ import mmaprobe
 from mmaprobe.runner.callable import open_callable
 from mmaprobe.runner.calling import load
 from mmaprobe.runner.devices import open_device
-from mmaprobe.smtmodel.numbers import array_from
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.signature import parse_signature
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.evaluate.numbers import array_from
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 FOLDER = Path(__file__).parents[1] / "examples"
 A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(6, dtype=np.float32).reshape(3, 2)

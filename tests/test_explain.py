@@ -20,22 +20,22 @@ from mmaprobe.reports.arithmetic import arithmetic
 from mmaprobe.reports.bits_text import Canvas
 from mmaprobe.reports.evaluation_text import draw
 from mmaprobe.reports.grid import BAR, GAP, grid_of
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.explaining import explain
-from mmaprobe.smtmodel.explanation import BitLine, Explanation, Picture, Special
-from mmaprobe.smtmodel.facts import Fact
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.facts import Fact
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.explain.explaining import explain
+from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation, Picture, Special
+from mmaprobe.smtmodel.inputs.vectors import parse_row
 from mmaprobe.smtmodel.nodes import FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.trace import Name, Stage
-from mmaprobe.smtmodel.unit_table import units
-from mmaprobe.smtmodel.unitfile import parse_unit
-from mmaprobe.smtmodel.vectors import parse_row
+from mmaprobe.smtmodel.nodes.trace import Name, Stage
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import units
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests import inputs
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

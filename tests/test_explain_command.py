@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.reports.bits_text import Canvas
 from mmaprobe.reports.evaluation_text import draw
-from mmaprobe.smtmodel.trace import Name, Stage
-from mmaprobe.smtmodel.wording import ranges
+from mmaprobe.smtmodel.base.wording import ranges
+from mmaprobe.smtmodel.nodes.trace import Name, Stage
 from tests.test_explain import AMPERE, EQUATION_10, HOPPER, VOLTA, drawn, explained, run
 
 

@@ -19,14 +19,14 @@ from click.testing import CliRunner, Result
 from junitparser import JUnitXml
 from pysmt.smtlib.parser import SmtLibParser
 
-from mmaprobe.cli.export import FORMATS
+from mmaprobe.cli.commands.export import FORMATS
 from mmaprobe.cli.main import main
 from mmaprobe.reports.fptest import TININESS, flags_of
-from mmaprobe.smtmodel import ieee
-from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.formats import Format
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 NVFP4 = "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"
@@ -82,7 +82,7 @@ def test_binary_formats_are_not_written_to_a_terminal(tmp_path: Path, monkeypatc
     file.write_text(json.dumps(ROWS[0]) + "\n")
     command = ["export", str(file), "--format", "npz"]
     assert CliRunner().invoke(main, command).exit_code == 0
-    monkeypatch.setattr("mmaprobe.cli.export._terminal", lambda: True)
+    monkeypatch.setattr("mmaprobe.cli.commands.export._terminal", lambda: True)
     refused = CliRunner().invoke(main, command)
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "name a file with --output" in refused.stderr
@@ -146,7 +146,7 @@ def operand(text: str, precision: int) -> Fraction | str:
 
 @pytest.mark.parametrize("reference", ["ieee/fma/f32", "ieee/fma/f64", "ieee/fma/f32@output_rounding=down"])
 def test_fptest_against_gmp(reference: str, tmp_path: Path) -> None:
-    from mmaprobe.smtmodel.reference import parse_reference
+    from mmaprobe.smtmodel.tables.reference import parse_reference
     from tests import inputs
 
     model, rng = parse_reference(reference), np.random.default_rng(11)

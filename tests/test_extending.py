@@ -35,7 +35,7 @@ ROUNDED = {
         "import Context, Node, Number, Value": "import Context, Node, Number, Value\n"
         "from mmaprobe.smtmodel.nodes.round import Round, Rounding",
     },
-    "smtmodel/unitfile.py": {
+    "smtmodel/units/unitfile.py": {
         """        (term,) = self._arguments(tree, 1)
         self._only(tree, options, ())
         return Minus(self._node(term, scope))
@@ -99,7 +99,7 @@ def test_an_example(added: str, copy: Path) -> None:
         changed = re.findall(r"^\+\+\+ b/(.*)$", diff.read_text(encoding="utf-8"), re.MULTILINE)
         write_units(copy)
     else:
-        changed = ["smtmodel/units/mine/mma/half.yaml"]
+        changed = ["smtmodel/units/library/mine/mma/half.yaml"]
         (copy / changed[0]).parent.mkdir(parents=True)
         (copy / changed[0]).write_text(MINUS.replace("minus(a[0] * b[0])", "a[0] * b[0]"), encoding="utf-8")
     assert len(changed) == files <= 2

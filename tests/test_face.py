@@ -20,12 +20,12 @@ from click.testing import CliRunner
 import mmaprobe
 from mmaprobe.cli.main import main
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.numbers import format_of, from_numbers, to_numbers, type_of
-from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
-from mmaprobe.smtmodel.tiles import kind_of
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.evaluate.numbers import format_of, from_numbers, to_numbers, type_of
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests import records, reference
 from tests.oracle import NAN, decode
 
@@ -234,8 +234,8 @@ def test_a_file_of_bf16_holds_its_numbers(tmp_path: Path) -> None:
 def test_identify_from_a_recording(tmp_path: Path) -> None:
     """Every row counts, here as on the command line; rows that name no instruction are those that were asked about."""
     from mmaprobe.queries.search.samples import sample_rows
-    from mmaprobe.smtmodel.batch import evaluate_row
-    from mmaprobe.smtmodel.operands import layout_of
+    from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+    from mmaprobe.smtmodel.evaluate.operands import layout_of
 
     model = parse_reference(HOPPER)
     path, verdicts = tmp_path / "rows.jsonl", []
@@ -538,7 +538,7 @@ def test_a_program_without_a_guard_is_not_run_again(tmp_path: Path) -> None:
     program = tmp_path / "mine.py"
     program.write_text(
         "import numpy as np\nprint('once', flush=True)\nfrom mmaprobe.queries.candidates import outcomes\n"
-        "from mmaprobe.smtmodel.reference import parse_reference\noutcomes.ALONE = outcomes.PART = 1\n"
+        "from mmaprobe.smtmodel.tables.reference import parse_reference\noutcomes.ALONE = outcomes.PART = 1\n"
         f"model = parse_reference({HOPPER!r})\n"
         "print(outcomes.simulate([model, model], np.zeros((1, 33), dtype=np.uint64), processes=2).shape)\n"
     )

@@ -47,11 +47,11 @@ from mmaprobe.queries.properties import proving
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.algebra import Bit, constant
+from mmaprobe.smtmodel.carriers.algebra import Bit, constant
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import believed, says
 from tests.tampering import fitted
 from tests.test_claim_stages import VOLTA, claim_of

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.hypotheses.family import Impossible, build_family, families, parameters_of
-from mmaprobe.smtmodel.errors import InputError, OutOfTimeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base.errors import InputError, OutOfTimeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.families.member import FUNCTIONS, FamilyFunction
-from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.families.parameters import FAMILIES, FAMILY, PARAMETERS
 from mmaprobe.smtmodel.nodes import Scale
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.parameters import FAMILIES, FAMILY, PARAMETERS
-from mmaprobe.smtmodel.reference import parse_reference, with_parameters
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.tables.reference import parse_reference, with_parameters
 from tests.test_cli import run
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

@@ -14,11 +14,11 @@ from mmaprobe.queries.kernel.statements import negations, reorderings
 from mmaprobe.queries.properties.forms import ANY_ORDER, SAME, by_expression, by_rewriting
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 HOPPER, WGMMA = "hopper/mma/m16n8k16.f32.f16.f16.f32", "hopper/wgmma/m64n8k16.f32.f16.f16"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

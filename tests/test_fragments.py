@@ -13,7 +13,7 @@ import pytest
 from mmaprobe.runner.fragments import Fragment, Tile
 from mmaprobe.runner.kernel_source import placing
 from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Operand, kernels_of
-from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.base.libraries import compiler
 from tests import warp
 from tests.test_kernels import variants
 

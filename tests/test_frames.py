@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 
-from mmaprobe.smtmodel.frames import with_room
+from mmaprobe.smtmodel.base.frames import with_room
 
 
 def at_every_depth(below: int = 200) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.generations import KINDS, PAGE, Change, changes, page, predictions, row_of, same, steps, written
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.parameters import format_parameter
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import parse_row
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.families.parameters import format_parameter
+from mmaprobe.smtmodel.inputs.vectors import parse_row
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 #: no input was found in 20 seconds, nor a proof that there is none
 OPEN = {"f16-f32-b200-mi300x-exponent_floor", "f16-f32-b200-mi300x-zero_sign"}

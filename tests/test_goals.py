@@ -25,9 +25,9 @@ from benchmarks.statements import (
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import Monotonic
 from mmaprobe.queries.search.witness import replay
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from tests.test_statements import model
 
 FORMATS = {"a": "binary3p2se", "b": "e1m1_none", "c": "e2m1_ieee", "d": "e3m4_ieee"}

@@ -12,9 +12,9 @@ from benchmarks.gpu_gemm import KINDS, NUMERICS, Record, places, random_factors
 from benchmarks.gpu_plans import sample_of
 from mmaprobe.queries.plans.candidates import Candidates
 from mmaprobe.runner.callable import open_callable
+from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
-from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
 DATA = Path(__file__).with_name("data") / "gpu_products.jsonl"
 PARTS = DATA.with_name("triton_parts.jsonl")

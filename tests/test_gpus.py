@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from mmaprobe.cli.listing import KINDS
+from mmaprobe.cli.commands.listing import KINDS
 from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.library import library
 from mmaprobe.runner.kernels import CAPABILITIES
-from mmaprobe.smtmodel.errors import NotModelledError
-from mmaprobe.smtmodel.gpus import GPUS, architecture_of, gpu_named, gpus_of
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.recordings import RECORDED
-from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.base.errors import NotModelledError
+from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named, gpus_of
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.recordings import RECORDED
+from mmaprobe.smtmodel.units.unit_files import units
 
 
 def run(*arguments: str, code: int = 0) -> Result:

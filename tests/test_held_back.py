@@ -31,10 +31,10 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.queries.solvers.asking import Engines
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import believed
 from tests.test_bounds import UNITS, small
 

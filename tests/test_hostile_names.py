@@ -23,12 +23,12 @@ from mmaprobe.reports.smtlib import script
 from mmaprobe.reports.snippets import snippets
 from mmaprobe.reports.tables import csv_table
 from mmaprobe.reports.tikz import tikz_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.escapes import c_comment, c_string, one_line, printable
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import unit_text
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.base.escapes import c_comment, c_string, one_line, printable
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import unit_text
 from tests.test_cli import VOLTA, run
 
 NAMES = (

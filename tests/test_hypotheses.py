@@ -10,9 +10,9 @@ import pytest
 from mmaprobe.hypotheses.family import parameters_of
 from mmaprobe.hypotheses.library import library, question_named
 from mmaprobe.hypotheses.schema import Question, build_question
-from mmaprobe.smtmodel.errors import InputError, UnknownNameError
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.yamlfile import read_file, read_yaml
+from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 NAME = "mine.yaml"
 LINES = {

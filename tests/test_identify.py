@@ -30,13 +30,13 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows
 from mmaprobe.queries.search.specials import special_rows
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form, rules_of
-from mmaprobe.smtmodel.batch import evaluate_models, evaluate_row, evaluate_rows
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError, InputError, ParameterError, UnknownNameError
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.reference import member_of, parse_reference, with_parameters
-from mmaprobe.smtmodel.vectors import Vector
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models, evaluate_row, evaluate_rows
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.tables.reference import member_of, parse_reference, with_parameters
 from tests.families import LITTLE
 
 SMALL = """\
@@ -396,9 +396,9 @@ def test_a_program_that_dies_keeps_its_answers(tmp_path: Path) -> None:
     program = tmp_path / "device.py"
     program.write_text(
         "import json, sys\n"
-        "from mmaprobe.smtmodel.reference import parse_reference\n"
-        "from mmaprobe.smtmodel.batch import evaluate_row\n"
-        "from mmaprobe.smtmodel.vectors import parse_row\n"
+        "from mmaprobe.smtmodel.tables.reference import parse_reference\n"
+        "from mmaprobe.smtmodel.evaluate.batch import evaluate_row\n"
+        "from mmaprobe.smtmodel.inputs.vectors import parse_row\n"
         "model = parse_reference('volta/mma/m8n8k4.f32.f16.f16.f32')\n"
         "for n, line in enumerate(sys.stdin):\n"
         "    if n == 12: sys.exit('gone')\n"

@@ -25,17 +25,17 @@ from mmaprobe.queries.plans.lane_stages import ALL, blocks_of, epilogues_of, lan
 from mmaprobe.queries.plans.rules import FEATURES, Shape, chosen, features_of, learned
 from mmaprobe.queries.plans.rules import blocks_of as blocks_of_side
 from mmaprobe.queries.plans.tree_stages import stages_of
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError, InputError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.interrupts import state
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.base.interrupts import state
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.numbers import from_numbers, type_of
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.plan_table import plans
 from mmaprobe.smtmodel.plans import (
     Chain,
     First,
@@ -52,13 +52,13 @@ from mmaprobe.smtmodel.plans import (
     Uneven,
     Whole,
 )
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plan_files import plans
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.tape import Tape
-from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
-from mmaprobe.smtmodel.signature import parse_signature
-from mmaprobe.smtmodel.tiles import Matrix
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
 LIBRARY = """
 import numpy as np
@@ -888,7 +888,7 @@ def test_an_error_that_says_why_is_the_only_message(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(state, "late", True)
         raise IncompleteError("the time ran out before the map was whole")
 
-    monkeypatch.setattr("mmaprobe.cli.identify_gemm.mapper_of", late)
+    monkeypatch.setattr("mmaprobe.cli.commands.identify_gemm.mapper_of", late)
     words = ["identify", "--gemm", "--device", "python:x.py:f", "--formats", "f32,f32,f32", "--length", "4"]
     done = CliRunner().invoke(main, words)
     assert (done.exit_code, done.stderr) == (3, "error: the time ran out before the map was whole\n")

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.smtmodel import ieee
-from mmaprobe.smtmodel.algebra import Bits, constant
-from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import Rounding, Target
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.rounding import Rounding, Target
+from mmaprobe.smtmodel.evaluate.batch import to_integers
 from tests import oracle
 
 MODES: tuple[Rounding, ...] = get_args(Rounding)

@@ -7,11 +7,11 @@ from importlib.resources import files
 import pytest
 
 from mmaprobe.queries.compare.observed import evaluate_vectors
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.errors import NotModelledError, UnknownNameError
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import read_vectors
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.base.errors import NotModelledError, UnknownNameError
+from mmaprobe.smtmodel.inputs.vectors import read_vectors
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 def test_every_row_is_a_model_with_its_source() -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from mmaprobe.smtmodel import interrupts
-from mmaprobe.smtmodel.interrupts import Latch, held_back
+from mmaprobe.smtmodel.base import interrupts
+from mmaprobe.smtmodel.base.interrupts import Latch, held_back
 from tests.test_solvers import eventually, running
 
 ROOT = Path(__file__).parent.parent
@@ -96,8 +96,8 @@ def test_work_that_hears_no_interrupt_is_ended(tmp_path: Path) -> None:
     text = """
     import subprocess
     from pathlib import Path
-    from mmaprobe.cli import listing
-    from mmaprobe.smtmodel.files import whole_file
+    from mmaprobe.cli.commands import listing
+    from mmaprobe.smtmodel.base.files import whole_file
 
     def deaf(*rest, **named):
         child = subprocess.Popen(["sleep", "600"])
@@ -127,7 +127,7 @@ def test_work_that_hears_no_interrupt_is_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hears", [True, False])
 def test_work_past_its_time_is_cut_short(hears: bool) -> None:
     text = f"""
-    from mmaprobe.cli import order
+    from mmaprobe.cli.commands import order
     def work(*rest, **named):
         while True:
             try:
@@ -202,8 +202,8 @@ def test_processes_that_simulate_die_with_their_parent() -> None:
     """Also the one that keeps account of their locks."""
     text = """
     from mmaprobe.queries.candidates.outcomes import _simulator, pool_rows
-    from mmaprobe.smtmodel.operands import layout_of
-    from mmaprobe.smtmodel.reference import parse_reference
+    from mmaprobe.smtmodel.evaluate.operands import layout_of
+    from mmaprobe.smtmodel.tables.reference import parse_reference
     model = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
     with _simulator([model] * 128, 2) as simulated:
         next(simulated(pool_rows(layout_of(model), 10)))

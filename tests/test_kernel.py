@@ -36,14 +36,14 @@ from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.pool import Pool
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.queries.solvers.store import Store
-from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, ExactSum, FusedSum, Index, Product, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
 from tests.said import believed, planted, says
 from tests.test_claim_stages import claim_of
 

@@ -11,8 +11,8 @@ from mmaprobe.runner.disassembly import arithmetic
 from mmaprobe.runner.kernel_source import source
 from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Variant, architecture, kernel_of, kernels_of, target
 from mmaprobe.runner.nvrtc import CompilerError, compiler_for, library
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
 #: one capability of each architecture; the others differ in nothing that a kernel uses and get one kernel each
 FIRST = {arch: capabilities[0] for arch, capabilities in CAPABILITIES.items()}

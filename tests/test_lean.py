@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 MODEL = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 LEAN = """

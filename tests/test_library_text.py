@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mmaprobe.hypotheses.library import yaml_files
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
 
 SHIPPED: dict[str, dict[str, Any]] = {
     entry.name: read_yaml(entry.read_text(encoding="utf-8"), entry.name).data

@@ -22,11 +22,11 @@ from mmaprobe.queries.properties.bound import bound_in_units, bound_of, chain_of
 from mmaprobe.queries.properties.signs import symmetry_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests import said
 from tests.said import says
 from tests.test_claim_stages import VOLTA

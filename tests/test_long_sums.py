@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from mmaprobe.queries.order.reveal import Tree, reveal
-from mmaprobe.smtmodel.parameters import PARAMETERS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.families.parameters import PARAMETERS
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_cli import run
 
 MOST = PARAMETERS["length"].high or 0

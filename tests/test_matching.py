@@ -9,12 +9,12 @@ from mmaprobe.queries.equality.matching import Matcher, Twin
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.smtmodel.arithmetic.decode import Exponent
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.decode import Exponent
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.trace import Kind, Name, Signal, Stage, Trace
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.nodes.trace import Kind, Name, Signal, Stage, Trace
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.termeval import evaluate_terms
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32@length=2"

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmaprobe.smtmodel.batch import evaluate_rows, tables
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.vectors import Vector, parse_row
+from mmaprobe.smtmodel.evaluate.batch import evaluate_rows, tables
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from tests.test_carriers import by_oracle, by_terms, disagreements
 
 GOLDEN = Path(__file__).parent / "data" / "mma_sim_2.1.1.jsonl.gz"

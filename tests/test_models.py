@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.oracle import decode
 from tests.records import DATA, Row, rows
 

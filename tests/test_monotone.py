@@ -16,10 +16,10 @@ from mmaprobe.queries.properties.monotonic import BY_RISES, prove_monotonic
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import confirmed, moved_input, replay
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS, format_named
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 FAST = Options("bitwuzla", 60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

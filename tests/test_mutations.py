@@ -14,7 +14,7 @@ from mmaprobe.cli.main import main
 from mmaprobe.hypotheses.claim import claims_named
 from mmaprobe.hypotheses.family import family_named
 from mmaprobe.hypotheses.library import question_named
-from mmaprobe.smtmodel.errors import MmaprobeError
+from mmaprobe.smtmodel.base.errors import MmaprobeError
 from tests.mutations import matrix_files, mutated, mutated_rows, mutated_yaml, row_files, yaml_files
 
 SEED = int(os.environ.get("MMAPROBE_MUTATION_SEED", "1"))

@@ -10,17 +10,17 @@ import pytest
 
 from mmaprobe.queries.compare.neighbours import Neighbour, divergence, neighbours, reproducing
 from mmaprobe.queries.compare.observed import Report, evaluate_vectors, explained_by
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import parse_row
 from mmaprobe.smtmodel.nodes import FusedSum
 from mmaprobe.smtmodel.nodes.chains import chain_of
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit_table import units
-from mmaprobe.smtmodel.unitfile import parse_unit
-from mmaprobe.smtmodel.vectors import parse_row
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import units
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests import records
 from tests.test_explain import AMPERE, CDNA2, CDNA3, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, operands_of, run
 

@@ -18,8 +18,9 @@ from mmaprobe.queries.kernel.statements import Reordered, reorderings
 from mmaprobe.queries.properties.forms import by_form
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form, rules_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
@@ -36,9 +37,8 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
-from mmaprobe.smtmodel.rounding import OVERFLOWS
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.node_units import MODES
 from tests.test_nodes import on_arrays
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from mmaprobe.queries.compare.neighbours import neighbours
-from mmaprobe.smtmodel.algebra import Bits, constant
-from mmaprobe.smtmodel.batch import evaluate_lanes, to_integers
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.evaluate.batch import evaluate_lanes, to_integers
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Each, Element, Index, Node, Repeat, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, Variant
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
-from mmaprobe.smtmodel.trace import Silent
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.nodes.trace import Silent
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests import node_oracle
 from tests.node_units import Patterns, random_unit, vectors
 from tests.oracle import FORMATS, decode

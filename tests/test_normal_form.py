@@ -14,15 +14,15 @@ from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.lemmas import Lemma, exhausted
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
-from mmaprobe.smtmodel.algebra import Bit, Bits, truth
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, truth
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, ExactSum, FusedSum, Index, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import Context
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 SOLVER = Options("bitwuzla", 60.0)
 C = Element("c")

@@ -11,15 +11,15 @@ import pytest
 from mmaprobe.queries.kernel.merged import merged
 from mmaprobe.queries.plans import equal as plans_equal
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.batch import Patterns, evaluate_batch
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
 UNIT = """unit: odd
 formats: {{a: {a}, b: e2m1, c: {c}, d: {c}}}

@@ -38,20 +38,20 @@ from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import confirmed, replay
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel import ieee
-from mmaprobe.smtmodel.algebra import constant
-from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.arithmetic.rounding import Target
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, ParameterError
-from mmaprobe.smtmodel.formats import format_named
-from mmaprobe.smtmodel.inputs import Compare, ExponentRange, Inputs
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Compare, ExponentRange, Inputs
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.rounding import Target
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests import node_oracle
 from tests.second.document import Document, nan_as
 from tests.second.magnitudes import FaultError

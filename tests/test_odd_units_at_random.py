@@ -11,7 +11,7 @@ from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.smtmodel.nodes import Node, Round
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 PROOFS = Normaliser(Options(timeout=10.0))
 

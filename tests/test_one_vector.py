@@ -16,8 +16,8 @@ from mmaprobe.queries.search.answer import answer
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.reports.solved import distinguished
 from mmaprobe.reports.views import Pictures
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from tests.test_distinguish import admissible, result
 from tests.test_hypotheses import text_with
 

@@ -21,14 +21,14 @@ from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.properties.signs import BY_NODES, symmetry_of
 from mmaprobe.queries.search.contradiction import check_problems
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.rounding import Target
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, Index, Product, Running
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.rounding import Target
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.node_units import MODES, random_unit
 from tests.said import believed
 from tests.second.tree import Tree

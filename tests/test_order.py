@@ -25,13 +25,13 @@ from mmaprobe.runner.callable import SIDE, CallableDevice
 from mmaprobe.runner.device_order import revealed
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.protocol import DeviceError
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.signature import parse_signature
-from mmaprobe.smtmodel.unitfile import parse_unit
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 DEVICES = """
 import numpy as np

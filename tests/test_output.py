@@ -18,9 +18,9 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.runner.answers import AnswersFile
-from mmaprobe.smtmodel.errors import FaultError, InputError, OutputError
-from mmaprobe.smtmodel.files import append_whole, whole_file, write_whole
-from mmaprobe.smtmodel.vectors import parse_row
+from mmaprobe.smtmodel.base.errors import FaultError, InputError, OutputError
+from mmaprobe.smtmodel.base.files import append_whole, whole_file, write_whole
+from mmaprobe.smtmodel.inputs.vectors import parse_row
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 ROW = {"model": V, "a": ["3c00"], "b": ["3c00"], "c": "00000000"}
@@ -252,7 +252,7 @@ def test_an_unexpected_error_is_a_fault(error, monkeypatch, tmp_path):
     def broken(*rest, **named):
         raise error("of\nall things")
 
-    monkeypatch.setattr("mmaprobe.cli.listing._formats", broken)
+    monkeypatch.setattr("mmaprobe.cli.commands.listing._formats", broken)
     done = CliRunner().invoke(main, ["list", "formats"])
     path = tmp_path / "cache" / "mmaprobe" / "fault.txt"
     assert (done.exit_code, done.stdout) == (4, "")
@@ -263,7 +263,7 @@ def test_an_unexpected_error_is_a_fault(error, monkeypatch, tmp_path):
     assert "Traceback" in path.read_text()
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     assert "Traceback" in CliRunner().invoke(main, ["list", "formats"]).stderr
-    monkeypatch.setattr("mmaprobe.cli.listing._formats", lambda: [][0:1][5])  # an IndexError
+    monkeypatch.setattr("mmaprobe.cli.commands.listing._formats", lambda: [][0:1][5])  # an IndexError
     assert CliRunner().invoke(main, ["list", "formats"]).exit_code == 4
 
 
@@ -271,7 +271,7 @@ def test_memory_that_runs_out_is_no_fault(monkeypatch):
     def broken():
         raise MemoryError
 
-    monkeypatch.setattr("mmaprobe.cli.listing._formats", broken)
+    monkeypatch.setattr("mmaprobe.cli.commands.listing._formats", broken)
     done = CliRunner().invoke(main, ["list", "formats"])
     assert (done.exit_code, done.stderr) == (3, "error: memory ran out\n")
 
@@ -306,7 +306,7 @@ def test_a_fault_leaves_the_other_answers(monkeypatch):
         assert "error: two engines disagree" in done.stderr
 
 
-@pytest.mark.parametrize("module", ["mmaprobe.cli.main", "mmaprobe.cli.listing"])
+@pytest.mark.parametrize("module", ["mmaprobe.cli.main", "mmaprobe.cli.commands.listing"])
 def test_an_interrupt_while_the_program_loads(module: str):
     """As soon as a line of ours runs, also where what is raised would be ignored; what the interpreter does before is
     its own."""

@@ -17,20 +17,20 @@ from numpy.typing import NDArray
 
 import mmaprobe
 from mmaprobe.cli.main import main
-from mmaprobe.smtmodel import ieee
-from mmaprobe.smtmodel.batch import evaluate_batch
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, SPELLINGS, format_named
+from mmaprobe.smtmodel.arithmetic.ordering import negated, pattern_key
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Target
+from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.compiled import compile_model
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.formats import FORMATS, SPELLINGS, format_named
-from mmaprobe.smtmodel.numbers import from_numbers, nans, to_numbers, type_of
-from mmaprobe.smtmodel.ordering import negated, pattern_key
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.rounding import ROUNDINGS, Target
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.compiled import compile_model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, nans, to_numbers, type_of
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests import oracle
 from tests.termeval import evaluate_term
 from tests.test_oracle_formats import grid, neighbours

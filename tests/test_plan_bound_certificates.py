@@ -22,13 +22,13 @@ from mmaprobe.queries.kernel.steps import recorded
 from mmaprobe.queries.kernel.sums import growth_of
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.plans.bound import bound_of_plan
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.nodes import Index
 from mmaprobe.smtmodel.plans import Plan, Span, Split
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.units.unitfile import unit_text
 from tests.said import says
 from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import believed

@@ -30,16 +30,16 @@ from mmaprobe.queries.plans.bound_report import document_of_plan, find_plan_boun
 from mmaprobe.queries.plans.bound_samples import nearest_to
 from mmaprobe.queries.properties.bound import bound_of, error_of
 from mmaprobe.reports.plan_sheet import sheet_of_plan
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.plan_table import plans
+from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plan_files import plans
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.reference import parse_plan_path, parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
 from mmaprobe.studies.catalogue import study_named
 from mmaprobe.studies.run import Draw, Product
 from tests.said import believed

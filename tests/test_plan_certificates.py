@@ -19,8 +19,8 @@ from mmaprobe.queries.checking.folder import check_folder
 from mmaprobe.queries.plans.certify import certify_difference, certify_plans
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Plan
 from tests.tampering import accepted, fitted, tampered

@@ -10,12 +10,12 @@ from benchmarks.plan_choices import CHOICES, PAGE, Choice, page, read_records
 from benchmarks.plan_units import Asked, plans_of
 from mmaprobe.queries.plans.equal import prove_plans
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
-from mmaprobe.smtmodel.vectors import to_hex
 
 ROWS = read_records()
 DIFFERENT = [choice for choice in CHOICES if ROWS[choice.question]["verdict"] == "different"]

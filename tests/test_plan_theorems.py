@@ -23,10 +23,10 @@ from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.plans import equal
 from mmaprobe.queries.plans.equal import PlanProof, prove_plans
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import Element, FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -34,8 +34,8 @@ from mmaprobe.smtmodel.plans import Chain, Fold, Lanes, Plan, Products, Promoted
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
-from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.said import assumed, says
 from tests.test_merged import disagreement
 from tests.test_plans import plan_of

@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
 from mmaprobe.reports.plan_sheet import stage_words
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.libraries import compiler
-from mmaprobe.smtmodel.numbers import from_numbers, to_numbers
-from mmaprobe.smtmodel.plan_table import FOLDER, plans
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Rounding
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.libraries import compiler
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
 from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plan_files import FOLDER, plans
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.tape import BLOCK, Tape
-from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.rounding import ROUNDINGS, Rounding
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests import plan_oracle
 from tests.oracle import decode
 

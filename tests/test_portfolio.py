@@ -11,7 +11,7 @@ from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, ENGINE_NAMES, Solv
 from mmaprobe.queries.solvers.engines import engines_of
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.store import Store
-from mmaprobe.smtmodel.errors import UnknownNameError
+from mmaprobe.smtmodel.base.errors import UnknownNameError
 from tests.test_solvers import EACH, HARD, SAT, UNSAT, gone, pid_of, text_query
 
 

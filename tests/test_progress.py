@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.line import Line
 from mmaprobe.cli.main import main
-from mmaprobe.smtmodel.progress import Count, Pieces, TimeLeft, Wait, Within
+from mmaprobe.smtmodel.base.progress import Count, Pieces, TimeLeft, Wait, Within
 from tests.test_comfort import ROW, VOLTA, Terminal, run
 
 

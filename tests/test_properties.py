@@ -25,13 +25,13 @@ from mmaprobe.queries.properties.report import proof_json
 from mmaprobe.queries.properties.signs import BY_NODES
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import parse_row
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.inputs.vectors import parse_row
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import oracle, said
 from tests.test_distinguish import result
 

@@ -21,10 +21,10 @@ from mmaprobe.queries.properties.bound_certificate import certify_wrap
 from mmaprobe.queries.properties.bound_report import find_bound
 from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
 from mmaprobe.queries.properties.proving import proofs_of, verdict_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import unit_text
 from tests.certified import FREE, unit
 from tests.said import believed
 from tests.tampering import accepted, fitted, tampered

@@ -27,10 +27,10 @@ from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.errors import OutOfTimeError
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 FAST = Options("bitwuzla", 60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

@@ -22,17 +22,17 @@ from mmaprobe.queries.plans.equal import PlanProof, places_asked, prove_plans
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.batch import evaluate_models, evaluate_row
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError, ParameterError
+from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models, evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.vectors import vector_of
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Product, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.operands import layout_of
 from mmaprobe.smtmodel.plans import Chain, Plan, Stage
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
-from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.vectors import vector_of
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from tests.said import assumed
 from tests.test_plans import SUMS, TEXT, plan_of
 

@@ -20,12 +20,12 @@ from mmaprobe.hypotheses.schema import Question, build_question, retarget, same_
 from mmaprobe.queries.compare.observed import agrees
 from mmaprobe.queries.search.answer import answer
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors, to_hex
-from mmaprobe.smtmodel.yamlfile import YamlFile, read_yaml
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors, to_hex
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_hypotheses import text_with
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

@@ -14,8 +14,8 @@ from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.test_merged import disagreement
 
 UNIT = """unit: {a}-{tiny}-{mode}

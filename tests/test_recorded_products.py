@@ -20,14 +20,14 @@ from mmaprobe.queries.plans.candidates import Sample
 from mmaprobe.queries.plans.left_out import left_out
 from mmaprobe.queries.plans.recorded import LOOKED, Recorded
 from mmaprobe.queries.plans.results import plans_of_results
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Plan, Products, Split, Stage
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.signature import parse_signature
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 HOPPER = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
 CHAIN, R = Chain(HOPPER), Rounding(HOPPER.d)

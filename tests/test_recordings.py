@@ -11,11 +11,11 @@ import pytest
 
 from benchmarks.recorded_rows import DECISIONS, ROOT, TABLE, counted, decided, recorded_rows
 from mmaprobe.reports.datasheet import Unasked, sheets_of
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.progress import Pieces
-from mmaprobe.smtmodel.recordings import DECIDED, RECORDED
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.recordings import DECIDED, RECORDED
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit_files import units
 from tests.records import Row, recorded, rows
 from tests.test_models import H100, H200, mismatches, results
 from tests.test_models import RECORDED as ROWS
@@ -49,7 +49,8 @@ def test_the_shipped_table_counts_the_rows() -> None:
 
 def test_the_table_is_installed_with_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert {TABLE.name, DECISIONS.name} <= set(project["tool"]["setuptools"]["package-data"]["mmaprobe.smtmodel"])
+    assert TABLE.parent.name == DECISIONS.parent.name == "tables"
+    assert "tables/*.json" in project["tool"]["setuptools"]["package-data"]["mmaprobe.smtmodel"]
 
 
 def test_recorded_is_said_of_the_instructions_that_have_rows() -> None:

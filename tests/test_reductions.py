@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.algorithms import parse_algorithm, parse_reduction, reference_of, sum_of_array, sum_of_numbers
 from mmaprobe.smtmodel.algorithms.reductions import Chained, Reduction, Split
+from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.errors import MmaprobeError
 from tests import algorithm_oracle as oracle
 from tests.family_oracle import parameters_of
 from tests.oracle import decode, evaluate

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from mmaprobe.cli.main import main
 from mmaprobe.reports.report import documents, sections
 from mmaprobe.reports.views import Pictures
-from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.base.errors import InputError
 from tests.browser import check_page
 from tests.colours import contrast, schemes
 

@@ -32,11 +32,12 @@ from mmaprobe.queries.kernel.rewriting import REWRITES, Alike, kind_of, multiple
 from mmaprobe.queries.kernel.theorem import RULES, RuleError, Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser, Wanted, normal_form, rules_of
-from mmaprobe.smtmodel.algebra import constant
-from mmaprobe.smtmodel.batch import evaluate_models
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, Target
+from mmaprobe.smtmodel.carriers.algebra import constant
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
@@ -55,10 +56,9 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.rounding import OVERFLOWS, Target
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.node_units import MODES, random_unit, vectors
 from tests.said import assumed
 from tests.test_nodes import on_arrays

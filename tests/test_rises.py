@@ -24,9 +24,10 @@ from mmaprobe.queries.kernel.together import does_not_fall
 from mmaprobe.queries.properties.falls import find_fall
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
-from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode, Overflow, Target
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import (
     Cut,
     Element,
@@ -43,10 +44,9 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.relu import RELU_ZEROS, Relu
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.rounding import ROUNDINGS, Mode, Overflow, Target
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import believed
 from tests.second.tree import Tree
 from tests.second.written import written

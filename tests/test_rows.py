@@ -35,11 +35,11 @@ from mmaprobe.queries.kernel.rows import (
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.algorithm_oracle import convert
 from tests.oracle import decode
 from tests.tampering import fitted

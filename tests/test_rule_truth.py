@@ -41,10 +41,10 @@ from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.ranges import Range
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import RULES
-from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 from tests import node_oracle
 from tests.said import believed
 from tests.second.tree import Tree

@@ -16,10 +16,10 @@ import pytest
 
 from mmaprobe.queries.compare.standing import Standings, predictions_of
 from mmaprobe.runner.devices import open_device
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, open_text, read_vectors
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_cli import json_lines, run
 from tests.test_devices import (
     DATA,

@@ -14,9 +14,9 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.properties.bound import bound_of
 from mmaprobe.queries.properties.certify import certify_proofs
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import FusedSum
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.said import believed
 from tests.second.proved import forms
 from tests.test_bounds import UNITS, small

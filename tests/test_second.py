@@ -14,11 +14,11 @@ import pytest
 from mmaprobe.queries.kernel import enclosures
 from mmaprobe.queries.kernel.theorem import RULES as KERNEL
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.formats import format_named
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
 from tests.second.document import holds
 from tests.second.proved import bounds, faults, proved

@@ -17,7 +17,7 @@ from mmaprobe.queries.kernel import rewriting
 from mmaprobe.queries.kernel.ranges import Scope
 from mmaprobe.queries.kernel.rewriting import Alike
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
@@ -37,9 +37,9 @@ from mmaprobe.smtmodel.nodes import (
     Running,
 )
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.node_units import random_unit
 from tests.second import alike_rules, rewrite_rules, term_ranges
 from tests.second.goals import read_goal

@@ -16,7 +16,7 @@ from mmaprobe.queries.compare.observed import evaluate_vectors
 from mmaprobe.runner import serve as serving
 from mmaprobe.runner.devices import open_device
 from mmaprobe.runner.model_device import ModelDevice
-from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.base.errors import InputError
 from tests.test_cli import json_lines
 from tests.test_devices import (
     REFERENCES,
@@ -93,7 +93,7 @@ def test_a_served_model_answers_one_question_at_once_and_stops_quietly() -> None
     [
         ("from mmaprobe.cli.main import main", "bitwuzla z3 cvc5 pysmt cupy"),
         (
-            "from mmaprobe.cli.run import device as main",
+            "from mmaprobe.cli.commands.run import device as main",
             "bitwuzla z3 cvc5 pysmt cupy pydantic yaml mmaprobe.hypotheses mmaprobe.queries",
         ),
     ],

@@ -42,10 +42,10 @@ from mmaprobe.queries.properties.bound import bound_of, error_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.smtmodel.algorithms.exact import Window
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS, format_named
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import FusedSum, Round
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.said import believed
 from tests.tampering import fitted
 from tests.test_claim_stages import TF32, VOLTA, claim_of

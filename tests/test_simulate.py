@@ -11,18 +11,18 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
-from mmaprobe.smtmodel import gemm, tiles
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.compiled import compile_model
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.gemm import LONG, ROWS, Engine, _tape, simulate
-from mmaprobe.smtmodel.libraries import compiler
-from mmaprobe.smtmodel.numbers import from_numbers, to_numbers
-from mmaprobe.smtmodel.plans import Plan
-from mmaprobe.smtmodel.reference import parse_plan_reference, parse_reference
-from mmaprobe.smtmodel.rounding import ROUNDINGS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.libraries import compiler
+from mmaprobe.smtmodel.evaluate import tiles
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.compiled import compile_model
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers
+from mmaprobe.smtmodel.plans import Plan, gemm
+from mmaprobe.smtmodel.plans.gemm import LONG, ROWS, Engine, _tape, simulate
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 MODELS = (

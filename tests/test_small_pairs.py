@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.small_pairs import admitted, check, describe, every_row, make_pair, oracle_disagreements, random_model
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 
 LARGEST = 1 << 13  # inputs of one pair, so that the sample stays quick
 PAIRS = 26

@@ -19,10 +19,10 @@ import pytest
 from mmaprobe.reports.snippets import TORCH, Snippet, decimal_text, sides, snippets
 from mmaprobe.runner.kernels import CAPABILITIES
 from mmaprobe.runner.nvrtc import CompilerError, compiler_for
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_svg import operands_of
 
 CASES = [

@@ -20,10 +20,10 @@ from mmaprobe.queries.search.witness import confirmed
 from mmaprobe.queries.solvers import contract
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Reason, SolverProcess
 from mmaprobe.queries.solvers.smtlib import Query, parse_values
+from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.errors import UnknownNameError
-from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import shared_answers
 
 ROOT = Path(__file__).parent.parent

@@ -16,12 +16,12 @@ from mmaprobe.queries.building.steps import StepAxes
 from mmaprobe.queries.candidates.identify import Identifier
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.specials import special_rows, special_values
-from mmaprobe.smtmodel.batch import evaluate_rows
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.signature import parse_signature
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 UNIT = "volta/mma/m8n8k4.f32.f16.f16.f32"
 #: an infinity in place of NaN where c is a signalling NaN and the infinite products have one sign

@@ -10,9 +10,9 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import problems_of
 from mmaprobe.queries.properties.proving import proofs_of, verdict_of
 from mmaprobe.queries.search.distinguish import Options, distinguish
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 SMALL = """unit: small
 formats: {{a: {a}, b: {b}, c: {c}, d: {d}}}

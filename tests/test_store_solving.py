@@ -10,8 +10,8 @@ import pytest
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Reason
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.store import Store
-from mmaprobe.smtmodel.errors import UnknownNameError
-from mmaprobe.smtmodel.interrupts import Latch
+from mmaprobe.smtmodel.base.errors import UnknownNameError
+from mmaprobe.smtmodel.base.interrupts import Latch
 from tests.test_portfolio import Recorded, recorded
 from tests.test_solvers import HARD, SAT, UNSAT, gone, pid_of, text_query
 from tests.test_store import path, said, sql, store

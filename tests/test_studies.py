@@ -18,8 +18,8 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
 from mmaprobe.smtmodel.algorithms import parse_algorithm, parse_reduction
-from mmaprobe.smtmodel.errors import InputError, ParameterError
-from mmaprobe.smtmodel.reference import parse_plan_reference
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference
 from mmaprobe.studies import catalogue
 from mmaprobe.studies.catalogue import SIGNED, STUDIES, Series, Study
 from mmaprobe.studies.exact import exact_product, percent_error, relative_error, signed_measures, size_of

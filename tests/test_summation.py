@@ -13,13 +13,13 @@ import pytest
 
 from mmaprobe.queries.order.reveal import Tree, UnrevealedError, reveal
 from mmaprobe.queries.order.tree import Node, compact, masked_leaves
-from mmaprobe.smtmodel.batch import evaluate_batch, evaluate_row
-from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.families.member import FUNCTIONS
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference, with_parameters
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference, with_parameters
 from tests.family_oracle import parameters_of
 from tests.test_distinguish import result
 

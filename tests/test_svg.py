@@ -18,13 +18,13 @@ from mmaprobe.reports.bits_drawing import fold
 from mmaprobe.reports.evaluation_drawing import evaluation_drawing, evaluation_drawings
 from mmaprobe.reports.styles import COLOURS, look_of
 from mmaprobe.reports.svg import SVG, svg_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.explaining import explain
-from mmaprobe.smtmodel.explanation import BitLine, Explanation
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.trace import Name, Stage
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.explain.explaining import explain
+from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
+from mmaprobe.smtmodel.nodes.trace import Name, Stage
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import inputs
 from tests.colours import contrast
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained

@@ -16,12 +16,12 @@ from mmaprobe.queries.kernel.table9 import BoundInUnits, SumInUnits, loosened, s
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import _Composer, bound_in_units
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.batch import evaluate_lanes, to_integers
-from mmaprobe.smtmodel.display import exact_value, ulp_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.arithmetic.display import exact_value, ulp_of
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.batch import evaluate_lanes, to_integers
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import believed
 from tests.test_bounds import numbers_of
 

@@ -20,11 +20,11 @@ from mmaprobe.queries.properties.signs import symmetry_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError
-from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Node, Product, Round
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.said import says
 
 VOLTA = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")

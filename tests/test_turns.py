@@ -10,17 +10,17 @@ import pytest
 
 from mmaprobe.queries.order.tree import Leaf, Node, chain_of
 from mmaprobe.queries.plans.turn_stages import turns_of
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.nodes import Constant
-from mmaprobe.smtmodel.operands import Operands
 from mmaprobe.smtmodel.plans import Chain, Plan, Products
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text, stage_text
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.turns import is_turn_of_one
-from mmaprobe.smtmodel.unitfile import parse_unit
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.turns import is_turn_of_one
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 FMA = parse_reference("ieee/fma/f32")
 #: what MKL's sgemv of rows adds in one turn on a processor with AVX-512

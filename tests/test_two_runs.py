@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mmaprobe.runner.answers import AnswersFile
-from mmaprobe.smtmodel.errors import InputError, OutputError
-from mmaprobe.smtmodel.files import append_whole, claimed, size_of, write_whole
+from mmaprobe.smtmodel.base.errors import InputError, OutputError
+from mmaprobe.smtmodel.base.files import append_whole, claimed, size_of, write_whole
 from mmaprobe.studies.table import claimed_table
 from tests.test_cli import VOLTA, run
 from tests.test_output import ENTRY

@@ -11,7 +11,7 @@ import pytest
 from mmaprobe.queries.kernel.rises import needed
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.nodes.node import structure
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_cli import run
 
 CHAIN = """\

@@ -15,20 +15,20 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.queries.equality.staged import prove
 from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.smtmodel.batch import evaluate_batch, evaluate_row
-from mmaprobe.smtmodel.compiled import compile_model
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, NotModelledError, ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, NotModelledError, ParameterError
+from mmaprobe.smtmodel.base.libraries import compiler
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, evaluate_row
+from mmaprobe.smtmodel.evaluate.compiled import compile_model
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Product, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import member_of, parse_reference
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unit_table import shipped_unit, units
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unit_files import shipped_unit, units
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests import node_oracle, oracle
 from tests.test_carriers import FAMILIES
 
@@ -231,7 +231,7 @@ def test_compiled_units_agree_with_arrays() -> None:
 
 
 def test_arm_s_matrix_instruction_is_two_dot_products(tmp_path: Path) -> None:
-    text = (Path("smtmodel") / "units" / "arm" / "neon" / "bfmmla.yaml").read_text(encoding="utf-8")
+    text = (Path("smtmodel") / "units" / "library" / "arm" / "neon" / "bfmmla.yaml").read_text(encoding="utf-8")
     steps = text.index("steps:")
     step = "o(exact({}, o(exact(o(a[{}] * b[{}]), o(a[{}] * b[{}])))))"
     chained = f"steps:\n  first: {step.format('c', 0, 0, 1, 1)}\n  d: {step.format('first', 2, 2, 3, 3)}\n"

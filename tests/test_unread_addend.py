@@ -20,13 +20,13 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.statements import problems_of
 from mmaprobe.queries.search.samples import sample_rows, subnormal_rows, tie_rows
 from mmaprobe.smtmodel.algorithms import parse_algorithm
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.gemm import simulate
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.inputs.vectors import parse_row
 from mmaprobe.smtmodel.plans import Plan
-from mmaprobe.smtmodel.reference import parse_plan_path, parse_reference
-from mmaprobe.smtmodel.vectors import parse_row
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
 PLAN = "plan:cublas/plain"
 AT_16 = f"{PLAN}@length=16"

@@ -15,11 +15,11 @@ from click.testing import CliRunner
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare import observed as evaluating
 from mmaprobe.queries.compare.observed import ObservedVector, Report, evaluate_vectors
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.vectors import Vector, open_text, parse_pattern, read_vectors, to_hex
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, parse_pattern, read_vectors, to_hex
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 ROW: dict[str, Any] = {"model": VOLTA, "a": ["3c00", "4000"], "b": ["3c00", "3c00"], "c": "3f800000", "d": "40800000"}

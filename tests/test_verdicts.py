@@ -32,17 +32,17 @@ from mmaprobe.queries.properties import proving
 from mmaprobe.queries.search.admitted import admitted_rows, numbers
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import replay
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.errors import FaultError, InputError, ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import FaultError, InputError, ParameterError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.nodes import Element, FusedSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.said import assumed, proved
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

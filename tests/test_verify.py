@@ -29,11 +29,11 @@ from mmaprobe.queries.search.scene import build_query, evaluate_claim
 from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
 from mmaprobe.smtmodel.algorithms.predicate import FUNCTIONS
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.errors import InputError, ParameterError, UnknownNameError
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import algorithm_oracle as oracle
 from tests.claim_oracle import Rationals, unit_of
 from tests.oracle import decode

@@ -8,12 +8,12 @@ import random
 import numpy as np
 import pytest
 
-from mmaprobe.smtmodel.batch import evaluate_batch
-from mmaprobe.smtmodel.compiled import CompiledModel, compile_model
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, compile_model
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unit_files import units
 from tests.cpu import Inputs
 from tests.node_units import Patterns, random_unit
 from tests.test_carriers import REFERENCES, by_oracle, disagreements, draw

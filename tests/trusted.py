@@ -72,22 +72,23 @@ RULED = (
 CUTTING = Part("terms cut out of a lemma", "claims, equality, properties", _in("queries/kernel", "cutting"))
 SAID = Part("what a claim says", "claims", ["queries/kernel/scene.py", "smtmodel/algorithms/assertion.py", *_in(
     "smtmodel/algorithms", "exact fixed forms parts predicate products reach scene steps words")])  # fmt: skip
-GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements"), "smtmodel/inputs.py"])  # fmt: skip
+GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements"), "smtmodel/inputs/admitted.py"])
 MEANING = Part("what a unit is", "all", [
-    *_in("smtmodel", "algebra alignment decode dot formats ieee operands ordering rounding unit values"),
+    *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
+    *_in("smtmodel", "base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
     *_in("smtmodel/nodes",
          "cancelling cut element exact fused gate given grid index node normal product relu repeat rewriting round "
          "scale segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "plan span stages lowering loop"), "smtmodel/nodes/chains.py",
-    *_in("smtmodel/families", "functions member parts sketch"), *_in("smtmodel", "display parameters"),
+    *_in("smtmodel/families", "functions member parameters parts sketch"), "smtmodel/arithmetic/display.py",
 ])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",
                 [*_in("smtmodel/carriers", "carrier terms arrays limbs"), "queries/solvers/smtlib.py"])  # fmt: skip
 ANSWERS = Part("the engines: how they are asked, their processes, their answers, and where these are kept", "all",
                [*_in("queries/solvers", "asking portfolio engines pool store contract children worker"),
-                *_in("smtmodel", "folders frames jsontext")])  # fmt: skip
+                *_in("smtmodel/base", "folders frames jsontext")])  # fmt: skip
 LOG = Part("the log, whose rules are called again", "with `mmaprobe check`", _in("queries/kernel", "log"))
 CHECKER = Part("the checker of certificates", "with `mmaprobe check`, in place of engines", [
     *_in("queries/checking", "folder finding answers log witnesses"),
@@ -125,12 +126,12 @@ SHOWN = (
     "mmaprobe.queries.kernel.naming",
     "mmaprobe.queries.kernel.wording",
     "mmaprobe.smtmodel",
-    "mmaprobe.smtmodel.errors",
-    "mmaprobe.smtmodel.interrupts",
+    "mmaprobe.smtmodel.base.errors",
+    "mmaprobe.smtmodel.base.interrupts",
     "mmaprobe.smtmodel.nodes",
-    "mmaprobe.smtmodel.progress",
-    "mmaprobe.smtmodel.trace",
-    "mmaprobe.smtmodel.wording",
+    "mmaprobe.smtmodel.base.progress",
+    "mmaprobe.smtmodel.nodes.trace",
+    "mmaprobe.smtmodel.base.wording",
 )
 
 

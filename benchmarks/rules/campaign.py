@@ -21,7 +21,7 @@ from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.errors import OpenLemmaError, RuleError
 from mmaprobe.queries.kernel.rewriting import REWRITES
 from mmaprobe.queries.kernel.theorem import RULES, Theorem
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
 
 Site = tuple[str, int]  # the module's file and the line of what refuses
 KERNEL = ("mmaprobe.queries.kernel.",)

@@ -41,10 +41,10 @@ from mmaprobe.queries.kernel.undecided import (
 )
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.parts import Part
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.units.unit import Unit
 from tests import algorithm_oracle, claim_oracle, node_oracle, oracle
 
 INPUTS = 900  # of a claim, at most

@@ -24,8 +24,8 @@ from mmaprobe.queries.kernel.lemmas import Lemma
 from mmaprobe.queries.kernel.parts import part_lemmas
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -48,7 +48,7 @@ from mmaprobe.smtmodel.nodes import (
     Sum,
 )
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 from tests.node_units import MODES
 
 RULE_OF: dict[type, str] = {

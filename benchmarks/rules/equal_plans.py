@@ -22,11 +22,11 @@ from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.stages import StagesAgree
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Stage
 

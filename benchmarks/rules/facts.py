@@ -21,7 +21,7 @@ from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.solvers import asking
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.solvers.contract import Answer, _tell
-from mmaprobe.smtmodel.algebra import Bit, Bits, constant, select
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from tests.termeval import evaluate_terms
 

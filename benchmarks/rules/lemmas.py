@@ -47,9 +47,9 @@ from mmaprobe.queries.kernel.ranges import Range
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.rounding_rises import RoundingRises, RoundingScales
 from mmaprobe.queries.kernel.theorem import RULES, Theorem
-from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, OVERFLOWS, Mode, Target
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.rounding import NEAREST, OVERFLOWS, Mode, Target
 from tests.node_units import MODES
 from tests.said import believed
 
@@ -250,7 +250,7 @@ def _evaluated(lemma: Lemma) -> Theorem | None:
 
 def bits_of(lemma: Lemma) -> int:
     """The bits of all inputs of a lemma."""
-    from mmaprobe.smtmodel.algebra import Bits, constant
+    from mmaprobe.smtmodel.carriers.algebra import Bits, constant
     from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 
     carrier, widths = ArrayCarrier(), list[int]()

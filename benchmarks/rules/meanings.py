@@ -38,7 +38,7 @@ from mmaprobe.queries.kernel.ranges import Held
 from mmaprobe.queries.kernel.rewriting import Alike, SameResults
 from mmaprobe.queries.kernel.rises import Rises
 from mmaprobe.queries.kernel.table9 import BoundInUnits, SumInUnits
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -60,7 +60,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
 )
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 from tests import oracle
 
 Loops = dict[int, tuple[int, Value | None]]

@@ -29,9 +29,9 @@ from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, So
 from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products

@@ -30,13 +30,13 @@ from mmaprobe.queries.kernel.same import Compared, SidesAgree
 from mmaprobe.queries.kernel.statements import Exact, Monotonic, Negated, Reordered, reorderings
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.together import HasProperty
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import format_named
-from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Node, Product, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 ROWS = 1 << 15  # inputs of a statement
 RESTRICTIONS = (*(Inputs(),) * 4, Inputs(finite=True), Inputs(finite=True, normal=True), Inputs(nonnegative=True),

@@ -18,12 +18,12 @@ from mmaprobe.queries.kernel.rises import needed
 from mmaprobe.queries.kernel.rounding_losses import TruncationKeeps
 from mmaprobe.queries.kernel.table9 import terms_of_sum
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Each, Element, FusedSum, Index, Node, Product, Repeat, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 # -- bounds in units of an alignment
 

@@ -13,8 +13,8 @@ from benchmarks.rules.units import ADDENDS, FACTORS, RESULTS, WIDE, Small, small
 from mmaprobe.queries.kernel.ranges import Held, Scope
 from mmaprobe.queries.kernel.rewriting import REWRITES, kind_of, multiples
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import format_named
+from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
@@ -29,7 +29,7 @@ from mmaprobe.smtmodel.nodes import (
     Running,
 )
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 
 class Plain(Small):

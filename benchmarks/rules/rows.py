@@ -26,13 +26,13 @@ from mmaprobe.queries.kernel.unreachable import Unreachable
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.smtmodel.algorithms import parse_reduction, sum_of_array
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction, in_tree
-from mmaprobe.smtmodel.batch import evaluate_batch, to_integers
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import FORMATS, Format, format_named
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, to_integers
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import oracle
 
 UNITS = ("volta/mma/m8n8k4.f32.f16.f16.f32", "hopper/mma/m16n8k8.f32.f16.f16.f32", "ieee/fma/f32.f16.f16.f32",

@@ -27,12 +27,12 @@ from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing
 from mmaprobe.queries.kernel.shares import Near, Space, Within, WordIsSmall, WordsLeave, apart, left_out
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.algorithms.exact import Window
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, Index, Node, Product, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 from tests import algorithm_oracle, oracle
 
 ROWS = 2048  # inputs of one statement, at most

@@ -18,10 +18,10 @@ from mmaprobe.queries.kernel.ranges import Scope
 from mmaprobe.queries.kernel.rises import needed
 from mmaprobe.queries.kernel.statements import Monotonic
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import Format, format_named
-from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
@@ -43,7 +43,7 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 A, B, C = Element("a", Index(0)), Element("b", Index(0)), Element("c")
 AB = Product(A, B)

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.rules.numbers import Evaluation, Patterns
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Each, Element, Index, Node, Relu, Repeat, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 from tests.node_units import MODES, Maker, every
 
 MOST = 12  # bits of all inputs together up to which all of them are evaluated

@@ -15,15 +15,15 @@ from mmaprobe.queries.building.clock import Clock
 from mmaprobe.queries.order.probe import AskAll
 from mmaprobe.queries.order.tree import Leaf
 from mmaprobe.queries.search.samples import Table
-from mmaprobe.smtmodel.batch import Patterns, evaluate_models
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import OutOfTimeError
-from mmaprobe.smtmodel.numbers import nans
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.vectors import Vector
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.units.unit import Unit
 
 Kept = frozenset[Leaf] | None  # the leaves that are not zero; None: any
 BUILT = "built"  # the reference of what is drafted

@@ -37,11 +37,11 @@ from mmaprobe.queries.building.steps import (
     with_step,
 )
 from mmaprobe.queries.building.weights import ADDED, Weights
-from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode, Overflow
+from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes.element import Subnormals
 from mmaprobe.smtmodel.nodes.round import Tiny, Zero
-from mmaprobe.smtmodel.rounding import NEAREST, Mode, Overflow
-from mmaprobe.smtmodel.signature import Signature
 
 TERMS: tuple[Place, ...] = ("products", "addend")  # that are rounded before they are added
 ANY = 1 << 16  # beyond every exponent

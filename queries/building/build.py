@@ -40,13 +40,13 @@ from mmaprobe.queries.order.ends import products_of
 from mmaprobe.queries.order.probe import AskAll, Probe
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, one_after_another
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.batch import evaluate_models
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import OutOfTimeError
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.vectors import Vector
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.units.unit import Unit
 
 ORDERS = 0.4  # of it, for some of the orders that a device may have
 REPORT = 0.03  # of the time, for saying what was found

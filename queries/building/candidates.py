@@ -9,9 +9,9 @@ from mmaprobe.queries.building.answers import BUILT, Kept
 from mmaprobe.queries.building.draft import Choices, Drafter, How, Step
 from mmaprobe.queries.building.roles import Part, kinds_of
 from mmaprobe.queries.building.weights import ADDED
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.units.unit import Unit
 
 REMEMBERED = 1 << 15  # units of choices
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
 
 T = TypeVar("T")
 

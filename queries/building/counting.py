@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.batch import Patterns
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.numbers import nans
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.batch import Patterns
+from mmaprobe.smtmodel.evaluate.numbers import nans
 
 Counts = Callable[[Patterns, Format], NDArray[np.bool_]]
 

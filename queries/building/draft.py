@@ -14,8 +14,10 @@ from mmaprobe.queries.order.beside import Power
 from mmaprobe.queries.order.text import Outliner
 from mmaprobe.queries.order.tree import Leaf, leaves_of, nodes_of
 from mmaprobe.queries.order.tree import Node as Sum
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode, Overflow
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -36,9 +38,7 @@ from mmaprobe.smtmodel.nodes import (
 from mmaprobe.smtmodel.nodes.element import Subnormals
 from mmaprobe.smtmodel.nodes.repeat import places_of
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny, Zero
-from mmaprobe.smtmodel.rounding import Mode, Overflow
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 Start = Literal["pair", "first", "zero", "second", "zero_second"]
 STARTS: tuple[Start, ...] = ("pair", "first", "zero")

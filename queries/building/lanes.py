@@ -9,7 +9,7 @@ from mmaprobe.queries.building.counting import nonzero
 from mmaprobe.queries.building.draft import Choices
 from mmaprobe.queries.building.roles import Part
 from mmaprobe.queries.search.samples import Table
-from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.inputs.signature import Signature
 
 MORE = (-1, 1, -2, 2)  # fraction bits that a lane keeps beyond those of the others
 MOST = 256  # lanes that are tried

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.building.steps import MODES
 from mmaprobe.queries.compare.neighbours import neighbours
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Cut, Each, FusedSum, Node, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.rounding import Mode
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 CHANGES = 3  # made one after another
 WIDER = ("f32", "f64")  # to which a sum may be rounded before it is rounded to a format of fewer bits

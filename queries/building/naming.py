@@ -11,16 +11,16 @@ from mmaprobe.queries.candidates.classes import Equality, partition
 from mmaprobe.queries.candidates.kinds import candidate_of, why_alike
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import OutOfTimeError
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Node, Round
 from mmaprobe.smtmodel.nodes.normal import normal as normal_form
 from mmaprobe.smtmodel.nodes.rewriting import replaced
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unit_files import units
 
 SAME_FORM = "by rules: one normal form, in which terms of sums have no order"
 

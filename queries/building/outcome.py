@@ -8,10 +8,10 @@ from typing import Literal
 from mmaprobe.queries.building.answers import BUILT
 from mmaprobe.queries.building.candidates import Candidate
 from mmaprobe.queries.building.draft import Choices
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
 Verdict = Literal["built", "unexplained", "open"]
 

@@ -9,11 +9,11 @@ from itertools import product
 from typing import Literal
 
 from mmaprobe.queries.building.weights import opposite
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, Node, Round, Segment
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.rounding import Mode
-from mmaprobe.smtmodel.signature import Signature
 
 Passes = Literal["steps", "whole", "terms"]
 Rest = Literal["+0", "ieee"]

@@ -18,10 +18,10 @@ from mmaprobe.queries.building.mending import in_mode
 from mmaprobe.queries.building.stages import Pool, Stage, Stages
 from mmaprobe.queries.building.steps import MODES, Tier, format_of, merged, shown
 from mmaprobe.queries.search.samples import Table
-from mmaprobe.smtmodel.batch import Patterns
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.numbers import nans
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.batch import Patterns
+from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.units.unit import Unit
 
 POOL = 240  # inputs from which the questions of a stage are chosen
 CONFIRMED = 600  # inputs from which those are chosen that confirm what a tier left

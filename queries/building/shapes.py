@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from mmaprobe.queries.building.weights import ADDED, Weights
 from mmaprobe.queries.order.tree import Leaf
 from mmaprobe.queries.search.samples import Lanes, Table, pattern_of, sample_rows, tie_rows
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.signature import Signature
 
 WIDE = 60  # exponents of a range that has room
 INNER = FORMATS["f16"]  # in which sums may be kept, whatever the result's format

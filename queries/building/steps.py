@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from mmaprobe.queries.building.draft import STARTS, Choices, Groups, How, Late, Step, Store
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.rounding import ROUNDINGS, Mode
-from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
+from mmaprobe.smtmodel.inputs.signature import Signature
 
 Tier = Callable[[Choices], Iterable[Choices]]
 MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")

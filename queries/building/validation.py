@@ -22,10 +22,10 @@ from mmaprobe.queries.covering.cover import Change, Cover, Covering
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.queries.search.specials import special_rows
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.vectors import Vector
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 VALIDATION = 10_000  # vectors over the whole range
 NUMBERS = 8_000_000  # inputs of these, at most

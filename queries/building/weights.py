@@ -13,13 +13,13 @@ from mmaprobe.queries.compare.steady import AskDevice
 from mmaprobe.queries.order.beside import Power
 from mmaprobe.queries.order.probe import power_pattern, weights_of
 from mmaprobe.queries.order.tree import Leaf
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes import Literal, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.vectors import Vector
 
 Weights = Mapping[Leaf, Power]  # of the terms that are not added as they are, and perhaps of others
 ADDED: Power = (1, 0)

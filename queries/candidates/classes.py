@@ -12,11 +12,11 @@ from mmaprobe.queries.kernel.problem import Candidates, Problem, evaluate_on, sy
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Row, replay
 from mmaprobe.queries.tactics.records import Proof
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import OutOfTimeError
-from mmaprobe.smtmodel.progress import Pieces
-from mmaprobe.smtmodel.unit import Memo
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.units.unit import Memo
 
 AHEAD = 16  # pairs for each thread of a pool, at least, before they are asked about
 WHY = "alike by construction"  # of two expressions that are one, or build one term

@@ -21,12 +21,12 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.samples import Table, sample_rows
 from mmaprobe.queries.search.specials import special_rows
 from mmaprobe.queries.search.witness import Row
-from mmaprobe.smtmodel.batch import evaluate_models
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.vectors import Vector
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 Verdict = Literal["identified", "no candidate", "open"]
 

@@ -11,8 +11,8 @@ from mmaprobe.queries.candidates.classes import WHY, Equality
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser, normal_form, rules_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import OutOfTimeError
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.normal import normal
 
 

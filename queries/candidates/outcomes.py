@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.search.samples import Table, sample_rows
 from mmaprobe.queries.solvers.children import die_with, safe_imports, without_interrupts
-from mmaprobe.smtmodel.batch import evaluate_models
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.interrupts import held_back, settle
-from mmaprobe.smtmodel.numbers import nans
-from mmaprobe.smtmodel.operands import Layout, layout_of
-from mmaprobe.smtmodel.progress import Count
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.base.interrupts import held_back, settle
+from mmaprobe.smtmodel.base.progress import Count
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 
 Results = NDArray[np.uint64]
 PART = 64  # candidates that a process simulates at a time

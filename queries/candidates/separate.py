@@ -13,8 +13,8 @@ from mmaprobe.queries.candidates.kinds import unique_models
 from mmaprobe.queries.candidates.outcomes import Outcomes, distinct, pool_rows
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.search.witness import Row
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.operands import layout_of
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
 
 POOL = 5000  # vectors simulated before a solver is asked anything
 EACH = 30.0  # seconds for one pair, at most

@@ -41,8 +41,8 @@ from mmaprobe.queries.kernel.undecided import NoInputDecides
 from mmaprobe.queries.kernel.unreachable import Unreachable, datapath
 from mmaprobe.queries.kernel.wording import form_text, sum_text, up_text
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.inputs import Compare, Inputs
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 from mmaprobe.smtmodel.plans import Plan
 
 MOST_LENGTHS = 64  # numbers of products of one certificate

@@ -29,9 +29,9 @@ from mmaprobe.queries.certificates.whole import Whole, WholeLemma
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError
-from mmaprobe.smtmodel.files import write_whole
-from mmaprobe.smtmodel.progress import Pieces, Wait
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
+from mmaprobe.smtmodel.base.files import write_whole
+from mmaprobe.smtmodel.base.progress import Pieces, Wait
 
 __all__ = [
     "MANIFEST",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from mmaprobe.queries.certificates import slow
-from mmaprobe.smtmodel.libraries import BuildError, build, command_of, own_folder
+from mmaprobe.smtmodel.base.libraries import BuildError, build, command_of, own_folder
 
 Engine = Literal["c", "python"]
 FLAGS = ("-O2", "-w")

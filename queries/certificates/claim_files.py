@@ -16,11 +16,11 @@ from mmaprobe.hypotheses.claim import AnyClaim, build_claims
 from mmaprobe.hypotheses.claim_file import Statement
 from mmaprobe.queries.certificates.names import CLAIM
 from mmaprobe.queries.certificates.statement import HELD, REFERENCES, is_of_file, with_references
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.libraries import own_folder
-from mmaprobe.smtmodel.reference import is_plan, parse_reference
-from mmaprobe.smtmodel.unitfile import unit_text
-from mmaprobe.smtmodel.yamlfile import read_file, read_yaml
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.libraries import own_folder
+from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml
+from mmaprobe.smtmodel.tables.reference import is_plan, parse_reference
+from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def claim_texts(claim: Statement) -> dict[str, str]:

@@ -8,8 +8,8 @@ from typing import Annotated, TypeVar
 from pydantic import Field, StrictInt
 
 from mmaprobe.queries.certificates.reading import json_of
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.yamlfile import Strict, YamlFile, validate
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, validate
 
 SCHEMA = 5
 MANIFEST, README = "manifest.json", "README.md"

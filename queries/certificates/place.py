@@ -12,9 +12,9 @@ from pathlib import Path
 from mmaprobe.queries.certificates.manifest import MANIFEST, read_any_manifest
 from mmaprobe.queries.certificates.names import NAMES
 from mmaprobe.queries.certificates.reading import is_folder
-from mmaprobe.smtmodel.errors import InputError
-from mmaprobe.smtmodel.files import INPUTS, check_folder, make_folder
-from mmaprobe.smtmodel.interrupts import undone
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.files import INPUTS, check_folder, make_folder
+from mmaprobe.smtmodel.base.interrupts import undone
 
 DEEPEST = 3  # folders within one another: the cases of claims
 UNFINISHED = ".new-"  # a certificate that is being written, or whose writing was ended

@@ -9,12 +9,12 @@ import yaml
 
 from mmaprobe.queries.certificates.questions import read_model
 from mmaprobe.queries.certificates.sat import CertificateError
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
-from mmaprobe.smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def plan_texts(plans: Mapping[str, Plan]) -> dict[str, str]:

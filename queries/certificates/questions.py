@@ -13,14 +13,14 @@ from typing import Any, get_args
 from mmaprobe.queries.certificates.names import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
 from mmaprobe.queries.kernel.problem import Problem, free_values
 from mmaprobe.queries.kernel.statements import PROPERTIES, Exact, Monotonic, Negated, Reordered, paddings
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.inputs import Compare, Inputs
-from mmaprobe.smtmodel.jsontext import parse_json
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.reference import is_plan, parse_reference
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.jsontext import parse_json
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
+from mmaprobe.smtmodel.tables.reference import is_plan, parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
 SCHEMA = 1
 PADDING = "zero-padding"

@@ -11,7 +11,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
-from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.base.jsontext import parse_json
 
 #: bytes of a file at most: of queries and proofs, and of all others
 MOST_PROOF, MOST = 4 << 30, 64 << 20

@@ -16,7 +16,7 @@ from mmaprobe.queries.certificates.gates import Clause
 from mmaprobe.queries.solvers import sat_worker
 from mmaprobe.queries.solvers.children import FOLDER, environment, python_command
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
-from mmaprobe.smtmodel.errors import FaultError, IncompleteError
+from mmaprobe.smtmodel.base.errors import FaultError, IncompleteError
 
 SOLVER = "cadical195"  # its steps are RUP: it adds no clause that does not follow, and no variable
 

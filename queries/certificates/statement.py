@@ -28,13 +28,13 @@ from mmaprobe.queries.certificates.names import (
 from mmaprobe.queries.certificates.plan_files import read_plan
 from mmaprobe.queries.kernel.enclosures import premises_of, premises_of_plan
 from mmaprobe.queries.kernel.wording import raised, raised_in
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.jsontext import parse_json
-from mmaprobe.smtmodel.reference import LENGTH, parse_reference
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.unitfile import parse_unit, unit_text
-from mmaprobe.smtmodel.wording import counted
-from mmaprobe.smtmodel.yamlfile import read_yaml
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.jsontext import parse_json
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.base.yamlfile import read_yaml
+from mmaprobe.smtmodel.tables.reference import LENGTH, parse_reference
+from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
 COMPARED = {
     "value": "results are compared as values",

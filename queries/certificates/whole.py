@@ -19,8 +19,8 @@ from mmaprobe.queries.certificates.merging import Merging, ProofText, simplified
 from mmaprobe.queries.certificates.sat import SOLVER, FaultyProofError, OutOfTimeError, SatSolver
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY
 from mmaprobe.queries.solvers.smtlib import Query
+from mmaprobe.smtmodel.base.progress import Count, Wait
 from mmaprobe.smtmodel.carriers.terms import Maximum
-from mmaprobe.smtmodel.progress import Count, Wait
 
 WholeLemma = tuple[FNode, FNode, Sequence[FNode]]
 LEMMA_SHARE = 0.25  # of the time that is left, at most, for one lemma

@@ -14,7 +14,7 @@ from mmaprobe.queries.checking.log import log
 from mmaprobe.queries.checking.witnesses import witness
 from mmaprobe.queries.kernel.rows import BELOW_ONE
 from mmaprobe.smtmodel.algorithms import sum_of_array
-from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 
 
 @of_file(CLAIM)

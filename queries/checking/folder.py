@@ -17,7 +17,7 @@ from mmaprobe.queries.certificates.statement import named, statement
 from mmaprobe.queries.checking.answers import ANSWERS
 from mmaprobe.queries.checking.finding import Contents, Finding
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer
-from mmaprobe.smtmodel.errors import InputError
+from mmaprobe.smtmodel.base.errors import InputError
 
 STATED = "stated"  # the place of the words of what is stated
 STRAY = "is no part of the certificate, and was not read"

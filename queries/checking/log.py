@@ -13,7 +13,7 @@ from mmaprobe.queries.checking.finding import Contents, Finding, of_file
 from mmaprobe.queries.kernel.log import Replay, Subject, Writer
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.solvers.asking import Engines, _certified
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.wording import counted
 
 
 @of_file(LOG)

@@ -34,9 +34,9 @@ from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.queries.properties.bound_samples import chained_inputs, value_of
 from mmaprobe.queries.properties.wraps import magnitudes
 from mmaprobe.queries.search.samples import Table
-from mmaprobe.smtmodel.algebra import Bits
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.operands import Layout, layout_of
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
 

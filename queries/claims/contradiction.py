@@ -17,13 +17,13 @@ from mmaprobe.queries.search.contradiction import SEED, contradicted, kept_bits,
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.smtmodel.algorithms import sum_of_array
-from mmaprobe.smtmodel.batch import evaluate_models
-from mmaprobe.smtmodel.display import exact_value, ulp_of
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.arithmetic.display import exact_value, ulp_of
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.operands import layout_of
 
 BOUND_ROWS = 512  # inputs in rationals
 CLAIM_ROWS = 4096

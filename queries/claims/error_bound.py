@@ -11,7 +11,7 @@ from mmaprobe.queries.kernel.truncating import truncating_steps
 from mmaprobe.queries.properties.bound import bound_in_units
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
 
 ABOUT = "the bound is about one truncating sum of exact products and c, rounded once"
 

@@ -20,14 +20,14 @@ from mmaprobe.queries.search.scene import row_of
 from mmaprobe.queries.search.witness import Row, shrink_rows
 from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.smtmodel.algebra import Bit, Bits
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed
 from mmaprobe.smtmodel.algorithms.scene import Scene, Truth
-from mmaprobe.smtmodel.batch import to_integers
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.programs import ARRAYS
-from mmaprobe.smtmodel.progress import Share, Wait
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.progress import Share, Wait
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.evaluate.batch import to_integers
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 
 ELITE = 64  # of the best inputs, which are changed
 RESTART = 30  # rounds without a better one after which the search begins anew, from other inputs

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.smtmodel import ieee
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, any_of, choose, constant, select, sum_of
 from mmaprobe.smtmodel.algorithms.exact import Fixed, admitted, in_units
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, choose, constant, select, sum_of
 
 ROOM = 4  # bits more than an exponent field has, for differences of exponents in two's complement
 

@@ -27,10 +27,10 @@ from mmaprobe.queries.kernel.rows import (
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem, goal_of
 from mmaprobe.smtmodel.algorithms import reference_of, sum_of_array
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.evaluate.model import Model
 
 
 def verify_overflow(claim: OverflowClaim) -> Outcome:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.hypotheses.claim import Claim
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 
 Table = NDArray[np.uint64]
 

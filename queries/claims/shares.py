@@ -24,8 +24,8 @@ from mmaprobe.queries.kernel.shares import (
 )
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import Settle, bound_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.rounding import NEAREST
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST
+from mmaprobe.smtmodel.evaluate.model import Model
 
 
 def by_shares(claim: Claim, settle: Settle) -> Theorem:

@@ -13,12 +13,12 @@ from typing import Protocol
 
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.undecided import Question
-from mmaprobe.smtmodel.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed, in_units, magnitude
 from mmaprobe.smtmodel.algorithms.products import Multiword
 from mmaprobe.smtmodel.algorithms.steps import InUnit, Step, Word
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 
 BOUND_SHARE = 0.2  # of the time that is left, for one bound
 

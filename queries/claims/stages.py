@@ -23,14 +23,14 @@ from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.undecided import Question
 from mmaprobe.queries.tactics.ledger import UnprovedError
-from mmaprobe.smtmodel import ieee
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, choose, constant, select
 from mmaprobe.smtmodel.algorithms.products import Multiword
 from mmaprobe.smtmodel.algorithms.scene import Number
 from mmaprobe.smtmodel.algorithms.steps import RESULT, Step, Word
-from mmaprobe.smtmodel.batch import to_integers
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, select
+from mmaprobe.smtmodel.evaluate.batch import to_integers
 
 
 class Stages:

@@ -48,12 +48,12 @@ from mmaprobe.queries.tactics.confirm import confirm
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Lemma
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.algebra import Bit, Bits
 from mmaprobe.smtmodel.algorithms.exact import Window
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError, InputError, OutOfTimeError
-from mmaprobe.smtmodel.interrupts import working_until
-from mmaprobe.smtmodel.progress import Share, Wait
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, OutOfTimeError
+from mmaprobe.smtmodel.base.interrupts import working_until
+from mmaprobe.smtmodel.base.progress import Share, Wait
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.evaluate.model import Model
 
 SAMPLE_SHARE, SAMPLE_LEAST, SAMPLE_MOST = 0.05, 1.0, 30.0  # share of the time for simulation, and its seconds
 BEFORE = 64 * BATCH  # inputs, at most, that are simulated before a proof is tried

@@ -18,16 +18,16 @@ from mmaprobe.queries.compare.observed import evaluate_vectors
 from mmaprobe.queries.compare.steady import AGAIN, AskDevice, spread
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.witness import Row, _cost, _fields, _smaller, exercised, replaced, replay
-from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.progress import Share
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.inputs import Compare
-from mmaprobe.smtmodel.operands import Layout, Operands, layout_of
-from mmaprobe.smtmodel.progress import Share
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.evaluate.batch import to_integers
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of
+from mmaprobe.smtmodel.inputs.admitted import Compare
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 FIRST, LARGEST = 128, 2048  # vectors of the first and of the largest batch: a slow device shows a difference early
 REPEATS = 4  # of a question before its answer is believed

@@ -26,15 +26,15 @@ from mmaprobe.queries.compare.devices import (
 )
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.smtmodel.batch import to_integers
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.ordering import pattern_key
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.ordering import pattern_key
-from mmaprobe.smtmodel.tiles import Matrix, product_shape
+from mmaprobe.smtmodel.evaluate.batch import to_integers
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, product_shape
 
 ELEMENTS = 16  # differing elements that are computed again
 STRIP = 1 << 18  # elements compared at a time

@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.smtmodel.batch import Shared
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.explaining import RUNNING
-from mmaprobe.smtmodel.facts import Fact, Facts, Item, evaluate_one, facts_of, item_of
-from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.batch import Shared
+from mmaprobe.smtmodel.evaluate.facts import Fact, Facts, Item, evaluate_one, facts_of, item_of
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of, padded
+from mmaprobe.smtmodel.explain.explaining import RUNNING
+from mmaprobe.smtmodel.families.parameters import format_parameter
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Node, Product, Repeat, Round
 from mmaprobe.smtmodel.nodes.node import Variant, walk
 from mmaprobe.smtmodel.nodes.regrouping import regrouped
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.operands import Operands, layout_of, padded
-from mmaprobe.smtmodel.parameters import format_parameter
-from mmaprobe.smtmodel.reference import one_change_away
-from mmaprobe.smtmodel.trace import Kind, Name, Part, Stage, Trace
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Stage, Trace
+from mmaprobe.smtmodel.tables.reference import one_change_away
+from mmaprobe.smtmodel.units.unit import Unit
 
 #: what a signal is -> the stage of the datapath
 STAGES = {

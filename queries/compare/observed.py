@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mmaprobe.queries.compare.neighbours import Neighbour, reproducing
-from mmaprobe.smtmodel.algebra import constant
-from mmaprobe.smtmodel.batch import evaluate_rows
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.operands import check_addend
-from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.evaluate.batch import evaluate_rows
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 BATCH = 20_000  # vectors read before they are evaluated together
 

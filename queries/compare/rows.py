@@ -14,14 +14,14 @@ from mmaprobe.hypotheses.library import library
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import Row, replaced
-from mmaprobe.smtmodel.batch import Shared, to_integers
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.inputs import check_comparable
-from mmaprobe.smtmodel.operands import Layout, Operands, layout_of, padded
-from mmaprobe.smtmodel.vectors import Vector, read_vectors
+from mmaprobe.smtmodel.evaluate.batch import Shared, to_integers
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of, padded
+from mmaprobe.smtmodel.inputs.admitted import check_comparable
+from mmaprobe.smtmodel.inputs.vectors import Vector, read_vectors
 
 SEARCHED = 800  # samples searched for discriminating ones of two hypotheses
 DISCRIMINATING = 2  # vectors for each two hypotheses

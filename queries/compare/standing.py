@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.queries.compare.observed import agrees
-from mmaprobe.smtmodel.algebra import constant
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError
+from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import InputError, MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
-from mmaprobe.smtmodel.reference import parse_reference, with_parameters
-from mmaprobe.smtmodel.vectors import Vector, parse_pattern, to_hex
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.vectors import Vector, parse_pattern, to_hex
+from mmaprobe.smtmodel.tables.reference import parse_reference, with_parameters
 
 if TYPE_CHECKING:  # the rest of an installation without dependencies, on the machine of a device, goes without these
     from mmaprobe.hypotheses.schema import Question
-    from mmaprobe.smtmodel.inputs import Compare
+    from mmaprobe.smtmodel.inputs.admitted import Compare
 
 SHOWN = 3  # answers that no hypothesis predicted, printed as text
 LISTED = 100  # of them and of disagreements in JSON
@@ -68,7 +68,7 @@ def predictions_of(vector: Vector) -> list[Prediction]:
     if not vector.extra.get("predictions"):
         return []
     try:
-        from mmaprobe.smtmodel.inputs import check_comparable
+        from mmaprobe.smtmodel.inputs.admitted import check_comparable
     except ModuleNotFoundError as error:
         raise InputError(
             f"predictions: judging them needs the Python package {error.name!r} (`pip install .` in a clone); "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mmaprobe.queries.compare.observed import is_nan
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 AGAIN = 16  # questions asked again where nothing is suspicious
 AGAIN_IN_DOUBT = 64  # where no candidate fits the answers

@@ -14,11 +14,11 @@ from mmaprobe.queries.compare.devices import Answer, Answered, ComparedDevice, C
 from mmaprobe.queries.compare.neighbours import Neighbour, reproducing
 from mmaprobe.queries.compare.rows import row_of
 from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.smtmodel.batch import Shared
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.inputs import Compare, check_comparable
-from mmaprobe.smtmodel.operands import Layout, Operands, layout_of
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.batch import Shared
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of
+from mmaprobe.smtmodel.inputs.admitted import Compare, check_comparable
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from mmaprobe.queries.kernel.unreachable import Case, Unreachable, implied
 from mmaprobe.queries.properties.proving import proofs_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def certify_cover(found: Cover, directory: Path, options: Options) -> list[Certificate]:

@@ -31,16 +31,16 @@ from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.queries.tactics.confirm import CONFIRMERS
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.algebra import Bit, Bits, any_of
-from mmaprobe.smtmodel.batch import evaluate_models
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.operands import Layout, layout_of
-from mmaprobe.smtmodel.programs import RecordedArrays
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
+from mmaprobe.smtmodel.evaluate.programs import RecordedArrays
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 SAMPLES = 6144  # rows of each kind of samples
 SEED = 1  # of the samples, and of the changes tried

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from pysmt.fnode import FNode
 from pysmt.formula import FormulaManager
 
-from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.limbs import limbs_of
-from mmaprobe.smtmodel.trace import Kind, Signal
+from mmaprobe.smtmodel.nodes.trace import Kind, Signal
 
 Lanes = NDArray[np.bool_]
 Limbs = tuple[NDArray[np.uint64] | NDArray[np.int64], ...]

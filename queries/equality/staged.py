@@ -31,8 +31,8 @@ from mmaprobe.queries.solvers.asking import SolverFaultError
 from mmaprobe.queries.tactics.confirm import confirm
 from mmaprobe.queries.tactics.ledger import Ledger, UnprovedError
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.errors import OutOfTimeError
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.base.wording import counted
 
 RESULT, WHOLE = "result", "the whole question"
 SAMPLES = 4096  # random inputs by which signals are matched

@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.nodes import Constant, Element, Node, Repeat, Round, Runn
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 Levels = frozenset[int]  # of loops whose results so far are as is claimed
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
-from mmaprobe.smtmodel.alignment import magnitude_of, total_of, with_tail
-from mmaprobe.smtmodel.decode import Exponent, Unpacked, unpack
-from mmaprobe.smtmodel.dot import Evaluation, Model
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, total_of, with_tail
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Unpacked, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Tail, increments, tail_of
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
+from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.nodes import Cut, ExactSum, FusedSum, GridSum, Node, Product, Round, Scale
-from mmaprobe.smtmodel.operands import Layout, Operands
-from mmaprobe.smtmodel.rounding import Tail, increments, tail_of
-from mmaprobe.smtmodel.trace import Name, Part, Stage, Trace, Visit
+from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Trace, Visit
 
 NEAR = 3  # places about the leading one of a sum that each are a case
 

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from mmaprobe.queries.kernel.ranges import Range, Symbol, is_multiple
 from mmaprobe.queries.kernel.rounding_losses import SPARE, OfMagnitudes
-from mmaprobe.smtmodel.algebra import Bit, Bits, constant, truth
-from mmaprobe.smtmodel.alignment import align, reaches
-from mmaprobe.smtmodel.decode import Exponent, Term, unpack
-from mmaprobe.smtmodel.rounding import Mode, Target, round_and_pack
+from mmaprobe.smtmodel.arithmetic.alignment import align, reaches
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, unpack
+from mmaprobe.smtmodel.arithmetic.rounding import Mode, Target, round_and_pack
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, truth
 
 
 def _text(target: Target) -> str:

@@ -35,8 +35,10 @@ from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.steps import PlanAt
 from mmaprobe.queries.kernel.theorem import Made, OpenLemmaError, RuleError, Theorem, goal_of, is_theorem, rule
 from mmaprobe.queries.kernel.wording import form_text
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -60,9 +62,7 @@ from mmaprobe.smtmodel.nodes import (
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.rounding import Mode
-from mmaprobe.smtmodel.unit import Unit
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.units.unit import Unit
 
 Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables that have a value, in order
 

@@ -14,7 +14,7 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Sum
 from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.rewriting import each_of, rebuilt, replaced, written_out
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 
 @rule

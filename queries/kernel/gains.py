@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 
 ONE = 1300  # gains are whole numbers of 2^-ONE
 ZERO, NONE = -(10**6), -(10**7)  # the exponent of a value that is zero; that of a zero that does not count

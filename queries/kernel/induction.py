@@ -18,9 +18,9 @@ from mmaprobe.queries.kernel.enclosures import (
 from mmaprobe.queries.kernel.forms import ERROR, NOUGHT, ONE, SIZE, Factor, Form, larger, magnitude, round_up, total
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import form_text, up_text
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import Repeat
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 MOST_CARRIED = 1 << 16  # instructions of a chain, and so products of one in a report
 

@@ -15,12 +15,12 @@ import numpy as np
 from mmaprobe.queries.kernel.theorem import Goal, Made, RuleError, rule
 from mmaprobe.queries.solvers.asking import Engines, Said, confirmation
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.smtmodel.algebra import Bit, Bits, choose, constant, truth
-from mmaprobe.smtmodel.alignment import align
+from mmaprobe.smtmodel.arithmetic.alignment import align
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, truth
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.decode import Exponent, Term
-from mmaprobe.smtmodel.rounding import NEAREST, Mode
 
 DISTANCE = 13  # bits of the distance between two exponents: enough for any two terms
 EVERY = 20  # bits of all inputs together, up to which all of them are evaluated

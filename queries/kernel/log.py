@@ -37,14 +37,14 @@ from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.reductions import Reduction
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.terms import Maximum
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.inputs import Inputs
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes.node import Node, walk
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.stages import Stage
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 SCHEMA = 1
 MOST = 1 << 64  # numbers of a log are below it: patterns of operands, numbers of theorems, counts
@@ -54,8 +54,8 @@ _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")
 VALUES = (
     *(f"{closed.KERNEL}.{file}" for file in ("conditions", "plan_units", "problem", "ranges", "recorded", "shares",
                                              "steps", "unreachable")),
-    "mmaprobe.smtmodel.algorithms.exact", "mmaprobe.smtmodel.formats", "mmaprobe.smtmodel.nodes.round",
-    "mmaprobe.smtmodel.rounding",
+    "mmaprobe.smtmodel.algorithms.exact", "mmaprobe.smtmodel.arithmetic.formats", "mmaprobe.smtmodel.nodes.round",
+    "mmaprobe.smtmodel.arithmetic.rounding",
 )  # fmt: skip
 #: values that a log has no text of: they are among its subject's, and are written by their number there
 NUMBERED = {Model: "models", Unit: "units", Plan: "plans", Stage: "stages", Problem: "problems",

@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from mmaprobe.queries.kernel.grids import Grids, has_positive_sums, least_of, terms_of
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt, written_out
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 ZERO = Constant()
 

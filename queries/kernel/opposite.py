@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from mmaprobe.queries.kernel.ranges import Scope
 from mmaprobe.queries.kernel.rewriting import fits, target_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.smtmodel.algebra import Bit, Bits
-from mmaprobe.smtmodel.decode import Exponent, unpack
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, unpack
+from mmaprobe.smtmodel.arithmetic.rounding import Mode, Target, round_and_pack
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -33,8 +34,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
-from mmaprobe.smtmodel.rounding import Mode, Target, round_and_pack
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 EVEN: tuple[Mode, ...] = ("nearest_even", "nearest_away", "toward_zero", "to_odd")  # modes that ignore the sign
 

@@ -25,7 +25,7 @@ from mmaprobe.queries.kernel.enclosures import (
 from mmaprobe.queries.kernel.forms import NOUGHT, Form, magnitude, number, total
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.smtmodel.display import exact_value
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -44,7 +44,7 @@ from mmaprobe.smtmodel.nodes import (
     Sum,
 )
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 MOST = 1 << 14  # terms of a polynomial
 EXACTLY = (Element, Constant, Literal, Product, ExactSum, Scale, Gate, Round)  # computed without loss, roundings apart

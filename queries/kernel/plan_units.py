@@ -18,8 +18,8 @@ from mmaprobe.queries.kernel.merged import merged, merged_after_zero
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.same import SidesAgree
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Each, Element, FusedSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import structure
 from mmaprobe.smtmodel.nodes.normal import normal
@@ -28,7 +28,7 @@ from mmaprobe.smtmodel.plans.loop import step_of, unit_of_step
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import Chain, Stage
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 Form = Literal["plain", "read", "joined", "positive"]
 #: what a unit computes the same as: as it is; where results so far are read as they are; without roundings that lose

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from mmaprobe.smtmodel import ieee
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, any_of, constant, truth
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, multiply, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Target
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, truth
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.decode import Unpacked, multiply, unpack
-from mmaprobe.smtmodel.dot import Evaluation, Model, evaluate
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.inputs import (
+from mmaprobe.smtmodel.evaluate.model import Evaluation, Model, evaluate
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of
+from mmaprobe.smtmodel.inputs.admitted import (
     Compare,
     ExponentRange,
     Inputs,
@@ -23,10 +25,8 @@ from mmaprobe.smtmodel.inputs import (
     zeros_only,
 )
 from mmaprobe.smtmodel.nodes import Round
-from mmaprobe.smtmodel.operands import Layout, Operands, layout_of
-from mmaprobe.smtmodel.rounding import Target
-from mmaprobe.smtmodel.trace import Visit
-from mmaprobe.smtmodel.unit import Memo
+from mmaprobe.smtmodel.nodes.trace import Visit
+from mmaprobe.smtmodel.units.unit import Memo
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ from functools import cache, cached_property
 
 from mmaprobe.queries.kernel.arguments import remembered
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.smtmodel.algebra import Bit, Bits, constant, select, truth
-from mmaprobe.smtmodel.alignment import magnitude_of, place_all, total_of
+from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, place_all, total_of
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, multiply, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select, truth
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.decode import Exponent, Term, multiply, unpack
-from mmaprobe.smtmodel.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Each,
@@ -26,7 +26,7 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
 )
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.smtmodel.algebra import Bits
 from mmaprobe.smtmodel.algorithms.forms import Form, tiles_of
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.steps import Pair
 from mmaprobe.smtmodel.algorithms.words import adder
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.rounding import Rounding
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Rounding
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.evaluate.model import Model
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,8 @@ from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
 from mmaprobe.queries.kernel.ranges import Held, Range, Scope, formats_of, ranges_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import unit_digest
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.arithmetic.rounding import Mode, Overflow, Target
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
@@ -54,8 +55,7 @@ from mmaprobe.smtmodel.nodes import (
 from mmaprobe.smtmodel.nodes.node import Terminal, walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, with_operands, with_running
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.rounding import Mode, Overflow, Target
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 SHORT = 3  # loops of at most this number of steps are often written out
 

@@ -21,7 +21,7 @@ from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
 from mmaprobe.queries.kernel.rewriting import target_of
 from mmaprobe.queries.kernel.rounding_rises import RoundingRises, RoundingScales
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, rule
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
@@ -40,7 +40,7 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 Places = Mapping[int, int]
 Known = Mapping[int, tuple[Format, bool]]  # of the result so far of a loop, by its level: format, whether it rises

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, off_by
-from mmaprobe.smtmodel.algebra import Bit, Bits, constant, select
-from mmaprobe.smtmodel.decode import Exponent, unpack
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.rounding import Mode, Target, round_and_pack
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode, Target, round_and_pack
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
 
 SPARE = 3  # bits that a magnitude has before rounding beyond those of the result
 

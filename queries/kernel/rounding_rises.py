@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, choose, constant
-from mmaprobe.smtmodel.decode import Exponent
-from mmaprobe.smtmodel.ordering import pattern_key
-from mmaprobe.smtmodel.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.arithmetic.decode import Exponent
+from mmaprobe.smtmodel.arithmetic.ordering import pattern_key
+from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant
 
 
 @dataclass(frozen=True)

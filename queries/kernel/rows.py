@@ -15,10 +15,10 @@ from mmaprobe.queries.kernel.arguments import remembered
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.truncating import truncating_steps
 from mmaprobe.smtmodel.algorithms.reductions import Operations, Reduction, in_tree
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 
 BELOW_ONE = 0x3F7FFFFF  # the largest f32 below 1
 F32 = FORMATS["f32"]

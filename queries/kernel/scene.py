@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pysmt.fnode import FNode
 
 from mmaprobe.queries.kernel.problem import symbols_of
-from mmaprobe.smtmodel.algebra import Bit, Bits, constant, truth
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.scene import Scene, Truth
-from mmaprobe.smtmodel.batch import Patterns, lanes
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, truth
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
+from mmaprobe.smtmodel.evaluate.batch import Patterns, lanes
 
 
 @dataclass(frozen=True)

@@ -25,15 +25,15 @@ from mmaprobe.queries.kernel.table9 import factors_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.undecided import NoInputDecides, ZerosGiveZero
 from mmaprobe.queries.kernel.wording import up_decimal
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, constant
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, in_units, magnitude
 from mmaprobe.smtmodel.algorithms.predicate import power_of
 from mmaprobe.smtmodel.algorithms.words import converted, split
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant
 from mmaprobe.smtmodel.nodes import Constant, Cut, ExactSum, FusedSum, Node, Repeat, Round, Running
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
 

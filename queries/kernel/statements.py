@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mmaprobe.queries.kernel.problem import Problem, admits, evaluate_on
-from mmaprobe.smtmodel.algebra import Bit, Bits
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.dot import Evaluation, Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.inputs import Compare, Inputs
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.ordering import negated, pattern_key, product_key
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
+from mmaprobe.smtmodel.evaluate.operands import RAISED, Layout, Operands, check_addend
+from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.operands import RAISED, Layout, Operands, check_addend
-from mmaprobe.smtmodel.ordering import negated, pattern_key, product_key
-from mmaprobe.smtmodel.reference import with_parameters
-from mmaprobe.smtmodel.unit import added_together
+from mmaprobe.smtmodel.tables.reference import with_parameters
+from mmaprobe.smtmodel.units.unit import added_together
 
 
 @dataclass(frozen=True)

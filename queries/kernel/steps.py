@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, TypeVar, cast
 
 from mmaprobe.queries.kernel.theorem import RuleError
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Index, Node
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan

@@ -54,7 +54,7 @@ from mmaprobe.queries.kernel.steps import (
 )
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import Element, Node, Product, Scale
 from mmaprobe.smtmodel.nodes.element import OPERANDS
 from mmaprobe.smtmodel.nodes.index import Index

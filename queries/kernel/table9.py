@@ -15,7 +15,7 @@ from mmaprobe.queries.kernel.lemmas import AlignmentLoses
 from mmaprobe.queries.kernel.rounding_losses import TruncationKeeps
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.smtmodel.nodes import Element, FusedSum, Node, Product, Round
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 
 @dataclass(frozen=True)

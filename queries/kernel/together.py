@@ -12,9 +12,9 @@ from mmaprobe.queries.kernel.rises import Rises
 from mmaprobe.queries.kernel.same import SidesAgree
 from mmaprobe.queries.kernel.statements import Monotonic, Negated, Reordered, problems_of, reordered_groups
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.inputs import Compare, Inputs
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 
 ORDER = "order-independent"
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import fields
 
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Node, Product, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.chains import OUTER, Chain, chain_of
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 
 def truncating_steps(unit: Unit, about: str) -> Chain:

@@ -13,14 +13,14 @@ from mmaprobe.queries.kernel.facts import Basis, Fact
 from mmaprobe.queries.kernel.naming import model_text
 from mmaprobe.queries.kernel.scene import conditions, decides, scene_of, symbolic_scene
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, constant, select
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
 from mmaprobe.smtmodel.algorithms.exact import admitted
 from mmaprobe.smtmodel.algorithms.parts import Part
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant, select
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.dot import Model, evaluate
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 
 Symbol = Callable[[str, int], Bits]
 

@@ -14,10 +14,10 @@ from mmaprobe.queries.kernel.problem import Problem, evaluate_on, symbolic_opera
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.smtmodel.algebra import Bits, all_of, any_of
+from mmaprobe.smtmodel.carriers.algebra import Bits, all_of, any_of
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
 
 Case = tuple[Condition, ...]  # conditions that hold together
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from mmaprobe.queries.kernel.forms import ERROR, EXACT, ONE, SIZE, Atom, Factor, Form, Monomial, power
 from mmaprobe.smtmodel.nodes.node import structure
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 SHORT = 1 << 9  # numerators that are printed as they are
 DIGITS = 10**4

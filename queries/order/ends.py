@@ -11,10 +11,10 @@ from typing import Any
 from mmaprobe.queries.order.beside import Power
 from mmaprobe.queries.order.probe import Probe, power_pattern
 from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
 from mmaprobe.queries.order.beside import VARIANTS, Beside, Power
 from mmaprobe.queries.order.nested import Nested
 from mmaprobe.queries.order.tree import Leaf, Pair, order, pair_of
-from mmaprobe.smtmodel.display import exact_value, number_text, powers
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.operands import Operands
-from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.arithmetic.display import exact_value, number_text, powers
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]

@@ -35,9 +35,9 @@ from mmaprobe.queries.order.tree import (
     order,
     pruned,
 )  # fmt: skip
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.unit import Unit, added_together
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.units.unit import Unit, added_together
 
 __all__ = ["Question", "Tree", "UnrevealedError", "reveal"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mmaprobe.queries.order.tree import Kind, Leaf, Node, joined
 from mmaprobe.smtmodel import nodes
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 Branch = Node | Leaf
 

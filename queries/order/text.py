@@ -17,8 +17,8 @@ from mmaprobe.queries.order.tree import (
     nodes_of,
     order,
 )
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.signature import Signature
 
 DRAWN = 12  # levels of a tree that are drawn
 TIMES = 5  # alike steps one after another that are drawn as one

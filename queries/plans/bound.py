@@ -14,8 +14,8 @@ from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, So
 from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
 from mmaprobe.queries.properties.bound import Settle, chain_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.plan import Plan, Products

@@ -23,10 +23,10 @@ from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result
 from mmaprobe.queries.properties.bound import Settle, error_of
 from mmaprobe.queries.properties.bound_report import WINDOW
 from mmaprobe.queries.properties.bound_samples import largest_of
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.vectors import to_hex
 
 SIZES = (1024, 8192, 65536)
 

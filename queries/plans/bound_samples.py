@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.wording import GROWTH
 from mmaprobe.queries.search.samples import pattern_of
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.errors import FaultError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.gemm import simulate
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.numbers import to_numbers
+from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Around, Interleaved, Lanes, Promoted, Runs, Stage
-from mmaprobe.smtmodel.tiles import Matrix, kind_of
 
 SEED, GAPS, RANDOM = 37, 30, 16
 MEASURED = 3  # elements of each matrix product whose errors are computed exactly

@@ -16,16 +16,17 @@ from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
 from mmaprobe.queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.tree_stages import ranked, stages_of
 from mmaprobe.queries.plans.turn_stages import turns_of
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
-from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.libraries import compiler
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import nans
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Product, Round
 from mmaprobe.smtmodel.nodes import Node as AnyNode
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.numbers import nans
-from mmaprobe.smtmodel.plan_table import plans as shipped_plans
 from mmaprobe.smtmodel.plans import (
     Chain,
     Fold,
@@ -43,14 +44,13 @@ from mmaprobe.smtmodel.plans import (
     Windows,
 )
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
+from mmaprobe.smtmodel.plans.plan_files import plans as shipped_plans
 from mmaprobe.smtmodel.plans.plantext import stage_text
 from mmaprobe.smtmodel.plans.stages import ORDERS, Order
 from mmaprobe.smtmodel.plans.tape import UncompiledError, noted
-from mmaprobe.smtmodel.reference import PLAN, parse_plan_path, parse_reference
-from mmaprobe.smtmodel.rounding import Mode
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.tiles import Matrix
-from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.reference import PLAN, parse_plan_path, parse_reference
+from mmaprobe.smtmodel.units.unit_files import units
 
 RUNS = (16, 32, 64, 96, 128, 192, 240, 256, 320, 352, 384, 448, 512, 640, 768, 1024)  # products per separate sum
 QUICK = 4  # products of a unit up to which it is always compiled

@@ -37,14 +37,14 @@ from mmaprobe.queries.search.distinguish import Options, distinguish
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import Replay, Row, Witness, replaced, replay, shrink, shrink_rows
 from mmaprobe.queries.tactics.records import Proof, Verdict
-from mmaprobe.smtmodel.batch import Patterns
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError, ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.gemm import Engine, simulate
-from mmaprobe.smtmodel.libraries import compiler
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import FaultError, ParameterError
+from mmaprobe.smtmodel.base.libraries import compiler
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.batch import Patterns
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.nodes import Constant
-from mmaprobe.smtmodel.numbers import from_numbers
 from mmaprobe.smtmodel.plans import (
     Halves,
     Interleaved,
@@ -57,10 +57,10 @@ from mmaprobe.smtmodel.plans import (
     Swizzled,
     Turns,
 )
+from mmaprobe.smtmodel.plans.gemm import Engine, simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
-from mmaprobe.smtmodel.reference import PLAN
-from mmaprobe.smtmodel.unit import LONGEST, Unit
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.tables.reference import PLAN
+from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
 ROWS = 1024  # inputs for each set of places
 LONG = 256  # K above which samples are matrices instead: SIDE rows by as many columns

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from mmaprobe.queries.compare.gemm import Element, Matrices
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.losses import Loss, losses
-from mmaprobe.smtmodel.operands import Operands
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.explain.losses import Loss, losses
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
-from mmaprobe.smtmodel.unit import TRACED
+from mmaprobe.smtmodel.units.unit import TRACED
 
 
 def first_step(one: Plan, other: Plan, matrices: Matrices, element: Element) -> tuple[Loss | None, Loss | None] | None:

@@ -15,9 +15,9 @@ from itertools import accumulate, combinations, islice
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
 from mmaprobe.queries.plans.tree_stages import ranked, scalars
 from mmaprobe.queries.plans.turn_stages import turn_unit
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import (
     Chain,
@@ -32,7 +32,7 @@ from mmaprobe.smtmodel.plans import (
     Turns,
     Whole,
 )
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Key = int | tuple["Key", "Key"]
 WAYS = (16, 8, 4, 3, 2)  # numbers of lanes that one fold adds

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.candidates import Sample
-from mmaprobe.smtmodel.numbers import to_numbers
-from mmaprobe.smtmodel.signature import Signature
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.inputs.signature import Signature
 
 MOST = 64  # last products of K, or first ones, that may be missing together
 ELEMENTS = 8  # elements that it takes to tell

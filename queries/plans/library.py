@@ -24,17 +24,17 @@ from mmaprobe.queries.order.tree import Leaf, Node
 from mmaprobe.queries.plans.candidates import Candidates, Sample, named
 from mmaprobe.queries.plans.left_out import left_out
 from mmaprobe.queries.plans.rules import FEATURES, Feature, Limit, Numbers, Rule, Shape, chosen, features_of, learned
-from mmaprobe.smtmodel.errors import IncompleteError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers, type_of
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes import Node as AnyNode
 from mmaprobe.smtmodel.nodes.rewriting import replaced
-from mmaprobe.smtmodel.numbers import from_numbers, type_of
 from mmaprobe.smtmodel.plans import Chain, Plan, Products, Promoted, Stage
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.tiles import Matrix
-from mmaprobe.smtmodel.wording import counted
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
 LOOKED = 10  # rows, and columns, of a result that are recomputed: the first, the last and some between
 LEAST = 40  # elements recomputed of a shape, from as many matrix products as that takes

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.rules import Feature, Numbers, Shape
-from mmaprobe.smtmodel.errors import IncompleteError, InputError
-from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
+from mmaprobe.smtmodel.base.jsontext import parse_json
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.planfile import parse_plan
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.tiles import Matrix
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 WANTED = "what `identify --gemm --json` prints, nor a plan file, whose name ends in .yaml (`identify --gemm --save`)"
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.plans.candidates import Sample
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+from mmaprobe.smtmodel.inputs.signature import Signature
 
 LOOKED = 4096  # elements that a plan has to give before it is named, or all, if there are fewer
 PART = 256  # of these, that are computed together

@@ -17,12 +17,12 @@ from mmaprobe.queries.plans.candidates import Candidates, Sample
 from mmaprobe.queries.plans.left_out import left_out
 from mmaprobe.queries.plans.recorded import SEED, Recorded
 from mmaprobe.queries.plans.scalars import scalars_of
-from mmaprobe.smtmodel.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.nodes import Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans import Chain, Plan
-from mmaprobe.smtmodel.tiles import Matrix
-from mmaprobe.smtmodel.unit_table import units
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.units.unit_files import units
 
 SECONDS = 120.0  # of trying plans, unless a command says otherwise
 FIRST = 16  # elements that every plan is tried on

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from mmaprobe.queries.plans.candidates import Sample
-from mmaprobe.smtmodel.numbers import to_numbers
-from mmaprobe.smtmodel.signature import Signature
-from mmaprobe.smtmodel.tiles import Matrix
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.tiles import Matrix
+from mmaprobe.smtmodel.inputs.signature import Signature
 
 DIGITS = 4  # decimal digits of alpha and beta
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, islice, product
 
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of
-from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, First, Halves, Interleaved, Promoted, Split, Stage, Uneven, Whole
 from mmaprobe.smtmodel.plans.stages import Order
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 MOST = 32  # guesses for the tree of one part
 WHOLE = 160  # guesses for one tree

@@ -7,10 +7,10 @@ from itertools import islice, product
 
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of
 from mmaprobe.queries.plans.tree_stages import spine
-from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans import Chain, Stage
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.turns import TURN, is_turn_of_one
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.turns import TURN, is_turn_of_one
 
 TURNS = (2, 3, 4, 6, 8, 12, 16, 24, 32)  # products of one turn
 MOST = 64  # candidates for one tree: of two products that are added to each other either may be rounded first

@@ -8,6 +8,7 @@ from mmaprobe.queries.kernel.plan_units import FormsAgree
 from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.stages import StagesAgree
 from mmaprobe.queries.kernel.theorem import Theorem
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.plans import (
     Halves,
     Interleaved,
@@ -21,7 +22,6 @@ from mmaprobe.smtmodel.plans import (
     Uneven,
     Whole,
 )
-from mmaprobe.smtmodel.wording import counted
 
 FINE = ", without roundings that lose nothing"
 #: what forms are of which units have one

@@ -14,7 +14,7 @@ from mmaprobe.queries.kernel.parts import EXACTLY, part, part_lemmas, rejoined, 
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses, TruncationKeeps
 from mmaprobe.queries.kernel.table9 import loosened, sum_of, summed, terms_of_sum, truncated
 from mmaprobe.queries.kernel.theorem import RuleError, Theorem
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -35,7 +35,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
 )
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 #: proves a lemma about the datapath; None if it cannot
 Settle = Callable[[Lemma], Theorem | None]

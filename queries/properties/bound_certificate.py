@@ -16,9 +16,9 @@ from mmaprobe.queries.kernel.problem import free_values
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.search.distinguish import Options
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.unitfile import unit_text
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
 def certify_bound(result: BoundResult, directory: Path, options: Options) -> dict[str, Any]:

@@ -19,11 +19,11 @@ from mmaprobe.queries.kernel.wording import form_text, raised, up_float
 from mmaprobe.queries.properties.bound import Settle, bound_of, chain_of, error_of
 from mmaprobe.queries.properties.bound_samples import Near, largest_error, nearest, nearest_of_chain
 from mmaprobe.queries.properties.wraps import wrapped
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.inputs import ExponentRange, Inputs
-from mmaprobe.smtmodel.operands import layout_of
-from mmaprobe.smtmodel.vectors import Vector
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import layout_of
+from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 SHOWN = 160  # characters of a formula up to which it is shown as proved, its terms not merged
 WINDOW = ExponentRange(min=0, max=0)

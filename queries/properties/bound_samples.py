@@ -15,11 +15,12 @@ from mmaprobe.queries.kernel.forms import EXACT, Factor, Form, added, power
 from mmaprobe.queries.kernel.problem import is_beyond
 from mmaprobe.queries.search.contradiction import row_text
 from mmaprobe.queries.search.samples import Table, pattern_of, sample_rows
-from mmaprobe.smtmodel.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.evaluate.batch import CHUNK, evaluate_batch, evaluate_lanes, sides_of, to_integers
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Constant,
@@ -40,8 +41,7 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import replaced
-from mmaprobe.smtmodel.operands import Layout, layout_of
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 SEED, ROWS = 31, 240
 GAPS, KINDS = 40, 6  # distances in bits from the large terms down to the others; choices of signs and fractions

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from mmaprobe.queries.kernel.statements import Monotonic
 from mmaprobe.queries.search.samples import pattern_of, sample_rows, signed
 from mmaprobe.queries.search.witness import Row, Witness, confirmed, replay, shrink
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Sum
 from mmaprobe.smtmodel.nodes.node import walk
 

@@ -22,8 +22,8 @@ from mmaprobe.queries.properties.signs import by_nodes
 from mmaprobe.queries.search.contradiction import check_problems
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof, Verdict
-from mmaprobe.smtmodel.errors import FaultError
-from mmaprobe.smtmodel.progress import Pieces
+from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.base.progress import Pieces
 
 
 def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> list[Proof]:

@@ -10,7 +10,7 @@ from mmaprobe.queries.properties.proving import verdict_on
 from mmaprobe.queries.search.witness import moved_input
 from mmaprobe.queries.solvers.store import result_key
 from mmaprobe.queries.tactics.records import Proof, Verdict, confirmations_of
-from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 
 def said(wanted: str, verdict: Verdict) -> Verdict | Literal["holds", "refuted"]:

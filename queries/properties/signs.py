@@ -12,7 +12,7 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.nodes import Node
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 BY_NODES = "each node is negated if its operands are"
 LEMMA_SECONDS = 10.0

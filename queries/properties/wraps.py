@@ -22,12 +22,12 @@ from mmaprobe.queries.properties.bound_samples import (
     value_of,
 )
 from mmaprobe.queries.search.samples import Table, sample_rows
-from mmaprobe.smtmodel.dot import Model
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout, layout_of
 from mmaprobe.smtmodel.nodes import FusedSum, Node
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
-from mmaprobe.smtmodel.operands import Layout, layout_of
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 SMALL = 15  # bits of the operands up to which all inputs are tried
 LOOKED_AT = 64  # inputs on which a sum wraps, at most

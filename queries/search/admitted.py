@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.search.samples import FAR, Lanes, Table, pattern_of, with_raised
-from mmaprobe.smtmodel import ieee
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import Target
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.inputs import Inputs
-from mmaprobe.smtmodel.operands import Layout
-from mmaprobe.smtmodel.rounding import Target
+from mmaprobe.smtmodel.evaluate.operands import Layout
+from mmaprobe.smtmodel.inputs.admitted import Inputs
 
 _CARRIER = ArrayCarrier()
 

@@ -10,12 +10,12 @@ from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.kernel.problem import AgainstAll, Problem
 from mmaprobe.queries.search.distinguish import Options, Outcome, Verdict, build_query, distinguish
 from mmaprobe.queries.search.witness import Witness, confirmed
-from mmaprobe.smtmodel.batch import evaluate_row
-from mmaprobe.smtmodel.escapes import file_part
-from mmaprobe.smtmodel.files import write_whole
-from mmaprobe.smtmodel.inputs import Compare
-from mmaprobe.smtmodel.progress import Pieces
-from mmaprobe.smtmodel.vectors import Vector, to_hex
+from mmaprobe.smtmodel.base.escapes import file_part
+from mmaprobe.smtmodel.base.files import write_whole
+from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.inputs.admitted import Compare
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
 #: "divided": what is asked for does not hold as a whole, and may hold in part
 AnswerVerdict = Verdict | Literal["divided"]

@@ -16,12 +16,12 @@ from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.admitted import admitted_rows
 from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import Row, replay
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import FaultError
+from mmaprobe.smtmodel.base.errors import FaultError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Layout
+from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.nodes import Sum
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.operands import Layout
-from mmaprobe.smtmodel.vectors import to_hex
 
 ROWS, LEAST = 3072, 256  # inputs for a verdict, and for each of the problems that it rests on
 SEED = 20  # not one of those that the provers begin with

@@ -30,12 +30,12 @@ from mmaprobe.queries.solvers.engines import AUTO
 from mmaprobe.queries.solvers.pool import Pool
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.queries.solvers.store import Store
-from mmaprobe.smtmodel.algebra import Bit, all_of
-from mmaprobe.smtmodel.batch import Patterns, to_integers
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.base.interrupts import TimeUp
+from mmaprobe.smtmodel.carriers.algebra import Bit, all_of
 from mmaprobe.smtmodel.carriers.terms import TermCarrier
-from mmaprobe.smtmodel.dot import Evaluation
-from mmaprobe.smtmodel.errors import OutOfTimeError
-from mmaprobe.smtmodel.interrupts import TimeUp
+from mmaprobe.smtmodel.evaluate.batch import Patterns, to_integers
+from mmaprobe.smtmodel.evaluate.model import Evaluation
 
 Verdict = Literal["different", "equal", "unknown"]
 SAMPLES = 4096  # shaped inputs of each kind, before any query

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, any_of, constant, select
-from mmaprobe.smtmodel.decode import Exponent
-from mmaprobe.smtmodel.dot import Evaluation, Model
-from mmaprobe.smtmodel.trace import Part, Signal, Stage
+from mmaprobe.smtmodel.arithmetic.decode import Exponent
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, select
+from mmaprobe.smtmodel.evaluate.model import Evaluation, Model
+from mmaprobe.smtmodel.nodes.trace import Part, Signal, Stage
 
 #: name -> what it means, in the order in which they are printed
 EXERCISES = {

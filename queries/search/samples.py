@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.operands import RAISED, Layout
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.operands import RAISED, Layout
 
 Table = NDArray[np.uint64]
 Lanes = NDArray[np.int64]

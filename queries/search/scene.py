@@ -12,9 +12,9 @@ from mmaprobe.queries.kernel.scene import columns_of, conditions, decides, decid
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.queries.solvers.contract import Answer
 from mmaprobe.queries.solvers.smtlib import Query
-from mmaprobe.smtmodel.algebra import Bit, Bits
-from mmaprobe.smtmodel.batch import Patterns, to_integers
-from mmaprobe.smtmodel.programs import ARRAYS
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.evaluate.batch import Patterns, to_integers
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 
 
 @dataclass(frozen=True)

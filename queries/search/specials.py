@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.search.samples import Table
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.operands import Layout
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.operands import Layout
 
 ORDINARY = 0.5  # of the other places, that hold one; the rest hold a zero or another special value, half of each
 FULL = 0.5  # of the rows, whose other products are all of ones, not of zeros

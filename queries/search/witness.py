@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.exercises import exercises
-from mmaprobe.smtmodel.algebra import constant
-from mmaprobe.smtmodel.batch import Patterns, to_integers
-from mmaprobe.smtmodel.dot import Evaluation
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.operands import Layout, Operands
-from mmaprobe.smtmodel.programs import ARRAYS
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import constant
+from mmaprobe.smtmodel.evaluate.batch import Patterns, to_integers
+from mmaprobe.smtmodel.evaluate.model import Evaluation
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
 
 Row = tuple[int, ...]  # patterns in the order of Operands.every
 Keep = Callable[["Replay"], Patterns]

@@ -19,8 +19,8 @@ from mmaprobe.queries.solvers.pool import Pool
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.queries.solvers.store import Store
-from mmaprobe.smtmodel.errors import FaultError, OutOfTimeError
-from mmaprobe.smtmodel.progress import Wait
+from mmaprobe.smtmodel.base.errors import FaultError, OutOfTimeError
+from mmaprobe.smtmodel.base.progress import Wait
 
 #: modules whose classes of pools are asked
 POOLS = ("mmaprobe.queries.solvers.pool", "mmaprobe.queries.solvers.cluster")

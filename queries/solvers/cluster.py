@@ -27,9 +27,9 @@ from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer, Reason, _tel
 from mmaprobe.queries.solvers.pool import AHEAD, Pool
 from mmaprobe.queries.solvers.store import program
 from mmaprobe.queries.solvers.worker import version_of
-from mmaprobe.smtmodel import interrupts
-from mmaprobe.smtmodel.errors import IncompleteError, MmaprobeError
-from mmaprobe.smtmodel.wording import install
+from mmaprobe.smtmodel.base import interrupts
+from mmaprobe.smtmodel.base.errors import IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.base.wording import install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,8 +25,8 @@ from mmaprobe.queries.solvers import worker
 from mmaprobe.queries.solvers.children import FOLDER, environment, python_command
 from mmaprobe.queries.solvers.smtlib import parse_values
 from mmaprobe.queries.solvers.worker import ENGINES, allowed, version_of
-from mmaprobe.smtmodel.errors import UnknownNameError
-from mmaprobe.smtmodel.interrupts import Latch, held_back
+from mmaprobe.smtmodel.base.errors import UnknownNameError
+from mmaprobe.smtmodel.base.interrupts import Latch, held_back
 
 Status = Literal["sat", "unsat", "unknown"]
 

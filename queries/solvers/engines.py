@@ -8,8 +8,8 @@ from typing import Protocol, TypeVar
 
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer, Reason, SolverProcess
 from mmaprobe.queries.solvers.worker import version_of
-from mmaprobe.smtmodel.errors import UnknownNameError
-from mmaprobe.smtmodel.interrupts import Latch, held_back, unwanted
+from mmaprobe.smtmodel.base.errors import UnknownNameError
+from mmaprobe.smtmodel.base.interrupts import Latch, held_back, unwanted
 
 AUTO = "auto"
 POLL = 0.01  # seconds between looks at the running engines

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 from mmaprobe.queries.solvers import engines as racing
 from mmaprobe.queries.solvers.contract import Answer
-from mmaprobe.smtmodel.frames import with_room
-from mmaprobe.smtmodel.interrupts import SLICE, Latch, held_back, settle, unwanted
+from mmaprobe.smtmodel.base.frames import with_room
+from mmaprobe.smtmodel.base.interrupts import SLICE, Latch, held_back, settle, unwanted
 
 AHEAD = 2  # threads for each question asked at a time: some wait for the lock, or for what another asks already
 Item = TypeVar("Item")

@@ -28,9 +28,9 @@ from typing import Any, get_args
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer, Reason, Status, _tell, is_told
 from mmaprobe.queries.solvers.worker import version_of
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.errors import MmaprobeError, OutputError
-from mmaprobe.smtmodel.folders import cache_folder, check_own, closed_folder
-from mmaprobe.smtmodel.jsontext import parse_json
+from mmaprobe.smtmodel.base.errors import MmaprobeError, OutputError
+from mmaprobe.smtmodel.base.folders import cache_folder, check_own, closed_folder
+from mmaprobe.smtmodel.base.jsontext import parse_json
 
 SCHEMA = 2  # to be raised when a table changes, and when engines get options by which they decide more
 EARLIER = range(1, SCHEMA)

@@ -32,7 +32,7 @@ from mmaprobe.queries.tactics.records import Lemma
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.smtmodel.nodes import Each, FusedSum, Node, Product, Repeat, Scale
 from mmaprobe.smtmodel.nodes.normal import Forms
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 LEMMA_SECONDS = 10.0  # for one lemma; a rule whose lemma takes longer is not applied
 

@@ -12,7 +12,7 @@ from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.queries.tactics.confirm import CONFIRMERS, LEAST, SHARE
 from mmaprobe.queries.tactics.records import Lemma as ProofLemma
-from mmaprobe.smtmodel.errors import FaultError
+from mmaprobe.smtmodel.base.errors import FaultError
 
 TAKEN = 20.0  # seconds that count as those of a lemma's proof where another engine is asked
 

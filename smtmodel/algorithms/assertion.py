@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mmaprobe.smtmodel.algorithms.predicate import parse_predicate
 from mmaprobe.smtmodel.algorithms.scene import Shape
-from mmaprobe.smtmodel.operands import Layout
+from mmaprobe.smtmodel.evaluate.operands import Layout
 
 Quantifier = Literal["all", "exists"]
 

@@ -11,11 +11,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, constant, max_of, select, sum_of
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, fit, multiply, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, max_of, select, sum_of
 from mmaprobe.smtmodel.carriers.limbs import LIMB, limbs_of
-from mmaprobe.smtmodel.decode import Exponent, Term, fit, multiply, unpack
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, constant, select
 from mmaprobe.smtmodel.algorithms.exact import Fixed
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
 from mmaprobe.smtmodel.carriers.carrier import Carrier
-from mmaprobe.smtmodel.errors import ParameterError
 
 
 def number(carrier: Carrier, value: Fraction | int) -> Fixed:

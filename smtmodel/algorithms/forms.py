@@ -15,13 +15,13 @@ from typing import Any, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel import gemm
-from mmaprobe.smtmodel.algebra import Bits, constant
 from mmaprobe.smtmodel.algorithms.steps import InUnit, Pair, Step, Word
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
-from mmaprobe.smtmodel.compiled import compile_lanes, compile_model
-from mmaprobe.smtmodel.dot import Model, evaluate
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.evaluate.compiled import compile_lanes, compile_model
+from mmaprobe.smtmodel.evaluate.model import Model, evaluate
+from mmaprobe.smtmodel.plans import gemm
 
 Side = TypeVar("Side")  # the numbers of A or of B
 Value = TypeVar("Value")  # results: c, d, partial sums

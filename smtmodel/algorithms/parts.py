@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, constant
 from mmaprobe.smtmodel.algorithms.forms import StepsForm
 from mmaprobe.smtmodel.algorithms.products import Multiword
 from mmaprobe.smtmodel.algorithms.reference import parse_algorithm
 from mmaprobe.smtmodel.algorithms.steps import RESULT, Step
 from mmaprobe.smtmodel.algorithms.words import converted, split
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
 class FirstWordForm(StepsForm):

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable
 from fractions import Fraction
 
-from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.wording import shortened
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.wording import shortened
 
 #: function: (fewest arguments, most arguments, meaning)
 FUNCTIONS: dict[str, tuple[int, int, str]] = {

@@ -14,13 +14,13 @@ from typing import ClassVar, Literal
 from mmaprobe.smtmodel.algorithms.forms import Form, Side, Value
 from mmaprobe.smtmodel.algorithms.steps import RESULT, Outside, Pair, SumOfSize
 from mmaprobe.smtmodel.algorithms.words import adder, scaled, split
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.operands import check_addend
-from mmaprobe.smtmodel.parameters import Parameter, check_parameter
-from mmaprobe.smtmodel.reference import parse_reference
-from mmaprobe.smtmodel.rounding import ROUNDINGS, Rounding
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Rounding
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.families.parameters import Parameter, check_parameter
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 AMPERE_TF32 = "ampere/mma/m16n8k8.f32.tf32.tf32.f32"
 AMPERE_F16 = "ampere/mma/m16n8k16.f32.f16.f16.f32"

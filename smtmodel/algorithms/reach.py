@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from mmaprobe.smtmodel.algebra import Bits
 from mmaprobe.smtmodel.algorithms.forms import Form, tiles_of
 from mmaprobe.smtmodel.algorithms.products import Multiword
 from mmaprobe.smtmodel.algorithms.steps import Pair
 from mmaprobe.smtmodel.algorithms.words import adder
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import (
     Cancelling,
     Cut,
@@ -39,7 +40,6 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
 )
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.rounding import NEAREST, Mode
 
 FINEST = 1 << 20  # the place of a value that is always zero
 

@@ -15,17 +15,17 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algebra import Bits, constant
 from mmaprobe.smtmodel.algorithms.forms import LARGE, DotForm, MatrixForm, on_arrays, single
 from mmaprobe.smtmodel.algorithms.words import adder, converted
-from mmaprobe.smtmodel.compiled import compile_model
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.gemm import Engine, simulate
-from mmaprobe.smtmodel.operands import check_addend
-from mmaprobe.smtmodel.parameters import Parameter, check_parameter
-from mmaprobe.smtmodel.reference import parse_reference
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant
+from mmaprobe.smtmodel.evaluate.compiled import compile_model
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.families.parameters import Parameter, check_parameter
+from mmaprobe.smtmodel.plans.gemm import Engine, simulate
+from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Numbers = TypeVar("Numbers")
 Value = TypeVar("Value")

@@ -10,7 +10,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.algebra import Bits
 from mmaprobe.smtmodel.algorithms.forms import MatrixForm, StepsForm
 from mmaprobe.smtmodel.algorithms.products import TF64, Markidis, Multiword, OotomoYokota
 from mmaprobe.smtmodel.algorithms.reductions import (
@@ -23,10 +22,11 @@ from mmaprobe.smtmodel.algorithms.reductions import (
     WarpShuffle,
 )
 from mmaprobe.smtmodel.algorithms.steps import RESULT, Step
-from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
-from mmaprobe.smtmodel.gemm import Engine
-from mmaprobe.smtmodel.parameters import assignments, format_parameter, parse_parameter
-from mmaprobe.smtmodel.tiles import product_shape
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.evaluate.tiles import product_shape
+from mmaprobe.smtmodel.families.parameters import assignments, format_parameter, parse_parameter
+from mmaprobe.smtmodel.plans.gemm import Engine
 
 PRODUCTS: tuple[type[Multiword], ...] = (Markidis, OotomoYokota, Multiword, TF64)
 REDUCTIONS: tuple[type[Reduction], ...] = (SinglePass, Recurrence, Split, WarpShuffle)

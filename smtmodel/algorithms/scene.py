@@ -10,16 +10,16 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.exact import Fixed, Window, admitted, closer, exact_sum, in_units, magnitude, ulp
 from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import power_of
 from mmaprobe.smtmodel.algorithms.reach import Reach, reach_of
 from mmaprobe.smtmodel.algorithms.steps import RESULT, Step
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant, max_of, select, truth
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache, partial
 
-from mmaprobe.smtmodel import ieee
-from mmaprobe.smtmodel.algebra import Bits
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.ordering import negated
-from mmaprobe.smtmodel.rounding import Rounding, Target, round_and_pack
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.ordering import negated
+from mmaprobe.smtmodel.arithmetic.rounding import Rounding, Target, round_and_pack
+from mmaprobe.smtmodel.carriers.algebra import Bits
 
 
 def converted(pattern: Bits, source: Format, fmt: Format, rounding: Rounding = "nearest_even") -> Bits:

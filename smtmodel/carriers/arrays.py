@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.limbs import WideCarrier
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from mmaprobe.smtmodel.algebra import Bit, Bits
+    from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 
 Node = Any  # a carrier's own representation of a value
 Made = TypeVar("Made")
@@ -51,7 +51,7 @@ class Carrier(ABC):
     def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
         """function(*inputs), of values of the algebra, terms, exponents and tuples of these; `key`: what the function
         is, with everything that it reads besides its inputs. A carrier may keep what the function does of such inputs
-        (smtmodel/programs.py)."""
+        (smtmodel/evaluate/programs.py)."""
         return function(*inputs)
 
     def fuses(self, flush: bool) -> bool:

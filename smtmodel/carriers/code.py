@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mmaprobe.smtmodel.algebra import Bit, Bits
+from mmaprobe.smtmodel.base.libraries import IS_X86
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
 from mmaprobe.smtmodel.carriers.carrier import Carrier
 from mmaprobe.smtmodel.carriers.limbs import LIMB, WideCarrier
-from mmaprobe.smtmodel.libraries import IS_X86
 
 ROW, COLUMN, INNER = 1, 2, 3  # where a statement belongs; row | column is inner
 UNKNOWN = 1 << 2 * LIMB  # no bound

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, any_of, constant, minimum, select, truth
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, minimum, select, truth
 from mmaprobe.smtmodel.carriers.carrier import Carrier, Node
 
 LIMB = 64

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.libraries import loaded
+from mmaprobe.smtmodel.base.libraries import loaded
 
 BLOCK = 256  # lanes at a time
 KINDS = tuple(map(np.dtype, (np.bool_, np.uint32, np.uint64)))  # of arrays that come in and go out

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from mmaprobe.smtmodel.base.interrupts import check_clock
 from mmaprobe.smtmodel.carriers.arrays import ArrayWords
 from mmaprobe.smtmodel.carriers.limbs import WideCarrier
 from mmaprobe.smtmodel.carriers.machine import Machine, machine
-from mmaprobe.smtmodel.interrupts import check_clock
 
 Slot = int
 Kind = Callable[[Sequence[np.dtype[Any]]], np.dtype[Any]]

@@ -16,10 +16,10 @@ from pysmt.fnode import FNode, FNodeContent
 from pysmt.formula import FormulaManager
 from pysmt.typing import BOOL, BVType, PySMTType
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, select
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+from mmaprobe.smtmodel.base.interrupts import check_clock
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, select
 from mmaprobe.smtmodel.carriers.carrier import Carrier
-from mmaprobe.smtmodel.errors import OutOfTimeError
-from mmaprobe.smtmodel.interrupts import check_clock
 
 Maximum = Literal["select", "relational"]
 

@@ -12,12 +12,10 @@ from functools import cached_property, lru_cache
 from inspect import Parameter, signature
 from typing import Any
 
-from mmaprobe.smtmodel.errors import ParameterError, UnknownNameError
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.families import functions
-from mmaprobe.smtmodel.families.parts import Part
-from mmaprobe.smtmodel.families.sketch import Expression
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.parameters import (
+from mmaprobe.smtmodel.families.parameters import (
     FAMILIES,
     FAMILY,
     OUTPUTS,
@@ -27,7 +25,9 @@ from mmaprobe.smtmodel.parameters import (
     letter_hint,
     parse_parameter,
 )
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.families.parts import Part
+from mmaprobe.smtmodel.families.sketch import Expression
+from mmaprobe.smtmodel.units.unit import Unit
 
 
 @dataclass(frozen=True)

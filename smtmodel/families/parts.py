@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Literal
 
-from mmaprobe.smtmodel import rounding as modes
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic import rounding as modes
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.families.parameters import check_parameter
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.chains import shifts
 from mmaprobe.smtmodel.nodes.element import Operand
 from mmaprobe.smtmodel.nodes.round import Rounding, Zero
-from mmaprobe.smtmodel.parameters import check_parameter
 
 Exact = Literal["exact"]
 Partials = Literal["unnormalised", "normalised"]

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.families.parts import Blocks, Inputs, Products, Scales, Steps
-from mmaprobe.smtmodel.formats import Format
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Repeat, Round, Running, Scale
 from mmaprobe.smtmodel.nodes.chains import OUTER, spread
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant
 from mmaprobe.smtmodel.nodes.sums import Sum

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from mmaprobe.smtmodel.algebra import Bit, choose, constant, select
-from mmaprobe.smtmodel.decode import Term, unpack
-from mmaprobe.smtmodel.errors import EXPONENTS, ParameterError, check_number
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.decode import Term, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode, Target, round_and_pack
+from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
+from mmaprobe.smtmodel.base.values import kept_property
+from mmaprobe.smtmodel.carriers.algebra import Bit, choose, constant, select
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant, near, others
-from mmaprobe.smtmodel.rounding import ROUNDINGS, Mode, Target, round_and_pack
-from mmaprobe.smtmodel.trace import Stage
-from mmaprobe.smtmodel.values import kept_property
+from mmaprobe.smtmodel.nodes.trace import Stage
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,14 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, get_args
 
-from mmaprobe.smtmodel.algebra import Bits, constant, stacked, truth
-from mmaprobe.smtmodel.decode import Unpacked, row, unpack
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, row, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.values import kept_property
+from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Terminal, Value, Variant, others
-from mmaprobe.smtmodel.trace import Stage
-from mmaprobe.smtmodel.values import kept_property
+from mmaprobe.smtmodel.nodes.trace import Stage
 
 Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
 Subnormals = typing.Literal["keep", "zero", "positive_zero"]

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from mmaprobe.smtmodel.algebra import constant
-from mmaprobe.smtmodel.alignment import magnitude_of, place_all, total_of
-from mmaprobe.smtmodel.decode import Exponent, Term
-from mmaprobe.smtmodel.ieee import sum_two
+from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, place_all, total_of
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term
+from mmaprobe.smtmodel.arithmetic.ieee import sum_two
+from mmaprobe.smtmodel.carriers.algebra import constant
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Total, Value
 from mmaprobe.smtmodel.nodes.repeat import Each
 from mmaprobe.smtmodel.nodes.sums import Sum
-from mmaprobe.smtmodel.trace import Part, Stage, Trace
+from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
 @dataclass(frozen=True, eq=False)

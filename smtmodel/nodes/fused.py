@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, any_of, constant, max_of, select, truth
-from mmaprobe.smtmodel.alignment import align, bound_matters, distance, magnitude_of, total_of, within
-from mmaprobe.smtmodel.decode import Exponent, Term, Unpacked
-from mmaprobe.smtmodel.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
+from mmaprobe.smtmodel.arithmetic.alignment import align, bound_matters, distance, magnitude_of, total_of, within
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
+from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
-from mmaprobe.smtmodel.rounding import ROUNDINGS, Mode
-from mmaprobe.smtmodel.trace import Part, Stage, Trace
+from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 #: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
 PUBLISHED_ZEROS = (-19, -20, -21, -131, -132, -133)

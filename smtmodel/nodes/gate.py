@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mmaprobe.smtmodel.algebra import choose, truth
-from mmaprobe.smtmodel.decode import Unpacked
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import choose, truth
 from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.product import Product
 

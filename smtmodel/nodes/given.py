@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmaprobe.smtmodel.decode import unpack
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes.node import Context, Number, Terminal, Value
 
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Self
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
-from mmaprobe.smtmodel.alignment import align, magnitude_of, total_of, within
-from mmaprobe.smtmodel.decode import Exponent, Term, Unpacked
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.arithmetic.alignment import align, magnitude_of, total_of, within
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
+from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
-from mmaprobe.smtmodel.rounding import ROUNDINGS, Mode
-from mmaprobe.smtmodel.trace import Part, Stage, Trace
+from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, all_of, any_of, constant
+from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.ieee import with_specials
+from mmaprobe.smtmodel.arithmetic.rounding import Target, round_and_pack
+from mmaprobe.smtmodel.base.values import kept_property
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant
 from mmaprobe.smtmodel.carriers.carrier import Made
-from mmaprobe.smtmodel.decode import Term, Unpacked
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.ieee import with_specials
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.rounding import Target, round_and_pack
-from mmaprobe.smtmodel.trace import Trace
-from mmaprobe.smtmodel.values import kept_property
+from mmaprobe.smtmodel.nodes.trace import Trace
 
 
 class Value(ABC):

@@ -6,13 +6,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmaprobe.smtmodel.alignment import reaches
-from mmaprobe.smtmodel.decode import Unpacked, multiply, row
-from mmaprobe.smtmodel.errors import EXPONENTS, ParameterError, check_number
-from mmaprobe.smtmodel.ieee import product_specials
+from mmaprobe.smtmodel.arithmetic.alignment import reaches
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, multiply, row
+from mmaprobe.smtmodel.arithmetic.ieee import product_specials
+from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Value, Variant, near, others
-from mmaprobe.smtmodel.trace import Stage
+from mmaprobe.smtmodel.nodes.trace import Stage
 
 
 @dataclass(frozen=True, eq=False)

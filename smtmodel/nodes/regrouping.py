@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mmaprobe.smtmodel.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.nodes.chains import OUTER, Chain, chain_of
 from mmaprobe.smtmodel.nodes.element import Constant, Element
 from mmaprobe.smtmodel.nodes.exact import ExactSum

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
-from mmaprobe.smtmodel.algebra import Bit, truth
-from mmaprobe.smtmodel.decode import Term, Unpacked
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, truth
 from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
 
 Nan = Literal["keep", "zero"]

@@ -6,12 +6,12 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmaprobe.smtmodel.algebra import Bits
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.values import kept_property
+from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes.element import Element, Operand
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Context, Node, Value
-from mmaprobe.smtmodel.values import kept_property
 
 Places = range | tuple[int, ...]
 

@@ -8,19 +8,19 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
-from mmaprobe.smtmodel.algebra import Bit, Bits, choose, constant, select, truth
-from mmaprobe.smtmodel.alignment import below
-from mmaprobe.smtmodel.decode import Term, Unpacked, unpack
-from mmaprobe.smtmodel.display import exact_value
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import FORMATS, Format
-from mmaprobe.smtmodel.ieee import with_specials
+from mmaprobe.smtmodel.arithmetic.alignment import below
+from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked, unpack
+from mmaprobe.smtmodel.arithmetic.display import exact_value
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.arithmetic.ieee import with_specials
+from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
-from mmaprobe.smtmodel.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow, Target, round_and_pack, signed
-from mmaprobe.smtmodel.trace import Part, Stage, Trace
+from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 Zero = Literal["ieee", "exact_positive", "positive"]
 Tiny = Literal["keep", "flush_after", "flush_before"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mmaprobe.smtmodel.algebra import any_of
-from mmaprobe.smtmodel.decode import multiply
+from mmaprobe.smtmodel.arithmetic.decode import multiply
+from mmaprobe.smtmodel.carriers.algebra import any_of
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Value
 
 

@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from mmaprobe.smtmodel.algebra import constant, truth
-from mmaprobe.smtmodel.decode import Unpacked, fit
-from mmaprobe.smtmodel.errors import ParameterError, check_number
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, fit
+from mmaprobe.smtmodel.base.errors import ParameterError, check_number
+from mmaprobe.smtmodel.carriers.algebra import constant, truth
 from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import BITS

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from mmaprobe.smtmodel.algebra import Bits, truth
-from mmaprobe.smtmodel.decode import Exponent, Unpacked
-from mmaprobe.smtmodel.errors import EXPONENTS, ParameterError, check_number
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Unpacked
+from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
+from mmaprobe.smtmodel.carriers.algebra import Bits, truth
 from mmaprobe.smtmodel.nodes.node import Node, Value
-from mmaprobe.smtmodel.trace import Part, Stage, Trace
+from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 BITS = (0, 256)  # kept of a term
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Each, Element, ExactSum, Index, Node, Repeat, Round, Running
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, written_out
@@ -18,7 +18,7 @@ from mmaprobe.smtmodel.nodes.sums import Sum
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span, added, moved
 from mmaprobe.smtmodel.plans.stages import Engine
-from mmaprobe.smtmodel.unit import LONGEST, Unit
+from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
 DEEPEST = 200  # nodes within one another: what reads them goes from node to node
 

@@ -12,8 +12,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of, numpy_tile
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Round
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.rewriting import replaced
@@ -21,7 +22,6 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Engine
-from mmaprobe.smtmodel.tiles import Elementwise, Matrix, kind_of, numpy_tile
 
 
 class Formatted(Protocol):

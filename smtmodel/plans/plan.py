@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, walk
 from mmaprobe.smtmodel.nodes.round import Rounding

@@ -1,4 +1,4 @@
-"""Plan files: the text of a plan in YAML. Steps are expressions as in unit files (smtmodel/unitfile.py), and
+"""Plan files: the text of a plan in YAML. Steps are expressions as in unit files (smtmodel/units/unitfile.py), and
 
     sum(STAGE, start)                           all products, added by a stage; from +0 where no start is given
 
@@ -35,8 +35,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml, validate
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Node
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
@@ -59,9 +60,8 @@ from mmaprobe.smtmodel.plans.stages import (
     Whole,
     Windows,
 )
-from mmaprobe.smtmodel.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
-from mmaprobe.smtmodel.unitkeys import ExpressionFile
-from mmaprobe.smtmodel.yamlfile import YamlFile, read_yaml, validate
+from mmaprobe.smtmodel.units.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
+from mmaprobe.smtmodel.units.unitkeys import ExpressionFile
 
 #: how each stage is written that is a call
 STAGES = {

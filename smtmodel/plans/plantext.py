@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import yaml
 
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -28,8 +28,8 @@ from mmaprobe.smtmodel.plans.stages import (
     Whole,
     Windows,
 )
-from mmaprobe.smtmodel.turns import TURN
-from mmaprobe.smtmodel.unitfile import rounding_text
+from mmaprobe.smtmodel.units.turns import TURN
+from mmaprobe.smtmodel.units.unitfile import rounding_text
 
 
 def plan_text(plan: Plan) -> str:

@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.smtmodel.compiled import CompiledModel, compile_lanes, compile_model
-from mmaprobe.smtmodel.dot import Model
-from mmaprobe.smtmodel.formats import Format
-from mmaprobe.smtmodel.libraries import loaded
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.libraries import loaded
+from mmaprobe.smtmodel.evaluate.compiled import CompiledModel, compile_lanes, compile_model
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.tiles import Elementwise, Matrix, kind_of
 from mmaprobe.smtmodel.nodes import Index, Round
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.matrices import Results, kept
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.tiles import Elementwise, Matrix, kind_of
 
 INPUTS = 4  # of an expression of one step, at most
 #: the words of a step: how many values it reads, its own value and those that it reads; then, for its products and its

@@ -16,7 +16,7 @@ from mmaprobe.queries.properties.signs import symmetry_of
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.normalising import Normaliser
 from mmaprobe.queries.tactics.settling import Settled
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 from tests import said
 from tests.second.tree import Tree
 from tests.second.written import written

@@ -11,9 +11,9 @@ from typing import Any
 from mmaprobe.queries.kernel.enclosures import NoOverflow
 from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.theorem import Theorem
-from mmaprobe.smtmodel.formats import Format
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes.node import Node, walk
-from mmaprobe.smtmodel.unit import Unit
+from mmaprobe.smtmodel.units.unit import Unit
 
 
 class Written:

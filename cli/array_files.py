@@ -1,0 +1,99 @@
+"""Arrays of numbers in .npy and .npz files."""
+
+from __future__ import annotations
+
+import ast
+import math
+import os
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.smtmodel.base.errors import IncompleteError, InexactError, InputError, ParameterError
+
+ARCHIVE, ARCHIVE_END = b"PK\3\4", 22  # how a .npz file begins, and how many bytes its last record has at least
+HEADER = 1 << 16  # bytes before the numbers of a .npy file: NumPy itself reads at most 10,000
+CONVERTED = "say how to round (--convert)"
+ROUNDED = "give a file of rounded numbers"  # of commands that convert none
+
+
+@contextmanager
+def of_file(place: str, *parameters: str, wanted: str = CONVERTED) -> Iterator[None]:
+    """Replaces a ParameterError (if `parameters` are given, only of one of these) by an InputError that names the file
+    or files. `wanted`: what to do about numbers that are not exact in a format."""
+    try:
+        yield
+    except ParameterError as error:
+        if parameters and error.parameter not in parameters:
+            raise
+        message = error.asking(wanted) if isinstance(error, InexactError) else str(error)
+        raise InputError(message, place) from None
+
+
+def load_matrix(path: Path, mapped: bool = False) -> NDArray[Any]:
+    """The matrix of a .npy file; `mapped`: memory-mapped, so that only the parts used are read. Raises InputError."""
+    tables = load(path, mapped)
+    if "" not in tables:
+        raise InputError("one matrix is needed, in a .npy file", str(path))
+    return tables[""]
+
+
+def load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
+    """The matrices of a file by name; that of a .npy file has the name "". Raises InputError."""
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise InputError("is no regular file", str(path))
+    try:
+        with path.open("rb") as stream:  # given a path, NumPy leaves a broken archive open
+            _check_promises(stream, path)
+            plain = mapped and stream.read(6) == np.lib.format.MAGIC_PREFIX
+            stream.seek(0)
+            loaded = np.load(path if plain else stream, mmap_mode="r" if plain else None, allow_pickle=False)
+            return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    except FileNotFoundError:
+        raise InputError("no such file", str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
+    except MemoryError:
+        raise IncompleteError(f"{path}: memory ran out") from None
+    except InputError:
+        raise
+    except Exception:  # NumPy reads headers with Python's own parser, which raises errors of many kinds
+        raise InputError("not a .npy or .npz file of numbers", str(path)) from None
+
+
+def _check_promises(stream: IO[bytes], path: Path) -> None:
+    """Raises InputError for an array whose header promises more than the file holds, for which NumPy would make room,
+    or less, the rest of which it would leave out. The stream is at its beginning again afterwards."""
+    if stream.read(len(ARCHIVE)) == ARCHIVE:  # as NumPy tells
+        with zipfile.ZipFile(stream) as archive:
+            stream.seek(-len(archive.comment) - ARCHIVE_END, os.SEEK_END)
+            if not stream.read(ARCHIVE_END).startswith(b"PK\5\6"):
+                raise InputError("more bytes follow the archive: damaged, or no .npz file", str(path))
+            for member in archive.infolist():
+                with archive.open(member) as inner:
+                    _check_promise(inner, member.file_size, f"{path}: {member.filename}")
+    else:
+        stream.seek(0)
+        _check_promise(stream, os.fstat(stream.fileno()).st_size, str(path))
+    stream.seek(0)
+
+
+def _check_promise(stream: IO[bytes], size: int, name: str) -> None:
+
+    head = stream.read(12)
+    if not head.startswith(np.lib.format.MAGIC_PREFIX):
+        return
+    start = 10 if head[6] == 1 else 12
+    length = int.from_bytes(head[8:start], "little")
+    if start + length > min(size, HEADER):
+        raise InputError(f"its header is said to have {length:,} bytes: damaged, or no .npy file of numbers", name)
+    stream.seek(start)
+    header = ast.literal_eval(stream.read(length).decode())
+    promised = math.prod(header["shape"]) * np.lib.format.descr_to_dtype(header["descr"]).itemsize
+    if promised != size - start - length:
+        raise InputError(f"its header promises {promised:,} bytes, but {size - start - length:,} follow", name)

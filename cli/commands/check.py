@@ -1,0 +1,87 @@
+"""The `check` command: checks a certificate again, from its folder alone."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.options import JSON, print_json, progress, say
+from mmaprobe.smtmodel.base.interrupts import allow
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.solvers.contract import Answer
+
+SECONDS = 300.0
+BELIEVED = (
+    "believed: what the files say of units, inputs and questions; what mmaprobe says that units compute, and how a "
+    "question becomes a formula; the rules of its kernel, and the checker of proofs (docs/trusted.md); {engines}"
+)
+
+
+@click.command(cls=Command)
+@click.argument("folder", type=FileName(file_okay=False), metavar="FOLDER")
+@click.option(
+    "--engines/--no-engines",
+    default=True,
+    show_default=True,
+    help="Also ask the engines again about lemmas that have no checked proof.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=SECONDS,
+    show_default=True,
+    metavar="SECONDS",
+    help="Seconds for one proof, or for one answer of an engine.",
+)
+@JSON
+def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
+    """Check a certificate again.
+
+    Checks every file and every proof, calls every rule of the proof again, and compares what it ends in with what the
+    files ask. Says first what is stated: of which inputs and units. --json lists every finding. Nothing but the folder
+    is read, which may hold several certificates, as the cases of a claim do. Exit code 1 if a part is rejected, 3 if
+    one could not be checked.
+
+    \b
+    mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof
+    mmaprobe check proof
+    """  # fmt: skip
+    from mmaprobe.queries.checking.folder import MEANING, check_all
+    from mmaprobe.queries.solvers.contract import SolverProcess
+
+    def ask(engine: str, text: str) -> Answer:
+        return SolverProcess(engine, text).answer(timeout)
+
+    allow(None)  # the time is for each answer
+    findings = []
+    for found in check_all(folder, ask if engines else None, timeout):
+        progress(f"{found.place}: {found.says}")
+        findings.append(found)
+    progress("")
+    counts = Counter(found.kind for found in findings)
+    verdict = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
+    said = Counter(found.says for found in findings if found.kind == "fine")
+    files, proofs = counted(said[MEANING["smt2"]], "file"), counted(said[MEANING["drat"]], "proof")
+    rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
+    say({
+        "fault": f"rejected by the checker: {counted(counts['fault'], 'fault')}",
+        "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",
+        "checked": f"checked: {files} as written, {proofs} verified{rests}",
+    }[verdict])  # fmt: skip
+    for found in findings:
+        if found.kind != "fine" or found.says not in MEANING.values():
+            say(f"  {found.place}: {found.says}")
+    if verdict == "checked":
+        say(BELIEVED.format(engines="the engines named above" if counts["word"] else "no engine"))
+    if as_json:
+        rows = [{"place": found.place, "says": found.says, "kind": found.kind} for found in findings]
+        print_json({"schema": 1, "folder": str(folder), "verdict": verdict, "findings": rows})
+    sys.exit({"checked": 0, "fault": 1, "incomplete": 3}[verdict])

@@ -1,0 +1,352 @@
+"""The `compare` command: minimised vectors on which two devices differ."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mmaprobe.cli.choice import Choice, FileName, Seconds
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names, models
+from mmaprobe.cli.options import (
+    COMPARE_HELP,
+    CONVERT,
+    DEVICE_TIMEOUT,
+    JSON,
+    VECTORS_OUTPUT,
+    print_json,
+    progress,
+    refuse,
+    say,
+    write_vectors,
+)
+from mmaprobe.cli.reading import open_input
+from mmaprobe.cli.text.comparison import Report
+from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
+    from mmaprobe.queries.search.witness import Row
+    from mmaprobe.runner.devices import Device
+    from mmaprobe.runner.recorded import RecordedDevice
+    from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.inputs.vectors import Vector
+
+FILE = FileName()
+
+
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, metavar="[DEVICE DEVICE]")
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(1),
+    help="How many differences of different kinds to look for (default: 3; with --gemm 1).",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(0),
+    default=4000,
+    show_default=True,
+    help="Random vectors to ask, after published, discriminating and special-value vectors.",
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the random vectors.")
+@click.option("--vectors", metavar="FILE", shell_complete=file_names, help="Ask these vectors first.")
+@click.option(
+    "--model",
+    "reference",
+    metavar="MODEL",
+    shell_complete=models,
+    help="The instruction to compare, where no device says its own formats and length, or where a recording names "
+    "several instructions or none.",
+)
+@click.option(
+    "--compare",
+    type=Choice(["bits", "value"]),
+    default="bits",
+    show_default=True,
+    help=f"{COMPARE_HELP}.",
+)
+@VECTORS_OUTPUT
+@DEVICE_TIMEOUT
+@click.option("--gemm", nargs=4, type=FILE, metavar="A B D1 D2", help="Matrices, and two results of their product.")
+@click.option(
+    "--c",
+    "addend",
+    type=FILE,
+    metavar="C",
+    help="The addend of the matrix product, or a bias of one row or column (default: zeros).",
+)
+@click.option(
+    "--formats",
+    metavar="A,B,D",
+    help="With --gemm and no model: the formats of the matrices, A,B,D, or A,B,C,D with --c; for files whose types do "
+    "not say them, as of FP8.",
+)
+@CONVERT
+@click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
+@click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
+@click.option(
+    "--timeout", type=Seconds(), metavar="SECONDS",
+    help="With --gemm and no devices: seconds for the search for plans (default: 120).",
+)  # fmt: skip
+@JSON
+def compare(
+    names: tuple[str, ...], count: int | None, samples: int, seed: int, vectors: str | None, reference: str | None,
+    compare: Any, output: str | None, device_timeout: float, gemm: tuple[Path, ...] | None, timeout: float | None,
+    as_json: bool,
+    **matrices: Any,
+) -> None:  # fmt: skip
+    """Find vectors on which two devices differ, and say why. The vectors are minimised.
+
+    A DEVICE is model:REFERENCE, command:CMDLINE, python:FILE.py:FUNCTION, recorded:FILE,
+    cpu:INSTRUCTION or cuda:[UNIT/]INSTRUCTION. recorded:FILE@GPU takes the rows of one GPU.
+    Both devices get the same vectors; a difference counts if both repeat their answers. It is minimised by asking the
+    devices about ever simpler inputs (a recording cannot be asked), and explained: by one changed parameter of a
+    device that is a model, and by the questions of the library (`mmaprobe list hypotheses`). For two recordings that
+    share no vector, the hypotheses of these questions are compared with all answers of each.
+
+    With --gemm: start from two result matrices that differ, and reduce them to one dot product of a few terms on
+    which the devices still differ. Both devices recompute the row and the column of an element, in tiles of K, each
+    result the addend of the next tile. Without devices, plans that give the results are looked for; with --model,
+    the model and changes of one of its parameters are compared with both results. Files are .npy, as in `mmaprobe
+    simulate`; D1 belongs to the first device.
+
+    \b
+    mmaprobe compare command:./my-gpu model:hopper/mma/m16n8k16.f32.f16.f16.f32 -o differences.jsonl
+    mmaprobe compare command:./one command:./other --model ampere/mma/m16n8k16.f32.bf16.bf16.f32
+    mmaprobe compare recorded:answers.jsonl model:volta/mma/m8n8k4.f32.f16.f16.f32
+    mmaprobe compare recorded:all.jsonl@A100 recorded:all.jsonl@H100
+    mmaprobe compare --gemm a.npy b.npy d1.npy d2.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
+
+    Exit codes: 0 the devices (with --gemm and no devices: the results) differ, 1 no difference was found (which
+    proves nothing), 2 bad input, 3 a device failed, or contradicts itself so that no difference is certain.
+    """
+    if len(names) != 2 and not (gemm and not names):
+        raise click.UsageError("give two devices; for two results of a matrix product, --gemm A B D1 D2")
+    if not gemm:
+        refuse("it goes with --gemm", *matrices)
+    if names or reference is not None:
+        refuse("devices and --model have their formats: leave out --formats", "formats")
+    if names or not gemm:
+        refuse("it is for the plans of two results: it goes with --gemm, without devices", "timeout")
+    if gemm:
+        refuse("with --gemm the matrices are the inputs", "vectors", "samples", "seed")
+        if not names:
+            refuse("no device is asked", "device_timeout")
+        if not names and reference is None:
+            refuse("plans are looked for, and no vectors are made", "count", "output")
+    from mmaprobe.queries.compare.devices import Comparison
+
+    comparison = Comparison(count or (1 if gemm else 3), progress)
+    run = _Run(comparison, Report(comparison), compare, reference)
+    failure: MmaprobeError | None = None
+    with ExitStack() as stack:
+        try:
+            run.open(names, device_timeout, stack)
+            if gemm:
+                run.gemm(gemm, matrices, timeout)
+            else:
+                run.ask(vectors, samples, seed)
+        except MmaprobeError as error:  # what was found before it counts
+            failure = error
+        except KeyboardInterrupt:
+            failure = IncompleteError("interrupted")
+    progress("")
+    run.finish(failure, output, as_json)
+
+
+@dataclass
+class _Run:
+    """One comparison: its two sides, what was asked of them and found."""
+
+    comparison: Comparison
+    report: Report
+    compare: Any
+    reference: str | None
+    sides: list[ComparedDevice] = field(default_factory=list)
+    recordings: list[RecordedDevice] = field(default_factory=list)
+
+    def open(self, names: Sequence[str], timeout: float, stack: ExitStack) -> None:
+        """Open the devices, and find the formats of their vectors. Raises MmaprobeError."""
+        from mmaprobe.cli.commands.identify_gemm import RECORDED
+        from mmaprobe.runner.batches import BatchDevice
+        from mmaprobe.runner.devices import open_device
+        from mmaprobe.runner.recorded import RecordedDevice
+        from mmaprobe.smtmodel.tables.reference import parse_reference
+
+        asked = None if self.reference is None else parse_reference(self.reference)
+        opened: dict[int, Device] = {}
+        for place in sorted(range(len(names)), key=lambda place: names[place].startswith(RECORDED)):
+            known = (model for device in opened.values() if (model := getattr(device, "model", None)))
+            opened[place] = stack.enter_context(open_device(names[place], timeout, asked or next(known, None)))
+        devices = [opened[place] for place in range(len(names))]
+        self.report.devices = devices
+        self.recordings = [device for device in devices if isinstance(device, RecordedDevice)]
+        if self.recordings:
+            refuse("the rows recorded are the inputs", "samples", "seed")
+        if devices and all(isinstance(device, BatchDevice) for device in devices):
+            refuse("both devices say which instruction they are", "reference")
+        lead = asked or next((model for device in devices if (model := getattr(device, "model", None))), None)
+        for device in devices:
+            if isinstance(device, RecordedDevice):
+                lead_here = _recorded_model(device, lead)
+                lead = lead or lead_here
+                self.sides.append(_side(device, lead_here))
+            else:
+                if lead is None:
+                    others = [other for other in devices if isinstance(other, RecordedDevice)]
+                    lead = _recorded_model(others[0], None) if others else None
+                if lead is None:
+                    raise InputError(
+                        "--model: neither device says the formats and the length of its vectors: give a model"
+                    )
+                self.sides.append(_side(device, getattr(device, "model", lead)))
+        if len(devices) == 2 and devices[0].name == devices[1].name:
+            for side, which in zip(self.sides, ("first", "second"), strict=True):
+                side.name += f" ({which})"
+
+    def ask(self, vectors: str | None, samples: int, seed: int) -> None:
+        """Ask both devices until enough differences are found. Raises MmaprobeError."""
+        from mmaprobe.queries.compare.devices import Pair
+
+        pair = Pair(self.sides[0], self.sides[1], self.compare)
+        self.report.pair = pair
+        given = [] if vectors is None else list(_given(vectors, pair))
+        total = len(given) + (len(self.recordings[0].vectors) if self.recordings else samples)
+        self.comparison.run(pair, self._rows(pair, given, samples, seed), total)
+        if not self.comparison.compared and all(side.closed for side in pair.sides):
+            self.comparison.apart = [
+                (pair.layout.split(row), *((d, None) if side is pair.left else (None, d)))
+                for recording, side in zip(self.recordings, pair.sides, strict=True)
+                for row, d in _recorded(recording, side, pair)
+            ]
+
+    def _rows(self, pair: Pair, given: list[Row], samples: int, seed: int) -> Iterator[Row]:
+        from mmaprobe.queries.compare.rows import all_rows
+
+        yield from given
+        if not self.recordings:
+            yield from all_rows(pair.layout, pair.left.model, samples, seed)
+            return
+        side = next(side for side in pair.sides if side.closed)
+        recorded, c, addends = [row for row, _ in _recorded(self.recordings[0], side, pair)], 2 * pair.length, 0
+        for row in recorded:
+            if row[c] and not pair.layout.addend:
+                addends += 1
+            else:
+                yield row
+        if addends:
+            deaf = next(side.name for side in pair.sides if not side.addend)
+            say(f"{addends} of {counted(len(recorded), 'recorded row')} passed over: {deaf} takes no addend")
+
+    def gemm(self, files: Sequence[Path], rest: dict[str, Any], timeout: float | None) -> None:
+        """From differing matrices to a dot product of a few terms. Raises MmaprobeError."""
+        from mmaprobe.cli.commands.compare_gemm import run_gemm
+        from mmaprobe.cli.product_files import formats_of
+        from mmaprobe.queries.plans.results import SECONDS
+        from mmaprobe.smtmodel.tables.reference import parse_reference
+
+        if self.recordings:
+            raise InputError(f"{self.recordings[0].name}: a recording cannot recompute a dot product")
+        model = None
+        if not self.sides:
+            named = dict(zip(("a", "b", "d", "d2"), files, strict=True))
+            named |= {} if rest["addend"] is None else {"c": rest["addend"]}
+            asked = self.reference
+            model = formats_of(named, rest["formats"], ", or --model") if asked is None else parse_reference(asked)
+        run_gemm(self.comparison, self.report, self.sides, model, self.compare, files, rest, timeout or SECONDS)
+
+    def finish(self, failure: MmaprobeError | None, output: str | None, as_json: bool) -> None:
+        """Print what was found, write it, and exit; raises the error that ended the comparison early."""
+        comparison, differ = self.comparison, bool(self.comparison.differences) or self.report.differ
+        if self.report.pair is not None and (failure is None or comparison.compared or comparison.apart or differ):
+            self.report.explain()
+            self.report.show()
+        if failure is None and not (differ or comparison.compared or self.report.gemm):
+            rests = "the reason above rests on hypotheses alone" if self.report.found else "ask both the same vectors"
+            failure = IncompleteError(f"nothing was compared: no vector was answered by both; {rests}")
+        found = self.report.vectors()
+        if output is not None and (found or failure is None):
+            write_vectors(found, output)
+        if as_json:
+            print_json(self.report.document() | {"error": str(failure) if failure else None})
+        elif output is None and found:
+            write_vectors(found, None)
+        if failure is not None:
+            raise failure
+        if not differ and self.comparison.contradictions:
+            names = sorted({one.side.name for one in self.comparison.contradictions})
+            raise IncompleteError(f"{' and '.join(names)}: contradicts itself; no difference is certain")
+        sys.exit(0 if differ else 1)
+
+
+def _recorded_model(device: RecordedDevice, lead: Model | None) -> Model:
+    """The instruction of a recording to be compared: that of `lead` if it is recorded, else the only one with its
+    formats. Raises InputError."""
+    from mmaprobe.queries.compare.rows import takes_the_same
+
+    models: dict[str, Model] = {}
+    for vector in device.vectors:
+        base = vector.model.reference.partition("@")[0]
+        if base not in models and (lead is None or takes_the_same(vector.model, lead)):
+            models[base] = vector.model
+    if lead is not None and (own := lead.reference.partition("@")[0]) in models:
+        return models[own]
+    if not models:
+        raise InputError(f"{device.name}: no result for the formats of {lead.reference if lead else 'any model'}")
+    if len(models) > 1:
+        raise InputError(
+            f"--model: {device.name} holds several instructions: {', '.join(sorted(models))}; name one of them"
+        )
+    return next(iter(models.values()))
+
+
+def _recorded(recording: RecordedDevice, side: ComparedDevice, pair: Pair) -> Iterator[tuple[Row, int | None]]:
+    """The recorded inputs of the instruction compared that fit the pair, with their results (None: not recorded)."""
+    from mmaprobe.queries.compare.rows import fits, row_of
+
+    instruction = side.model.reference.partition("@")[0]
+    for vector in recording.vectors:
+        if vector.model.reference.partition("@")[0] == instruction and fits(vector, pair.left.model):
+            row = row_of(vector.operands, pair.layout)
+            if row is not None:
+                yield row, vector.d
+
+
+def _side(device: Device, model: Model) -> ComparedDevice:
+    from mmaprobe.queries.compare.devices import ComparedDevice
+    from mmaprobe.runner.model_device import ModelDevice
+    from mmaprobe.runner.recorded import RecordedDevice
+
+    def ask(vectors: Sequence[Vector]) -> list[int | None]:
+        return [pattern for _, pattern in device.answers(vectors)]
+
+    software, closed = isinstance(device, ModelDevice), isinstance(device, RecordedDevice)
+    return ComparedDevice(
+        device.name, model, ask, software=software, steady=device.steady, closed=closed, takes_addend=device.addend
+    )
+
+
+def _given(file: str, pair: Pair) -> Iterator[Row]:
+    """The rows of a file of vectors. Raises InputError for one that does not fit the pair."""
+    from mmaprobe.queries.compare.rows import fits, row_of
+    from mmaprobe.runner.protocol import unread
+    from mmaprobe.smtmodel.inputs.vectors import read_vectors
+
+    with open_input(file) as (lines, name):
+        for vector in read_vectors(lines, name, lambda: pair.left.model):
+            row = row_of(vector.operands, pair.layout) if fits(vector, pair.left.model) else None
+            if row is None:
+                message = f"{vector.model.reference} takes other formats, or more products, than {pair.left.name}"
+                raise InputError(message, name, vector.line)
+            if vector.operands.c and not pair.layout.addend:
+                raise unread(vector, next(side.name for side in pair.sides if not side.addend), name)
+            yield row

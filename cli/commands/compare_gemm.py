@@ -1,0 +1,296 @@
+"""The part of `compare` that starts from two result matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.cli.array_files import load_matrix
+from mmaprobe.cli.options import progress, refuse, say
+from mmaprobe.cli.product_files import patterns_of
+from mmaprobe.cli.text.comparison import Report
+from mmaprobe.cli.text.plan_results import names_of, sentences, values_of
+from mmaprobe.smtmodel.arithmetic.display import number_text, value_text
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
+from mmaprobe.smtmodel.nodes import Literal, Round
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.normal import normal
+
+LOOKED = 12  # plans of each result of which the two most alike are looked for
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
+    from mmaprobe.queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
+    from mmaprobe.queries.plans.results import Given
+    from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.explain.losses import Loss
+    from mmaprobe.smtmodel.plans import Plan
+
+
+def run_gemm(
+    comparison: Comparison, report: Report, sides: list[ComparedDevice], model: Model | None, compare: Any,
+    files: Sequence[Path], rest: dict[str, Any], seconds: float,
+) -> None:  # fmt: skip
+    """From differing matrices to a dot product of a few terms. `seconds`: for trying plans. Raises MmaprobeError."""
+    from mmaprobe.queries.compare.devices import Pair, compared_model
+    from mmaprobe.queries.compare.gemm import differing_elements, reproduced
+    from mmaprobe.smtmodel.inputs.signature import Signature
+
+    first, second = sides if model is None else (compared_model(model), compared_model(model))
+    pair = Pair(first, second, compare)
+    matrices = load_matrices(pair, files, rest)
+    matrices.check(first.model)
+    found = differing_elements(pair.problem, matrices)
+    report.gemm = {"elements": found.total, "differing": found.count}
+    say(f"{found.count} of {found.total} elements differ")
+    if not found.count:
+        return
+    report.gemm |= {key: _element(one, pair) for key, one in (("first", found.first), ("largest", found.largest))}
+    _show_elements(found, pair)
+    if sides:
+        _follow(comparison, report, pair, matrices, found)
+        return
+    assert model is not None
+    report.differ = True
+    if isinstance(model, Signature):
+        report.gemm["plans"] = _plans(model, matrices, found, seconds)
+        return
+    told = reproduced(model, matrices, found.chosen, pair.problem, progress)
+    progress("")
+    _show_reproduced(told, pair)
+    report.gemm["model"] = _reproduced(told, model)
+    ends = told.models
+    if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
+        _follow(comparison, report, Pair(compared_model(ends[0]), compared_model(ends[1]), compare), matrices, found)
+        return
+    assert found.first is not None
+    if model.scale is None:
+        report.gemm["plans"] = _plans(model, matrices, found, seconds)
+    explained = "plans explain" if "why" in report.gemm.get("plans", {}) else "no single change of the model gives"
+    say(f"{explained} both results; --json prints the dot product")
+    report.gemm["dot_product"] = _dot(matrices, found.first, pair)
+
+
+def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float) -> dict[str, Any]:
+    """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
+    in which step they first do."""
+    from mmaprobe.queries.plans.recorded import Recorded
+    from mmaprobe.queries.plans.results import plans_of_results
+    from mmaprobe.smtmodel.inputs.signature import Signature
+
+    asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
+    recorded = Recorded(asked, matrices.a, matrices.b, matrices.c, matrices.d)
+    places = [(element.row, element.column) for element in found.chosen]
+    given = plans_of_results(recorded, places, progress, seconds)
+    progress("")
+    document: dict[str, Any] = {}
+    pair = most_alike(given[0].plans, given[1].plans)
+    if pair is not None:
+        document["why"] = [*products_left_out(given), *why_they_differ(*pair)]
+        for sentence in document["why"]:
+            say(f"  why: {sentence}")
+    for index, one in enumerate(given):
+        first = () if pair is None else pair[index : index + 1]
+        document[f"D{index + 1}"] = {"plans": names_of(one, first), "complete": not one.untried, **values_of(one)}
+        for sentence in sentences(one, first):
+            say(f"  D{index + 1}: {sentence}")
+    if pair is not None and found.first is not None and given[0].left_out == given[1].left_out == ():
+        document["first_step"] = _first_step(pair, matrices, found.first)
+    return document
+
+
+def products_left_out(given: Sequence[Given]) -> list[str]:
+    """The difference between two results in the products of which they are sums, as a sentence, if there is one."""
+    from mmaprobe.queries.order.tree import compact
+
+    texts = [f"all but k = {compact(one.left_out)}" if one.left_out else "all" for one in given]
+    return [f"the products summed are {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
+
+
+def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:
+    """One plan of each side, such that they differ in the fewest ways, and of these in their texts the least; None if
+    a side has none."""
+    pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
+
+    def apart(pair: tuple[Plan, Plan]) -> tuple[int, int]:
+        one, other = (plan.reference for plan in pair)
+        alike = sum(block.size for block in SequenceMatcher(None, one, other, False).get_matching_blocks())
+        return len(why_they_differ(*pair)), len(one) + len(other) - 2 * alike
+
+    return min(pairs, key=apart, default=None)
+
+
+def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> dict[str, Any] | None:
+    """Say in which step of an element two plans first differ; the same as JSON values."""
+    from mmaprobe.queries.plans.first_step import first_step
+
+    steps = first_step(*pair, matrices, element)
+    if steps is None:
+        return None
+
+    def text(step: Loss | None) -> str:
+        if step is None:
+            return "no such step"
+        products = "" if step.products is None else f", products {step.products[0]} to {step.products[1]},"
+        return f"{step.step}{products} gives {float(step.value):.9g}"
+
+    where = f"[{element.row}, {element.column}]"
+    say(f"  the first step of element {where} in which they differ: {text(steps[0])} (D1); {text(steps[1])} (D2)")
+    return {
+        f"D{number}": None if step is None else {"step": step.step, "products": step.products, "value": str(step.value)}
+        for number, step in enumerate(steps, 1)
+    }
+
+
+def why_they_differ(one: Plan, other: Plan) -> list[str]:
+    """The differences between two plans, one sentence each."""
+    ways = zip(_ways(one).items(), _ways(other).values(), strict=True)
+    return [f"{what} {left} (D1); {right} (D2)" for (what, (key, left)), (its, right) in ways
+            if key != its and left != right]  # fmt: skip
+
+
+@lru_cache(maxsize=2 * LOOKED)
+def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
+    """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
+    from mmaprobe.reports.plan_sheet import rounding_words, stage_words
+
+    hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
+    stages = (one for products in plan.sums for one in stage_words(products.stage))
+    factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
+    result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
+    if isinstance(plan.result, Round):
+        result = f"{result}, rounded to {rounding_words(plan.result.rounding)}"
+    starts = any(products.start.kind == "element" for products in plan.sums)
+    uses = any(node.kind == "element" for node in walk(plan.result))
+    words = {
+        "the inputs are": " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are",
+        "the unit is": " and ".join(model.reference for model in plan.models),
+        "the sum of the products:": "; ".join(
+            one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages
+        ),
+        "C:": "the first sum begins with it" if starts else "added at the end" if uses else "not used",
+        "the result is": result,
+    }
+    arithmetics = [(model.length, normal(model.unit.result)) for model in plan.models]  # one may have two names
+    return {what: (arithmetics if what == "the unit is" else text, text) for what, text in words.items()}
+
+
+def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
+    """Recompute the elements on both devices, and reduce the first divergence."""
+    from mmaprobe.queries.compare.gemm import reduce, traced
+
+    report.pair = pair
+    traces = traced(pair.left, pair.right, pair.problem, matrices, found.chosen)
+    report.gemm["computed_again"] = _again(pair, traces)
+    diverged = [trace for trace in traces if trace.diverged is not None]
+    if not diverged:
+        say("  the devices agree on these elements: D1 and D2 were not both produced by them")
+    source = reduce(comparison, pair.left, pair.right, pair.problem, traces) or (diverged[0] if diverged else None)
+    trace = source or traces[0]
+    report.gemm["dot_product"] = _dot(matrices, trace.element, pair)
+    if source is not None:
+        start, end = source.products
+        report.gemm |= {
+            "element": [source.element.row, source.element.column],
+            "tile": source.diverged,
+            "products": [start, end],
+        }
+        where = f"[{source.element.row}, {source.element.column}]"
+        say(f"  element {where}: first divergence in products {start} to {end - 1} of {len(source.operands.a)}")
+
+
+def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
+    """The number of elements in which each device reproduces its matrix's result."""
+    from mmaprobe.queries.compare.devices import differing
+    from mmaprobe.queries.kernel.problem import Problem
+
+    found = {}
+    for index, (word, side) in enumerate(zip(("first", "second"), pair.sides, strict=True)):
+        last = [trace.results[index][-1] for trace in traces]
+        same = ~differing(Problem(side.model, side.model, compare=pair.problem.compare), last,
+                          [trace.element.d[index] for trace in traces])  # fmt: skip
+        found[word] = int(same.sum())
+        tail = "" if same.all() else ": its matrix was not computed this way"
+        say(f"  {side.name} reproduces D{index + 1} in {found[word]} of {len(traces)} elements{tail}")
+    return {"elements": len(traces), **found}
+
+
+def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Matrices:
+    """The matrices as bit patterns. Raises InputError."""
+    from mmaprobe.queries.compare.gemm import Matrices
+    from mmaprobe.smtmodel.evaluate.numbers import check_convert
+    from mmaprobe.smtmodel.plans.gemm import addend
+
+    model, convert = pair.left.model, rest["convert"]
+    if model.scale is None:
+        refuse(f"{model.reference or 'what the files say'} takes no scale factors", "scale_a", "scale_b")
+    deaf = [side.name for side in pair.sides if not side.addend]
+    if deaf and rest["addend"] is not None:
+        raise ParameterError("--c", f"{deaf[0]} does not read c: leave it out")
+    check_convert([load_matrix(path, mapped=True) for path in (*files[:2], rest["addend"]) if path], convert)
+    a, b = (patterns_of(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))
+    c = None if rest["addend"] is None else patterns_of(rest["addend"], model.c, convert)
+    if c is not None and a.shape[1] == b.shape[0]:
+        c = addend(c, (a.shape[0], b.shape[1]))
+    one, two = (patterns_of(path, side.model.d) for path, side in zip(files[2:], pair.sides, strict=True))
+    scales = [
+        None if rest[key] is None else patterns_of(rest[key], model.scale or model.a) for key in ("scale_a", "scale_b")
+    ]
+    return Matrices(a, b, c, (one, two), *scales)
+
+
+# -- text and JSON
+
+
+def _show_elements(found: Differences, pair: Pair) -> None:
+    for word, one in (("first", found.first), ("largest", found.largest)):
+        if one is not None:
+            texts = [
+                f"{to_hex(d, side.model.d)} ({value_text(d, side.model.d)})"
+                for d, side in zip(one.d, pair.sides, strict=True)
+            ]
+            ulps = "" if one.ulps is None else f", {one.ulps} ulp apart"
+            say(f"  {word}: [{one.row}, {one.column}]: {' | '.join(texts)}{ulps}")
+
+
+def _show_reproduced(told: Reproduced, pair: Pair) -> None:
+    for index in (0, 1):
+        text = f"  {pair.left.name} gives D{index + 1} in {told.agree[index]} of {told.elements} elements compared"
+        if told.changes[index]:
+            text += f"; all of them with one change: {', '.join(told.changes[index])}"
+        elif told.models[index] is None:
+            text += "; no single change gives all of them"
+            if told.reached[index] is not None:
+                text += f" (after {told.reached[index]} products its partial sum equals the first element)"
+        say(text)
+
+
+def _reproduced(told: Reproduced, model: Model) -> dict[str, Any]:
+    return {
+        "model": model.reference,
+        "elements": told.elements,
+        **{
+            f"D{index + 1}": {
+                "agree": told.agree[index],
+                "changes": list(told.changes[index]),
+                "reached_after": told.reached[index],
+            }
+            for index in (0, 1)
+        },
+    }
+
+
+def _element(one: Element | None, pair: Pair) -> dict[str, Any] | None:
+    if one is None:
+        return None
+    results = [to_hex(d, side.model.d) for d, side in zip(one.d, pair.sides, strict=True)]
+    return {"row": one.row, "column": one.column, "d": results, "ulps": one.ulps}
+
+
+def _dot(matrices: Matrices, element: Element, pair: Pair) -> dict[str, Any]:
+    operands = matrices.dot(element, pair.left.model)
+    return {"row": element.row, "column": element.column, **operands_json(operands, pair.left.model)}

@@ -1,0 +1,238 @@
+"""The `datasheet` command: what a unit computes, on one page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mmaprobe.cli.choice import FileName, PageFile, Seconds
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import models_or_architectures
+from mmaprobe.cli.options import opened_store, progress, refuse, say
+from mmaprobe.smtmodel import VERSION
+from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.base.files import is_file, write_whole
+from mmaprobe.smtmodel.base.progress import Pieces, Wait
+from mmaprobe.smtmodel.base.wording import counted, duration
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.reports.datasheet import Sheet
+    from mmaprobe.smtmodel.evaluate.model import Model
+
+
+@click.command(cls=Command)
+@click.argument(
+    "subject",
+    metavar="[MODEL | PLAN | ARCH | GPU | IDENTIFIED.json]",
+    required=False,
+    shell_complete=models_or_architectures,
+)
+@click.option("--all", "every", is_flag=True, help="Every architecture of the table.")
+@click.option("-o", "--output", type=PageFile(".html", ".md"), required=True, metavar="FILE",
+              help="Write the page here: HTML, or of a GPU a short one as Markdown (FILE.md).")  # fmt: skip
+@click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
+              help="Seconds for each property to be proved; 0: only what the store knows.")  # fmt: skip
+@click.option("--store", type=FileName(), metavar="FILE",
+              help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
+def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
+    """Make the numerical data sheet of a unit. It has formats, sum, rounding, special values, properties, error bound.
+
+    The subject is a model (or a unit file), a plan, an architecture, a GPU (H100, "RTX 4090", MI300X), or what
+    `identify --json` printed for an unknown device.
+    Properties are taken from the store, or proved within --limit seconds each; what is not answered is called open.
+    The page is written at once with what is known, and again with the answers; an interrupt keeps those that came.
+
+    \b
+    mmaprobe datasheet hopper/mma/m16n8k16.f32.f16.f16.f32 -o hopper.html
+    mmaprobe datasheet MI300X -o mi300x.html
+    mmaprobe datasheet plan:cublas/split-k -o split-k.html
+    mmaprobe datasheet "RTX 4090" -o rtx-4090.md
+    mmaprobe datasheet unit.json -o unit.html
+    mmaprobe datasheet --all -o units.html
+    """
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.reports.datasheet import BOUND, UNPROVED, page
+
+    if every == (subject is not None):
+        raise click.UsageError("give a model, an architecture or a file of identify, or --all")
+    if output.suffix == ".md":
+        refuse("a page in Markdown asks no solver", "limit", "store")
+        _short(subject, output)
+        return
+
+    def write(ask: _Asker) -> int:
+        sheets = _sheets(subject, ask, pieces)
+        ask.bounds = sum(line.name == BOUND and line.value in UNPROVED for sheet in sheets for line in sheet.lines)
+        write_whole(output, page(sheets, f"mmaprobe {VERSION}", _title(subject, sheets)))
+        progress("")
+        return len(sheets)
+
+    with opened_store(store) as opened:
+        pieces = Pieces(progress, "sheets")
+        options = Options(timeout=limit, store=opened, progress=pieces)
+        known = _Asker(options, limit, {}, asks=False)
+        count = write(known)
+        if not known.waiting or not limit:
+            say(f"{output}: {counted(count, 'sheet')}, {counted(known.known, 'answer')} from the store, "
+                f"{known.open} open")  # fmt: skip
+            return
+        say(f"{output}: {counted(count, 'sheet')} with what is known; still to ask the solvers: "
+            f"{counted(known.waiting, 'question')}, {duration(limit)} each at most")  # fmt: skip
+        asker = _Asker(options, limit, known.found, asks=True)
+        try:
+            write(asker)
+        except KeyboardInterrupt:
+            write(_Asker(options, limit, asker.found, asks=False))
+            raise
+    say(f"{output}: {counted(known.known, 'answer')} from the store, {asker.asked} asked, {asker.open} open")
+
+
+def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
+    """The title of a page: the GPU or the architecture that was asked for, else the unit if it is the only one."""
+    from mmaprobe.reports.gpu_page import architecture_name
+    from mmaprobe.smtmodel.tables.gpus import GPUS, gpu_named
+
+    what = "Numerical data sheets" if len(sheets) > 1 else "Numerical data sheet"
+    if subject is None:
+        return what
+    if not is_file(subject) and (found := gpu_named(subject)) is not None:
+        return f"{what}: {found[0]} ({architecture_name(found[1])})"
+    return f"{what}: {architecture_name(subject) if subject in GPUS else sheets[0].title}"
+
+
+def _short(subject: str | None, output: Path) -> None:
+    """Write the Markdown page of a GPU. Raises ParameterError for any other subject."""
+    from mmaprobe.reports.gpu_page import gpu_page
+    from mmaprobe.smtmodel.base.errors import ParameterError
+    from mmaprobe.smtmodel.tables.gpus import gpu_named
+
+    if subject is None or gpu_named(subject) is None:
+        raise ParameterError("--output", f'{output}: a page in Markdown is of one GPU (H100, "RTX 4090"); use .html')
+    write_whole(output, gpu_page(subject, Pieces(progress, "sheets")))
+    progress("")
+    say(f"{output}: 1 page")
+
+
+def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
+    from mmaprobe.reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
+    from mmaprobe.reports.report import documents
+    from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of
+    from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+    from mmaprobe.smtmodel.tables.reference import is_unit_file, names_plan, parse_reference
+
+    architectures = sorted({row.arch for row in INSTRUCTIONS.values()})
+    if subject is None or subject in architectures:
+        return sheets_of(subject, ask, pieces)
+    if is_file(subject) and not is_unit_file(subject):
+        try:
+            return [sheet_of_identified(documents(subject)[0], ask)]
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            reason = str(error) if type(error) is ValueError else "it is not what identify --json prints"
+            raise InputError(reason, subject) from None
+    if names_plan(subject):
+        return [_sheet_of_plan(subject, ask)]
+    if subject.endswith(".json"):
+        raise InputError("no such file", subject)
+    if "/" not in subject and not is_unit_file(subject):
+        if (arch := architecture_of(subject)) is not None:
+            return sheets_of(arch, ask, pieces)
+        raise UnknownNameError(
+            "architecture or GPU",
+            subject,
+            [*architectures, *(g for row in GPUS.values() for g in row)],
+            " (`mmaprobe list gpus` shows all)",
+        )
+    return [sheet_of_model(parse_reference(subject), ask)]
+
+
+def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
+    from mmaprobe.queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound
+    from mmaprobe.reports.plan_sheet import sheet_of_plan
+    from mmaprobe.smtmodel.inputs.admitted import Inputs
+    from mmaprobe.smtmodel.tables.reference import parse_plan_reference
+
+    plan = parse_plan_reference(name)
+    found = find_plan_bound(plan, Inputs(), SIZES, ask.settle, ask.options.progress, searched=min(SIZES))
+    ask.asked += ask.asks
+    ask.unknown += found.verdict == "unknown"
+    return sheet_of_plan(plan, name, document_of_plan(found, name))
+
+
+class _Asker:
+    """Answers questions about properties of models: from `found`, else from the store, else (if `asks`) by solvers, for
+    `limit` seconds each. An open question is asked again only if `limit` is larger than before."""
+
+    def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any]], asks: bool) -> None:
+        from mmaprobe.queries.tactics.settling import Settled
+
+        self.options, self.limit, self.found, self.asks = options, limit, found, asks
+        self.known = self.asked = self.unknown = self.left = self.bounds = 0
+        within = replace(options, timeout=None if asks else 0.0)  # each lemma has its own limit
+        self.settle = Settled(within, seconds=limit)
+
+    @property
+    def open(self) -> int:
+        """The number of properties and bounds without an answer."""
+        return self.unknown + self.bounds
+
+    @property
+    def waiting(self) -> int:
+        """The number of questions that are left to a later pass. A bound may be found without a lemma that is open, and
+        be smaller with it."""
+        return 0 if self.asks else self.left + max(self.bounds, bool(self.settle.open))
+
+    def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
+        from mmaprobe.queries.kernel.statements import problems_of
+        from mmaprobe.queries.properties.report import proof_key
+        from mmaprobe.smtmodel.base.errors import ParameterError
+        from mmaprobe.smtmodel.inputs.admitted import Inputs
+
+        try:
+            problems = problems_of(wanted, model, Inputs())
+        except ParameterError as error:  # it cannot be asked of this unit
+            return {"verdict": "none", "why": str(error)}
+        if not problems:
+            return {"verdict": "equal", "engines": [], "confirmed_by": []}
+        key = proof_key(problems, wanted, confirm=True)
+        document = self._known(key)
+        if document is not None and (document["verdict"] != "unknown" or document["limit"] >= self.limit):
+            self.known += 1
+        elif self.asks:
+            document = self.found[key] = self._ask(wanted, model, problems, key)
+        else:
+            self.left += 1
+        self.unknown += document is None or document["verdict"] == "unknown"
+        return document
+
+    def _known(self, key: str) -> Mapping[str, Any] | None:
+        from mmaprobe.queries.solvers.store import result_key
+
+        if key in self.found:
+            return self.found[key]
+        store = self.options.store
+        if store is None:
+            return None
+        return store.find_result(key) or store.find_result(result_key("datasheet", question=key))
+
+    def _ask(self, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
+        from mmaprobe.queries.properties.proving import proofs_of
+        from mmaprobe.queries.properties.report import proof_document
+        from mmaprobe.queries.solvers.store import result_key
+
+        self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
+        self.asked += 1
+        started = time.monotonic()
+        document = proof_document(wanted, proofs_of(problems, self.options, True))
+        if document["interrupted"]:
+            raise KeyboardInterrupt
+        document |= {"limit": self.limit, "seconds": round(time.monotonic() - started, 1)}
+        if self.options.store is not None:
+            confirmed = document["verdict"] != "unknown" and document["confirmed_by"]
+            self.options.store.record_result(key if confirmed else result_key("datasheet", question=key), document)
+        return document

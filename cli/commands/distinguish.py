@@ -1,0 +1,223 @@
+"""Commands that put questions to solvers."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from math import comb
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mmaprobe.cli.choice import Choice, FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import models, questions_or_models
+from mmaprobe.cli.options import (
+    COMPARE_HELP,
+    JSON,
+    RESTRICTIONS_HELP,
+    VECTORS_OUTPUT,
+    overall,
+    print_json,
+    progress,
+    say,
+    show_zeros,
+    solver_options,
+    write_vectors,
+)
+from mmaprobe.smtmodel.base.errors import FaultError, InputError
+from mmaprobe.smtmodel.base.escapes import file_part
+from mmaprobe.smtmodel.base.interrupts import allow
+from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
+
+if TYPE_CHECKING:
+    from mmaprobe.hypotheses.schema import Question
+    from mmaprobe.queries.search.answer import Answered, PairAnswer
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.smtmodel.inputs.admitted import Inputs
+
+
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, required=True, metavar="ID... | MODEL MODEL", shell_complete=questions_or_models)
+@click.option(
+    "-n",
+    "count",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="How many vectors for each pair; they differ in what they exercise.",
+)
+@VECTORS_OUTPUT
+@click.option(
+    "--model",
+    "target",
+    metavar="MODEL",
+    shell_complete=models,
+    help="Ask the questions about this model instead of the model in the question.",
+)
+@click.option(
+    "--inputs",
+    "restrictions",
+    metavar="LIST",
+    default="",
+    help=f"For two models. {RESTRICTIONS_HELP}",
+)
+@click.option(
+    "--compare",
+    type=Choice(["bits", "value"]),
+    help=f"{COMPARE_HELP}.",
+)
+@click.option("--smt2", type=FileName(dir_okay=False), metavar="FILE", help="Write the query as SMT-LIB 2.6.")
+@solver_options("each pair of models")
+@JSON
+def distinguish(
+    names: tuple[str, ...], count: int, output: str | None, target: str | None, restrictions: str, compare: Any,
+    smt2: Path | None, options: Options, as_json: bool,
+) -> None:  # fmt: skip
+    """Find vectors that distinguish hypotheses, or two models.
+
+    ID is a question of the library (`mmaprobe list hypotheses`) or a hypothesis file; MODEL is a model reference.
+
+    \b
+    mmaprobe distinguish carry-bits-ampere
+    mmaprobe distinguish fasi-carry-bits --model hopper/wgmma/m64n8k16.f32.f16.f16
+    mmaprobe distinguish my-question.yaml -n 5 -o vectors.jsonl
+    mmaprobe distinguish volta/mma/m8n8k4.f32.f16.f16.f32 ampere/mma/m16n8k16.f32.f16.f16.f32
+    """
+    from mmaprobe.cli.text.vectors import show_answer
+    from mmaprobe.queries.search.answer import answer
+
+    questions = _questions(names, restrictions, target)
+    pairs = sum(comb(len(question.models), 2) for question in questions)
+    if pairs > 1:
+        allow(options.timeout and options.timeout * pairs)
+    pieces = Pieces(options.progress, "questions", len(questions))
+    options = replace(options, count=count, progress=pieces)
+    done: list[Answered] = []
+    fault: FaultError | None = None
+    written: int | None = None  # bytes of the output
+
+    def work(question: Question) -> Answered:
+        part = file_part(question.id.replace("/", "-"))
+        path = smt2.with_stem(f"{smt2.stem}-{part}") if smt2 and len(questions) > 1 else smt2
+        return answer(question, options, compare, path)
+
+    def take(question: Question, result: Callable[[], Answered]) -> None:
+        nonlocal fault, written
+        try:
+            answered = result()
+        except FaultError as error:  # the other questions have answers all the same
+            say(f"{question.id}: {error}")
+            fault = fault or error
+            pieces.next()
+            return
+        progress("")
+        done.append(answered)
+        for name, reason in question.dropped.items():
+            say(f"  dropped {name}: {reason}")
+        show_zeros(question.zeros)
+        show_answer(answered)
+        if output is not None:  # at once, so that no vector found is lost
+            written = write_vectors(answered.vectors, output, more=len(done) > 1, after=written)
+        pieces.next()
+
+    options.pool.gather(work, questions, take)
+    if as_json:
+        print_json({"schema": 1, "questions": [_as_json(answered) for answered in done]})
+    elif output is None:
+        write_vectors((vector for answered in done for vector in answered.vectors), None)
+    codes = [answered.exit_code for answered in done]
+    if len(codes) > 1:
+        say(f"{codes.count(0)} of {len(codes)} questions answered as expected, {codes.count(3)} unknown")
+    if fault is not None:
+        raise fault
+    sys.exit(overall(codes))
+
+
+def _questions(names: tuple[str, ...], restrictions: str, target: str | None) -> list[Question]:
+    from mmaprobe.hypotheses.library import library, question_named
+    from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    if all(_is_reference(name) and name not in library() for name in names):
+        for name in names:
+            if os.path.isdir(name):
+                raise InputError("is a folder: a model, a question or its file is needed", name)
+        if len(names) != 2:
+            raise click.UsageError(f"two models are compared, {len(names)} given")
+        if target is not None:
+            raise click.UsageError("--model changes the model of a question, not of a comparison of two models")
+        return [_pair(names, parse_inputs(restrictions))]
+    for name, other in zip(names, reversed(names), strict=True):
+        if len(names) == 2 and _is_reference(name) and not _is_reference(other):
+            with suppress(UnknownNameError):
+                parse_reference(other)  # which says what a GPU or an architecture is
+            question_named(other)
+            raise click.UsageError(f"{name} is a model, and {other} a question: give two models, or questions")
+    if restrictions:
+        raise ParameterError("--inputs", "the inputs of a question are set in its file")
+    return [question_named(name, target) for name in names]
+
+
+def _is_reference(name: str) -> bool:
+    from mmaprobe.smtmodel.base.files import is_file
+    from mmaprobe.smtmodel.tables.reference import keys_of
+
+    if name.endswith((".yaml", ".yml")) or is_file(name):
+        return is_file(name) and "unit" in keys_of(name)
+    return "/" in name.partition("@")[0]
+
+
+def _pair(names: tuple[str, ...], inputs: Inputs) -> Question:
+    from mmaprobe.hypotheses.schema import Question
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    models = dict(zip(("left", "right"), (parse_reference(name) for name in names), strict=True))
+    return Question(id="left-right", question="Do the two models differ?", models=models, inputs=inputs)
+
+
+def _as_json(answered: Answered) -> dict[str, Any]:
+    question = answered.question
+    return {
+        "id": question.id,
+        "question": question.question,
+        "verdict": answered.verdict,
+        "expect": question.expect,
+        "hypotheses": {name: model.reference for name, model in question.models.items()},
+        "dropped": question.dropped,
+        "one_vector": question.one_vector,
+        "observed": question.observed,
+        "zeros_only": list(question.zeros),
+        "pairs": [_pair_json(pair) for pair in answered.pairs],
+        "vectors": [vector.to_json() for vector in answered.vectors],
+    }
+
+
+def _pair_json(pair: PairAnswer) -> dict[str, Any]:
+    outcome = pair.outcome
+    steps = [
+        {
+            "free_products": list(step.free),
+            "nonnegative_only": step.one_sign,
+            "answers": [
+                {"solver": a.engine, "version": a.version, "status": a.status, "seconds": a.seconds, "reason": a.reason}
+                for a in step.answers
+            ],
+        }
+        for step in outcome.steps
+    ]
+    return {
+        "left": pair.left,
+        "right": pair.right,
+        "verdict": pair.verdict,
+        "reused_vector": pair.reused,
+        "complete": outcome.complete,
+        "found_by_simulation": outcome.simulated,
+        "seconds": round(outcome.seconds, 3),
+        "asked": steps,
+    }

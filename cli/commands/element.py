@@ -1,0 +1,103 @@
+"""`explain --element`: one element of a matrix product, and the steps of it that lose bits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mmaprobe.cli.array_files import ROUNDED, load_matrix, of_file
+from mmaprobe.cli.options import print_json
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError
+from mmaprobe.smtmodel.base.escapes import printable
+
+if TYPE_CHECKING:
+    from mmaprobe.smtmodel.evaluate.operands import Operands
+    from mmaprobe.smtmodel.explain.losses import Loss
+
+
+def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bool) -> None:
+    """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
+    tiles) for the matrices A, B and C. Raises InputError."""
+    from mmaprobe.cli.text.vectors import result_text
+    from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.evaluate.operands import check_addend
+    from mmaprobe.smtmodel.explain.losses import losses
+    from mmaprobe.smtmodel.inputs.vectors import to_hex
+    from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+    from mmaprobe.smtmodel.tables.reference import parse_plan_reference
+    from mmaprobe.smtmodel.units.unit import TRACED
+
+    if len(files) not in (2, 3):
+        raise click.UsageError("--element takes two or three matrix files: A B [C]")
+    plan = parse_plan_reference(name)
+    if plan.scale is not None:
+        raise InputError(f"{name} takes scale factors, which --element does not: explain a vector that has them")
+    operands = _operands(files, element, (plan.a, plan.b, plan.c))
+    check_addend(plan, len(files) == 3, files[-1])
+    model = Model(name, unit_of_plan(plan, len(operands.a), TRACED))
+    steps, result = losses(model, operands)
+    found = [step for step in steps if step.cut or step.rounded]
+    if as_json:
+        rows = [
+            {
+                "step": one.step,
+                "format": one.format.name,
+                "products": one.products,
+                "cut": str(one.cut),
+                "rounded": str(one.rounded),
+            }
+            for one in found
+        ]
+        document = {"schema": 1, "plan": name, "length": model.length, "element": element, "losses": rows}
+        print_json(document | {"d": to_hex(result, model.d)})
+        return
+    unread = "" if plan.addend else ", c is not read"
+    click.echo(f"{printable(name)}: element {element}, K = {model.length}{unread}")
+    _show(found, len(steps))
+    click.echo(f"d = {result_text(result, model.d)}")
+
+
+def _show(found: list[Loss], count: int) -> None:
+    rows: list[tuple[str, ...]] = [("step", "format", "products", "truncated", "rounded", "total loss")]
+    for one in found:
+        parts = (f"{float(part):+.3e}" if part else "" for part in (one.cut, one.rounded))
+        rows.append((one.step, one.format.name, _products(one), *parts, f"{float(one.lost):+.3e}"))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows if found else ():
+        click.echo("  " + "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip())
+    click.echo(f"  {len(found)} of {count} rounded steps lose bits")
+
+
+def _products(loss: Loss) -> str:
+    """Those that are not zero: the first and the last one, and how many they are if some between are not among them."""
+    if loss.products is None:
+        return ""
+    first, last = loss.products
+    if first == last:
+        return str(first)
+    return f"{first}-{last}" if loss.count == last - first + 1 else f"{loss.count} of {first}-{last}"
+
+
+def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any]) -> Operands[int]:
+    from mmaprobe.smtmodel.evaluate.numbers import from_numbers
+    from mmaprobe.smtmodel.evaluate.operands import Operands
+    from mmaprobe.smtmodel.evaluate.tiles import product_shape
+    from mmaprobe.smtmodel.plans.gemm import addend
+
+    row, _, column = element.partition(",")
+    if not (row.strip().isdecimal() and column.strip().isdecimal()):
+        raise click.UsageError(f"--element is a row and a column, counted from 0: 3,5, not {element}")
+    i, j = int(row), int(column)
+    sides = []
+    for file, fmt in zip(files, formats, strict=False):
+        with of_file(file, wanted=ROUNDED):
+            sides.append(from_numbers(load_matrix(Path(file)), fmt))
+    a, b, *rest = sides
+    shape = product_shape(a, b, least=1)
+    rest = [addend(c, shape) for c in rest]
+    if i >= shape[0] or j >= shape[1]:
+        raise ParameterError("element", f"{i},{j} is outside the product, which is {shape[0]} x {shape[1]}")
+    c = int(rest[0][i, j]) if rest else 0
+    return Operands(tuple(map(int, a[i])), tuple(map(int, b[:, j])), c)

@@ -1,0 +1,96 @@
+"""Commands that evaluate models and ask devices."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names, models
+from mmaprobe.cli.options import JSON, print_json, say, write_vectors
+from mmaprobe.cli.reading import open_input
+from mmaprobe.smtmodel.base.wording import counted
+
+SHOWN = 10  # mismatches printed as text
+EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
+
+
+@click.command(cls=Command)
+@click.argument("file", metavar="FILE", shell_complete=file_names)
+@click.option(
+    "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    shell_complete=file_names,
+    help="Write every row with the model's result under `predictions`.",
+)
+@JSON
+def evaluate(file: str, model: str | None, output: str | None, as_json: bool) -> None:
+    """Compare observed results with those of models. The `d` of every row of a vector file is compared with its
+    model's.
+
+    FILE is JSONL, gzip-compressed or not; "-" reads standard input.
+
+    \b
+    mmaprobe evaluate observed.jsonl
+
+    Exit codes: 0 no row disagrees, 1 a row does, 2 bad input, 3 nothing was compared: no row has a `d`.
+    """
+    from mmaprobe.queries.compare.observed import Report, evaluate_vectors
+    from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
+    from mmaprobe.smtmodel.inputs.vectors import read_vectors
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    report = Report(keep=output is not None)
+    failure: MmaprobeError | None = None
+    with open_input(file) as (lines, name):
+        try:
+            candidate = parse_reference(model) if model else None
+            vectors = read_vectors(lines, name, instead=candidate)
+            report.take(evaluate_vectors(vectors, candidate, name))
+        except InputError as error:  # the rows before it count
+            failure = error
+    if output is not None:
+        write_vectors(report.predicted, output)
+    document = report.document()
+    if failure is None and not document["compared"]:
+        failure = IncompleteError(f"{name}: nothing was compared: no row has an observed result `d`")
+    if document["rows"] or failure is None:
+        _show(document, report, name)
+    if as_json:
+        print_json({**document, "error": str(failure) if failure else None})
+    if failure is not None:
+        raise failure
+    sys.exit(1 if report.mismatches else 0)
+
+
+def _show(document: dict[str, Any], report: Any, name: str) -> None:
+    """Print the verdict, what it is for each model, and the first mismatches, whose neighbours go into the document."""
+    from mmaprobe.cli.commands.explain import say_why
+    from mmaprobe.cli.text.evaluations import neighbour_json
+    from mmaprobe.cli.text.vectors import show_mismatch
+    from mmaprobe.queries.compare.observed import explained_by
+
+    if document["compared"]:
+        without = document["rows"] - document["compared"]
+        rest = f", {without} without d" if without else ""
+        say(f"{counted(document['rows'], 'row')}, {counted(document['mismatches'], 'mismatch')}{rest}")
+    for counts in document["models"]:
+        rest = f"{counted(counts['mismatches'], 'mismatch')}, {counts['unobserved']} without d"
+        say(f"  {counts['model']}: {counted(counts['rows'], 'row')}, {rest}")
+    changes = []
+    for index, row in enumerate(report.mismatches[:SHOWN]):
+        show_mismatch(row, name)
+        if index < EXPLAINED:
+            near = explained_by(row)
+            document["first_mismatches"][index]["neighbours"] = [neighbour_json(one) for one in near]
+            say_why(row, near)
+            changes.append({one.change: None for one in near})
+    if len(changes) > 1:
+        common = [change for change in changes[0] if all(change in other for other in changes)]
+        say(f"  one change that gives all {len(changes)} results drawn above: {', '.join(common) or 'none'}")

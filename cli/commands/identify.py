@@ -1,0 +1,189 @@
+"""`identify` finds the candidate of a family that a device implements, or builds its unit."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from mmaprobe.cli.candidates import MODEL, family_of
+from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.commands.identify_gemm import RECORDED, map_gemm, plans_of_files
+from mmaprobe.cli.commands.order import asked_of
+from mmaprobe.cli.completion import families, file_names
+from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say, solver_options
+from mmaprobe.cli.session import Session
+from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.interrupts import begun
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.search.distinguish import Options
+    from mmaprobe.runner.answers import AnswersFile
+    from mmaprobe.runner.protocol import Device
+    from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.inputs.vectors import Vector
+
+
+@click.command(cls=Command)
+@click.argument("family", metavar="[FAMILY]", required=False, shell_complete=families)
+@DEVICE
+@MODEL
+@click.option(
+    "-o",
+    "--output",
+    metavar="ANSWERS",
+    shell_complete=file_names,
+    help="Append the answers here; a run cut short goes on from them.",
+)
+@click.option(
+    "--formats",
+    metavar="A,B,C,D",
+    help="Without FAMILY: the formats of a, b, c and the result, or A,B,D without c. Instructions have theirs.",
+)
+@click.option(
+    "--length", type=int, metavar="K", help="Without FAMILY: the number of products. Instructions have theirs."
+)
+@click.option(
+    "--scale", metavar="FORMAT/BLOCK",
+    help="Without FAMILY: the format of scale factors, and how many products share one: ue8m0/32.",
+)  # fmt: skip
+@click.option(
+    "--save", type=FileName(dir_okay=False), metavar="UNIT.yaml", shell_complete=file_names,
+    help="Without FAMILY: write the unit found into this file, which every command takes.",
+)  # fmt: skip
+@click.option(
+    "--gemm", is_flag=True,
+    help="Which plan a library's product (a Python function, or files) runs, at each K up to --length and each shape.",
+)  # fmt: skip
+@click.option("--shape", metavar="M,N", help="With --gemm: the largest M and N that are asked (default: 64,64).")
+@DEVICE_TIMEOUT
+@solver_options("everything together", lambda named: "--gemm asks no solver" if named["gemm"] else None)
+@JSON
+def identify(
+    family: str | None, device_name: str, model: str | None, output: str | None, formats: str | None,
+    length: int | None, scale: str | None, save: Path | None, gemm: bool, shape: str | None, device_timeout: float,
+    options: Options, as_json: bool,
+) -> None:  # fmt: skip
+    """Find out which unit a device has. With FAMILY, the most discriminating vectors are asked until one class
+    of candidates is left; without it, the unit is built from the answers. FAMILY is an id (`mmaprobe list
+    families`), a file, or a GPU (H100, "RTX 4090", MI300X), whose instructions are then the candidates. With --gemm:
+    the plans of a library's matrix product (docs/plans.md).
+
+    \b
+    mmaprobe identify nvidia-f16 --device command:./my-gpu -o answers.jsonl
+    mmaprobe identify nvidia-fp8 --device model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3
+    mmaprobe identify H100 --device recorded:answers.jsonl
+    mmaprobe identify --device cpu:vdpbf16ps --save unit.yaml
+    mmaprobe identify --gemm --device python:mine.py:matmul --formats f32,f32,f32 --length 1000
+    mmaprobe identify --gemm --device recorded:a.npy,b.npy,d.npy --formats f16,f16,f16
+
+    Exit codes: 0 one class of candidates is left (with --gemm: every shape looked at has its plan), 1 no candidate
+    fits, 2 bad input (also: ANSWERS are of another device), 3 cut short or undecided, or the device contradicts itself.
+    """
+    from mmaprobe.cli.commands.build import build
+    from mmaprobe.cli.text.identified import consistent_units, equal_units, identified_document, show_identified
+    from mmaprobe.runner.devices import open_device
+    from mmaprobe.runner.protocol import check_asked
+    from mmaprobe.runner.recorded import RecordedDevice
+    from mmaprobe.smtmodel.tables.reference import is_unit_file
+
+    if save is not None and not is_unit_file(str(save)):
+        raise click.UsageError(f"--save {save}: the name of a unit file, or of a plan file, ends in .yaml")
+    if family is None:
+        if gemm:
+            _plans(device_name, formats, length, scale, shape, output, model, save, options, as_json)
+        refuse("it goes with FAMILY", "model")
+        refuse("it goes with --gemm", "shape")
+        asked = asked_of(device_name, formats, length, scale)
+        build(device_name, asked, None if output is None else Path(output), save, device_timeout, options, as_json)
+        return
+    refuse("a product of matrices has no FAMILY", "gemm", "shape")
+    refuse("without FAMILY the unit is built from the device's answers, and can be saved", "save")
+    refuse("FAMILY sets the formats and the length", "formats", "length", "scale")
+    until = options.timeout and begun() + options.timeout
+    asked_here = _asked(family, model)
+    with _answers(output, device_name) as answers:
+        if answers is not None and answers.earlier:
+            say(f"{counted(answers.earlier, 'answer')} of an earlier run")
+            with open_device(device_name, device_timeout, asked_here, until) as device:
+                answers.recheck(device, lambda vector: str(vector.id).startswith("question"))
+        with open_device(device_name, device_timeout, asked_here, until) as device:
+            if asked_here is not None:
+                check_asked(device, asked_here)
+            recorded = list(getattr(device, "vectors", ()))
+            base = model or _reference_of(device, device_name, recorded)
+            chosen = family_of(family, base)
+            recorded = [vector for vector in recorded if _same_instruction(vector, base)]
+            if not recorded and isinstance(device, RecordedDevice):
+                raise InputError(f"{device.name}: no row is an input of {base}")
+            session = Session(device, device_name, answers, until)
+            found, failure = session.identify(chosen, options, recorded)
+    progress("")
+    named = equal_units(found, options, session.deadline)
+    consistent = consistent_units(found, recorded)
+    progress("")
+    show_identified(chosen, found, named, consistent, session, failure)
+    if as_json:
+        print_json(identified_document(chosen, found, named[0], consistent, session, failure))
+    if failure is not None:
+        raise failure
+    sys.exit({"identified": 0, "no candidate": 1, "open": 3}[found.verdict])
+
+
+def _plans(
+    device: str, formats: str | None, length: int | None, scale: str | None, shape: str | None, output: str | None,
+    model: str | None, save: Path | None, options: Options, as_json: bool,
+) -> NoReturn:  # fmt: skip
+    """The plans of a recorded product or of a function; ends the command."""
+    if device.startswith(RECORDED):
+        refuse("files are not waited for", "device_timeout")
+        refuse("a recorded product has its own M, N and K", "length", "scale", "shape", "output", "model")
+        plans_of_files(device.removeprefix(RECORDED), formats, save, options, as_json)
+    refuse("they go with FAMILY", "output", "model")
+    if formats is None or length is None:
+        raise click.UsageError("--gemm needs --formats and --length")
+    refuse("a matrix product has no scale factors", "scale")
+    map_gemm(device, formats, length, shape or "64,64", save, options, as_json)
+
+
+def _asked(family: str, model: str | None) -> Model | None:
+    """What recorded rows that name no instruction are inputs of: that of --model, else of the family; a GPU has
+    several."""
+    from mmaprobe.hypotheses.family import family_named
+    from mmaprobe.smtmodel.tables.gpus import gpu_named
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    if model is not None:
+        return parse_reference(model)
+    return None if gpu_named(family) else family_named(family).base
+
+
+def _reference_of(device: Device, name: str, recorded: Sequence[Vector]) -> str | None:
+    """The instruction of a device, or of the rows of its recording."""
+    from mmaprobe.runner.batches import BatchDevice
+
+    _, _, rest = name.partition(":")
+    if isinstance(device, BatchDevice):
+        return device.model.reference
+    references = {vector.model.reference for vector in recorded}
+    if len(references) > 1:
+        names = ", ".join(sorted(references)[:5])
+        raise InputError(f"{rest} holds several instructions ({names}, ...): choose one with --model")
+    return references.pop() if references else None
+
+
+def _same_instruction(vector: Vector, reference: str | None) -> bool:
+    return vector.model.reference.partition("@")[0] == (reference or "").partition("@")[0]
+
+
+def _answers(output: str | None, device: str) -> AbstractContextManager[AnswersFile | None]:
+    """The file in which answers are kept; None if there is none. Raises InputError."""
+    from mmaprobe.runner.answers import AnswersFile
+
+    return nullcontext() if output is None else AnswersFile(Path(output), device)

@@ -1,0 +1,282 @@
+"""The `list` command: what there is, one line each."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from mmaprobe.cli.choice import Choice
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.options import JSON, print_json
+from mmaprobe.smtmodel.base.errors import nearest
+from mmaprobe.smtmodel.base.wording import counted
+
+KINDS = ("models", "hypotheses", "families", "parameters", "formats", "algorithms", "studies", "claims", "devices",
+         "plans", "gpus", "words")  # fmt: skip
+
+
+#: patterns of what people say for formats
+SPOKEN = {"fp64": "f64", "fp32": r"(?<!t)f32", "fp16": r"(?<!b)f16", "half": r"(?<!b)f16", "fp8": "(?:fp8|e4m3|e5m2)",
+          "fp6": "(?:fp6|e3m2|e2m3)", "fp4": "(?:fp4|e2m1)"}  # fmt: skip
+
+
+class KindOrGpu(Choice):
+    """A kind of thing to list, or the name of a GPU or an architecture, whose models are listed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from mmaprobe.smtmodel.tables.gpus import GPUS, gpu_named
+
+        architectures = {row["id"].partition("/")[0] for row in _models()}
+        if gpu_named(str(value)) or value in architectures:
+            return str(value)
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            gpu = "a GPU of `mmaprobe list gpus` (in quotes if its name has a space)"
+            found = any(_has(row, pattern) for row in _models() for pattern in _meant((str(value),)))
+            hint = f" `mmaprobe list models {value}` lists the instructions with it." if found else ""
+            if "Did you mean" not in error.message:
+                near = nearest(str(value), [*architectures, *(name for names in GPUS.values() for name in names)])
+                hint += f" Did you mean {near!r}?" if near else ""
+            self.fail(f"{error.message} Nor is it an architecture, or {gpu}.{hint}")
+
+
+@click.command("list", cls=Command)
+@click.argument("kind", type=KindOrGpu(KINDS), metavar="KIND|GPU|ARCH")
+@click.argument("words", nargs=-1, metavar="[WORD]...")
+@JSON
+def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
+    """List models, hypotheses, families, GPUs and the like. One line each; with WORDs only the lines that contain
+    all of them.
+
+    KIND is models, hypotheses, families, parameters, formats, algorithms, studies, claims, devices, plans, gpus or
+    words. In its place an architecture or a GPU (H100, "RTX 4090", MI300X) lists its models; among the words a GPU is
+    read as its architecture.
+
+    \b
+    mmaprobe list hypotheses
+    mmaprobe list models H100 e4m3
+    mmaprobe list MI300X
+    mmaprobe list hopper f16
+    """
+    kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
+             "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims,
+             "devices": _devices, "plans": _plans, "gpus": _gpus, "words": _words}  # fmt: skip
+    if kind not in kinds:
+        kind, words = "models", (kind, *words)
+    every = kinds[kind]()
+    rows = [row for row in every if all(_has(row, pattern) for pattern in _meant(words))]
+    if not rows:
+        raise click.BadParameter(_nothing(kind, words, every), param_hint="'[WORD]...'")
+    if as_json:
+        print_json([{"schema": 1, **row} for row in rows])
+        return
+    if kind == "devices" and not words:
+        rows = _by_processor(rows)
+    width = max(len(row["id"]) for row in rows)
+    for row in rows:
+        click.echo(f"{row['id']:<{width}}  {row['summary']}".rstrip())
+
+
+def _nothing(kind: str, words: tuple[str, ...], every: list[dict[str, Any]]) -> str:
+    """The message that no line has all of the words; for each word that is in no line, the closest word that is."""
+    known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", f"{row['id']} {row['summary']}")})
+    unknown = [
+        word for word, pattern in zip(words, _meant(words), strict=True) if not any(_has(row, pattern) for row in every)
+    ]
+    if kind == "models":
+        known += [row["id"] for row in _gpus()]
+    near = [found for word in unknown if (found := nearest(word, known, 0.7))]
+    meant = f" Did you mean {' and '.join(map(repr, near))}?" if near else ""
+    return f"no line of {kind} contains {' and '.join(map(repr, words))}.{meant}"
+
+
+def _meant(words: tuple[str, ...]) -> list[str]:
+    """The patterns to search for: a word matches anywhere; a GPU is replaced by its architecture, which must match as a
+    whole name. Raises NotModelledError."""
+    from mmaprobe.smtmodel.tables.gpus import architecture_of
+
+    found = ((architecture_of(word), word) for word in words)
+    return [
+        rf"{re.escape(arch)}(?![.\d])" if arch else SPOKEN.get(word.lower(), re.escape(word)) for arch, word in found
+    ]
+
+
+def _has(row: dict[str, Any], pattern: str) -> bool:
+    """Whether the line of a row contains a pattern; `rtx-blackwell` does not contain `blackwell`."""
+    return re.search(f"(?<!rtx-){pattern}", f"{row['id']} {row['summary']}", re.IGNORECASE) is not None
+
+
+def _gpus() -> list[dict[str, Any]]:
+    from mmaprobe.smtmodel.tables.gpus import GPUS
+
+    return [{"id": name, "summary": arch, "architecture": arch} for arch, names in GPUS.items() for name in names]
+
+
+def _words() -> list[dict[str, Any]]:
+    from mmaprobe.cli.glossary import GLOSSARY
+
+    return [{"id": word.term, "summary": word.meaning} for word in GLOSSARY]
+
+
+def _models() -> list[dict[str, Any]]:
+    from mmaprobe.smtmodel.tables.catalogue import catalogue
+
+    return catalogue()
+
+
+def _plans() -> list[dict[str, Any]]:
+    from mmaprobe.smtmodel.plans.plan_files import plans
+    from mmaprobe.smtmodel.tables.reference import PLAN, parse_plan_reference
+
+    rows = []
+    for name in plans():
+        plan = parse_plan_reference(f"{PLAN}{name}")
+        about = f"{plan.about.partition('. ')[0].removesuffix('.')}{'' if plan.addend else ', without c'}"
+        rows.append(
+            {
+                "id": f"{PLAN}{name}",
+                "summary": f"{about}  [{plan.evidence}]",
+                "formats": {side: getattr(plan, side).name for side in "abcd"},
+                "units": [model.reference for model in plan.models],
+                "about": plan.about,
+                "source": plan.source,
+                "evidence": plan.evidence,
+            }
+        )
+    return rows
+
+
+def _families() -> list[dict[str, Any]]:
+    from mmaprobe.hypotheses.family import families
+    from mmaprobe.smtmodel.families.parameters import format_parameter
+
+    return [
+        {
+            "id": family.id,
+            "summary": family.about,
+            "model": family.base.reference,
+            "parameters": {name: list(map(format_parameter, values)) for name, values in family.values.items()},
+        }
+        for family in families().values()
+    ]
+
+
+def _devices() -> list[dict[str, Any]]:
+    """The instructions of processors, this machine's first, and its GPU: what can be used, and what cannot and why."""
+    from importlib.util import find_spec
+
+    from mmaprobe.runner.cpu import INSTRUCTIONS, here, missing
+
+    rows, own = [], here()
+    for row in (*own, *(row for row in INSTRUCTIONS if row not in own)):
+        model, why = row.model, missing(row)
+        formats = {side: getattr(model, side).name for side in "abcd"}
+        listed = ",".join(formats.values()) if row.reference else row.formats
+        known = f"  [{row.reference}]" if row.reference else ""
+        rows.append({
+            "id": f"cpu:{row.name}",
+            "summary": f"K={model.length} {listed}  {row.about}{known}{'  MISSING: ' + why if why else ''}",
+            "arch": row.arch, "formats": listed, "length": model.length, "here": not why, "missing": why or None,
+            "model": row.reference or None,
+        })  # fmt: skip
+    why = "" if find_spec("cupy") else "CuPy is not installed (extras cuda12 and cuda13; docs/hardware.md)"
+    summary = "matrix units of an NVIDIA GPU" + (f"  MISSING: {why}" if why else "")
+    return [*rows, {"id": "cuda:", "summary": summary, "here": None if not why else False, "missing": why or None}]
+
+
+def _by_processor(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of devices, with one for all instructions of each other kind of processor."""
+    from mmaprobe.runner.cpu import ELSEWHERE, here
+
+    own, found = {row.arch for row in here()}, {}
+    for row in rows:
+        arch = row.get("arch")
+        if arch is None or arch in own:
+            found[row["id"]] = row
+        elif arch not in found:
+            names = [other["id"].removeprefix("cpu:") for other in rows if other.get("arch") == arch]
+            many = counted(len(names), "instruction")
+            summary = f"{many} ({', '.join(names)})  MISSING: {ELSEWHERE}"
+            found[arch] = {"id": arch, "summary": summary}
+    return list(found.values())
+
+
+def _hypotheses() -> list[dict[str, Any]]:
+    from mmaprobe.hypotheses.library import library
+
+    return [
+        {
+            "id": question.id,
+            "summary": question.question,
+            "hypotheses": {name: model.reference for name, model in question.models.items()},
+            "expect": question.expect,
+            "observed": question.observed,
+            "source": question.source,
+        }
+        for question in library().values()
+    ]
+
+
+def _parameters() -> list[dict[str, Any]]:
+    from mmaprobe.smtmodel.families.parameters import PARAMETERS
+
+    return [
+        {"id": name, "summary": f"{row.meaning}: {row.admits()}", "meaning": row.meaning, "values": row.admits()}
+        for name, row in PARAMETERS.items()
+    ]
+
+
+def _formats() -> list[dict[str, Any]]:
+    from mmaprobe.smtmodel.arithmetic.formats import FORMATS, SPELLINGS
+
+    rows: list[dict[str, Any]] = [
+        {
+            "id": fmt.name,
+            "summary": f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}",
+            "width": fmt.width,
+            "exponent": fmt.exponent,
+            "fraction": fmt.fraction,
+            "bias": fmt.bias,
+        }
+        for fmt in FORMATS.values()
+    ]
+    return [*rows, *({"id": spelling, "summary": meaning} for spelling, meaning in SPELLINGS.items())]
+
+
+def _algorithms() -> list[dict[str, Any]]:
+    from dataclasses import fields
+
+    from mmaprobe.smtmodel.algorithms import ALGORITHMS
+    from mmaprobe.smtmodel.families.parameters import format_parameter
+
+    rows = []
+    for kind in ALGORITHMS.values():
+        names = [field.name for field in fields(kind)]
+        parameters = {name: f"{kind.parameters[name].meaning}: {kind.parameters[name].admits()}" for name in names}
+        defaults = {field.name: format_parameter(field.default) for field in fields(kind)}
+        summary = f"{kind.about}; parameters: {', '.join(names)}"
+        rows.append({"id": kind.name, "summary": summary, "parameters": parameters, "defaults": defaults})
+    return rows
+
+
+def _studies() -> list[dict[str, Any]]:
+    from mmaprobe.studies.catalogue import STUDIES
+
+    return [
+        {"id": study.name, "summary": study.about, "sizes": list(study.sizes),
+         "series": {series.label: series.subject for series in study.series}}
+        for study in STUDIES.values()
+    ]  # fmt: skip
+
+
+def _claims() -> list[dict[str, Any]]:
+    from mmaprobe.hypotheses.claim import claims
+
+    return [
+        {"id": name, "summary": f"{cases[0].about} (expected: {cases[0].expect})", "source": cases[0].source,
+         "says": cases[0].says, "expect": cases[0].expect, "cases": [case.id for case in cases]}
+        for name, cases in claims().items()
+    ]  # fmt: skip

@@ -1,0 +1,190 @@
+"""The `order` command: the summation tree of a device."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mmaprobe.cli.choice import FileName, Seconds
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names
+from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
+from mmaprobe.cli.picture_files import PictureFiles, picture_options
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.interrupts import begun
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.order.probe import Question
+    from mmaprobe.queries.order.reveal import Tree
+    from mmaprobe.runner.protocol import Device
+    from mmaprobe.smtmodel.inputs.signature import Signature
+
+INSTRUCTIONS = ("model:", "cpu:", "cuda:")  # kinds of devices that have their own formats and length
+
+FORMATS = click.option(
+    "--formats", metavar="A,B,C,D",
+    help="The formats of a, b, c and the result; A,B,D for a device without an addend. Instructions have theirs.",
+)  # fmt: skip
+LENGTH = click.option(
+    "--length", type=int, metavar="K", help="The number of products, up to 4096. Instructions have theirs."
+)
+
+
+@click.command(cls=Command)
+@DEVICE
+@FORMATS
+@LENGTH
+@picture_options
+@click.option(
+    "-o", "--output", type=FileName(dir_okay=False), metavar="FILE", shell_complete=file_names,
+    help="Append the questions with their answers here, as JSONL; a run cut short goes on from them, and --device "
+    "recorded:FILE reads them.",
+)  # fmt: skip
+@DEVICE_TIMEOUT
+@click.option("--timeout", type=Seconds(), default=300.0, show_default=True, help="Seconds for everything together.")
+@JSON
+def order(
+    device_name: str, formats: str | None, length: int | None, pictures: PictureFiles, output: Path | None,
+    device_timeout: float, timeout: float, as_json: bool,
+) -> None:  # fmt: skip
+    """Reveal the order in which a device adds. The terms are c and K products; its answers alone show the order.
+
+    Nothing is assumed but formats and length: no family, no row of the table. It takes some K log K questions,
+    and each is asked once more at the end, to see whether the answer stays.
+
+    \b
+    mmaprobe order --device command:./my-gpu --formats f16,f16,f32,f32 --length 16
+    mmaprobe order --device python:mine.py:matmul --formats f32,f32,f32 --length 512
+
+    Exit codes: 0 revealed, 2 bad input, 3 not revealed, cut short, or the device contradicts itself.
+    """
+    from mmaprobe.queries.compare.steady import ContradictionError
+    from mmaprobe.queries.order.probe import UnrevealedError
+    from mmaprobe.queries.order.text import title_of
+    from mmaprobe.reports.order_drawing import order_drawing
+    from mmaprobe.runner.device_order import revealed
+
+    asked, start = asked_of(device_name, formats, length), begun()
+    tree: Tree | None = None
+    failure: MmaprobeError | None = None
+    questions: tuple[Question, ...] = ()
+    until = start + timeout
+    with kept_device(device_name, device_timeout, asked, output, until) as device:
+        try:
+            tree = revealed(device, asked, until, progress, ends=True)
+            questions = tree.questions
+        except UnrevealedError as error:
+            failure, questions = error, error.questions
+        except ContradictionError as error:
+            failure = ContradictionError(error.vector, error.first, error.again, device_name)
+        description = device.description
+    progress("")
+    seconds = time.monotonic() - start
+    title, notes = title_of(asked), [] if tree is None else _notes(tree, seconds)
+    if "places" in description:
+        notes.append(f"of the product's places: {description['places']}")
+    if tree is not None:
+        say(f"{title}:")
+        for line in [*tree.outline().lines(), *notes]:
+            say(f"  {line}")
+    elif questions:
+        _say_seen(questions)
+    if tree is not None:
+        outline = tree.outline()
+        pictures.write(lambda width: order_drawing(outline, title, notes, width))
+    if as_json:
+        print_json(_document(tree, failure, asked, {"name": device_name, **description}, len(questions), seconds))
+    if failure is not None:
+        raise failure
+    sys.exit(0)
+
+
+def asked_of(device: str, formats: str | None, length: int | None, scale: str | None = None) -> Signature:
+    """The signature given by formats, length and scale factors; if none is given, that of the device's instruction.
+    Raises click.UsageError, and what parse_signature and open_device raise."""
+    from mmaprobe.runner.batches import BatchDevice
+    from mmaprobe.runner.devices import open_device
+    from mmaprobe.smtmodel.inputs.signature import parse_signature, signature_of
+
+    if formats is not None and length is not None:
+        return parse_signature(formats, length, scale)
+    if (formats, length, scale) == (None, None, None) and device.startswith(INSTRUCTIONS):
+        with open_device(device) as opened:
+            if isinstance(opened, BatchDevice):
+                return signature_of(opened.model)
+    if formats is None and length is None:
+        raise click.UsageError(
+            "give --formats and --length: this device does not say its own (model:, cpu: and cuda: do)"
+        )
+    raise click.UsageError(f"give --formats and --length: --{'length' if length is None else 'formats'} is missing")
+
+
+@contextmanager
+def kept_device(
+    name: str, timeout: float, asked: Signature, output: Path | None, until: float | None
+) -> Iterator[Device]:
+    """A device whose answers are kept in a file, if one is given; some of an earlier run are asked again first.
+    `timeout` and `until`: as open_device has them. Raises what open_device and AnswersFile raise."""
+    from mmaprobe.runner.answers import AnswersFile, KeptDevice
+    from mmaprobe.runner.devices import open_device
+    from mmaprobe.runner.protocol import check_asked
+
+    if output is None:
+        with open_device(name, timeout, asked, until) as device:
+            yield check_asked(device, asked)
+        return
+    with AnswersFile(output, name, asked) as answers:
+        if answers.earlier:
+            say(f"{counted(answers.earlier, 'answer')} of an earlier run")
+            with open_device(name, timeout, asked, until) as device:
+                answers.recheck(device, lambda vector: "question" not in vector.extra)
+        with open_device(name, timeout, asked, until) as device:
+            yield KeptDevice(check_asked(device, asked), answers)
+
+
+def _notes(tree: Tree, seconds: float) -> list[str]:
+    from mmaprobe.queries.order.tree import KINDS
+
+    lines = [] if tree.ends is None else tree.ends.lines()
+    if any(KINDS["exact"] in line for line in tree.outline().lines()):
+        lines.append(f"without loss: within the {tree.places} places that the formats allow to see")
+    if tree.places < tree.span.bits:
+        lines.append(f"masks left traces: beside them steps were seen to hide what lies {tree.places} places below")
+    return [*lines, f"{counted(len(tree.questions), 'question')}, {seconds:.1f} s"]
+
+
+def _say_seen(questions: Sequence[Question]) -> None:
+    """Print that the order was not revealed, and the last questions with their answers."""
+    from mmaprobe.smtmodel.arithmetic.display import value_text
+
+    say(f"not revealed, after {counted(len(questions), 'question')}; the last of them:")
+    for question in questions[-3:]:
+        say(f"  {question.text}: {value_text(question.d, question.vector.model.d)}")
+
+
+def _document(
+    tree: Tree | None, failure: MmaprobeError | None, asked: Signature, device: dict[str, Any], count: int,
+    seconds: float,
+) -> dict[str, Any]:  # fmt: skip
+    formats = {"a": asked.a.name, "b": asked.b.name, "d": asked.d.name}
+    found: dict[str, Any] = {
+        "schema": 1,
+        "device": device,
+        "formats": formats | ({"c": asked.c.name} if asked.addend else {}),
+        "length": asked.length,
+        "revealed": tree is not None,
+        "error": str(failure) if failure else None,
+        "questions": count,
+        "seconds": round(seconds, 3),
+    }
+    if tree is not None:
+        found |= {"steps": tree.steps(), "outline": tree.outline().lines(), "places": tree.places}
+        found |= {} if tree.ends is None else tree.ends.to_json()
+    return found

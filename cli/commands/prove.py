@@ -1,0 +1,238 @@
+"""The `prove` command: equality of two models, or a property of one, by staged proof."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from mmaprobe.cli.choice import Choice
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.commands.error_bound import ERROR_BOUND, prove_bound
+from mmaprobe.cli.completion import models
+from mmaprobe.cli.options import (
+    COMPARE_HELP,
+    JSON,
+    RESTRICTIONS_HELP,
+    print_json,
+    refuse,
+    say,
+    show_zeros,
+    solver_options,
+)
+from mmaprobe.cli.text.certificates import CERTIFICATE, attach, check_attached
+from mmaprobe.cli.text.vectors import merged, show_lemmas
+from mmaprobe.hypotheses.properties import FALLING, STATEMENTS, Property
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.search.distinguish import Options
+
+
+@click.command(cls=Command)
+@click.argument("models", nargs=-1, required=True, metavar="MODEL [MODEL]", shell_complete=models)
+@click.option(
+    "--property",
+    "wanted",
+    type=Choice([*get_args(Property), ERROR_BOUND]),
+    default="equal",
+    help="For two models: equal. For one model: the others (`mmaprobe list words` explains them).",
+)
+@click.option(
+    "--inputs",
+    "restrictions",
+    metavar="LIST",
+    default="",
+    help=RESTRICTIONS_HELP,
+)
+@click.option(
+    "--compare",
+    type=Choice(["bits", "value"]),
+    help=f"{COMPARE_HELP} (default: bits).",
+)
+@click.option(
+    "--confirm/--no-confirm", default=True, show_default=True, help="Have a second solver confirm every lemma."
+)
+@CERTIFICATE
+@click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
+@click.option(
+    "--length",
+    type=click.IntRange(1),
+    metavar="K",
+    help="Prove two plans, or two units in chains, equal at this K (default: at every multiple of a tile). "
+    "error-bound: of a chain of instructions with K products.",
+)
+@solver_options("the whole proof")
+@JSON
+def prove(
+    models: tuple[str, ...], wanted: str, restrictions: str, compare: Any, confirm: bool,
+    certificate: Path | None, explain: bool, length: int | None, options: Options, as_json: bool,
+) -> None:  # fmt: skip
+    """Prove two models or plans equal, or a property of one. A proof is about every input.
+
+    Intermediate results are proved equal stage by stage. A difference is reported as a vector, which is evaluated
+    again.
+
+    exact: the result is the exact sum, rounded once by the unit's last rounding, which also says what becomes of
+    an overflow, of an infinite sum and of NaN; subnormal results are kept, and zeros are equal.
+
+    \b
+    mmaprobe prove turing/mma/m16n8k8.f32.f16.f16.f32 ampere/mma/m16n8k8.f32.f16.f16.f32
+    mmaprobe prove --property order-independent hopper/mma/m16n8k16.f32.f16.f16.f32
+    mmaprobe prove plan:cublas/plain plan:cublas/split-k --length 4096
+    """
+    from mmaprobe.cli.commands.prove_plans import about_plans, run_plans
+    from mmaprobe.queries.properties.proving import proofs_of
+    from mmaprobe.queries.properties.report import proof_document, proof_key, said
+    from mmaprobe.queries.search.contradiction import check_problems
+    from mmaprobe.smtmodel.tables.reference import names_plan
+
+    if wanted == ERROR_BOUND:
+        refuse(f"{ERROR_BOUND} compares no results", "compare")
+        sys.exit(
+            prove_bound(models, parse_inputs(restrictions), length, options, confirm, explain, as_json, certificate)
+        )
+    if wanted != "equal" and len(models) != 1:
+        raise click.UsageError(f"{wanted} is a property of one model{_fixed(models)}")
+    if about_plans(models, length):
+        what = "plans for any K" if any(map(names_plan, models)) else "chains of a unit to --length products"
+        why = f"{what} can only be proved equal, bit for bit and on every input{_fixed(models)}"
+        refuse(why, "restrictions", "compare")
+        if restrictions or compare:
+            raise click.UsageError(why)
+        run_plans(models, length, options, confirm, explain, as_json, certificate)
+    if length is not None:
+        raise click.UsageError(f"--length is for two plans, two units that take K in tiles, and {ERROR_BOUND}")
+    if wanted.startswith("monotonic"):
+        refuse(FALLING, "compare")
+    problems = _problems(models, wanted, restrictions, compare)
+    key = proof_key(problems, wanted, confirm)
+    store = options.store
+    document = store.find_result(key) if store and not options.fresh and certificate is None else None
+    if document is None or not _proved_by(document, options.solver):
+        proofs = proofs_of(problems, options, confirm)
+        document = proof_document(wanted, proofs)
+        by_form = all(proof.why and not proof.lemmas for proof in proofs)
+        complete = document["confirmed_by"] or not confirm or document["verdict"] == "different" or by_form
+        if store and document["verdict"] != "unknown" and complete:
+            store.record_result(key, document)
+    else:
+        say("answered from the store (--fresh asks again)")
+        if document["verdict"] == "equal":
+            check_problems(problems)
+    document["statement"] = STATEMENTS[wanted]
+    document["zeros_only"] = list(problems[0].zeros) if problems else []
+    say(_headline(document))
+    show_zeros(problems[0].zeros if problems else {})
+    if problems and wanted == "equal" and problems[0].left.length != problems[0].right.length:
+        say(f"  about {counted(problems[0].length, 'product')}; those beyond, of the longer model, are of +0")
+    _show_details(document, explain)
+    failure: MmaprobeError | None = None
+    if certificate is not None and document["verdict"] != "unknown":
+        from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
+
+        failure = attach(
+            document, certificate,
+            lambda folder: certify_proofs(wanted, proofs, folder, options) if document["verdict"] == "equal" else
+            certify_refuted(wanted, proofs[-1], folder, options),
+            options.timeout and options.timeout * len(proofs),
+        )  # fmt: skip
+    if as_json:
+        print_json(document | {"verdict": said(wanted, document["verdict"])})
+    check_attached(failure)
+    sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
+
+
+def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
+    """Whether a stored result was given by the solver asked for."""
+    return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
+
+
+def _fixed(models: tuple[str, ...]) -> str:
+    """What to do about plans where models are needed."""
+    from mmaprobe.smtmodel.tables.reference import names_plan
+
+    return "; a plan is a model at one K: plan:NAME@length=K" if any(map(names_plan, models)) else ""
+
+
+def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: Any) -> list[Problem]:
+    from mmaprobe.queries.kernel.problem import Problem
+    from mmaprobe.queries.kernel.statements import problems_of
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    parsed = [parse_reference(model) for model in models]
+    inputs = parse_inputs(restrictions)
+    if wanted != "equal":
+        return problems_of(wanted, parsed[0], inputs, compare)
+    if len(parsed) != 2:
+        raise click.UsageError("give two models, or one model and --property")
+    return [Problem(parsed[0], parsed[1], inputs, compare or "bits")]
+
+
+def _headline(document: dict[str, Any]) -> str:
+    """The verdict, with what it rests on: the first line of the output."""
+    wanted, verdict, seconds, proofs = (document[key] for key in ("property", "verdict", "seconds", "proofs"))
+    where = f", where only zeros of {', '.join(document['zeros_only'])} are admitted" if document["zeros_only"] else ""
+    stated = (wanted if wanted == "equal" else f"{wanted} ({document['statement']})") + where
+    lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
+    count = counted(len(lemmas), "lemma")
+    whys = [proof["why"] for proof in proofs if proof.get("why")]
+    by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
+    if verdict == "equal" and len(whys) == len(proofs) > 0:
+        rests = f", with {count} by {', '.join(document['engines'])}; confirmed by {by}" if lemmas else ""
+        return f"{stated}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}"
+    if verdict == "equal":
+        engines = ", ".join(document["engines"]) or "rules alone"
+        return f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}"
+    if verdict == "different":
+        return f"{stated}: no; both results below were evaluated again, with NumPy"
+    tried = merged(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
+    stopped = "interrupted" if document["interrupted"] else "unknown"
+    return f"{stated}: {stopped} after {seconds:.1f} s, {count} proved; tried {tried}"
+
+
+def _show_details(document: dict[str, Any], explain: bool) -> None:
+    proofs = document["proofs"]
+    if explain or document["interrupted"]:
+        show_lemmas(proofs)
+    for proof in proofs:
+        if proof["vector"]:
+            show_witness(proof)
+
+
+def _unconfirmed(lemmas: list[dict[str, Any]]) -> str:
+    confirmed = sum(lemma["confirmed_by"] is not None for lemma in lemmas)
+    return f"a second solver for {confirmed} of {len(lemmas)} lemmas" if confirmed else "no second solver"
+
+
+def _is_zero(line: str) -> bool:
+    return line.split()[-1] in ("0", "-0")
+
+
+def show_witness(proof: dict[str, Any]) -> None:
+    """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
+    the first side's are printed, and no zeros that both sides have."""
+    from mmaprobe.cli.text.vectors import operand_lines, result_text
+    from mmaprobe.smtmodel.inputs.vectors import vector_of
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    row = proof["vector"]
+    vectors = [row, row.get("other_side", row)]
+    width = max(map(len, proof["sides"]))
+    shown: dict[str, str] = {}
+    for label, side, document, result in zip(proof["sides"], ("left", "right"), vectors, row["results"], strict=True):
+        model = parse_reference(proof[side])
+        lines = operand_lines(model, vector_of(document).operands)
+        for name, line in lines.items():
+            if shown.get(name) != line and not (shown and name not in shown and _is_zero(line)):
+                say(line)
+        for name in sorted(shown.keys() - lines.keys()):
+            say(f"  {name:>4} = 0")
+        shown = lines
+        say(f"  {label:>{width}} gives {result_text(int(result, 16), model.d)}")

@@ -1,0 +1,116 @@
+"""`prove` about two plans: text and JSON of its verdict."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.cli.options import print_json, say
+from mmaprobe.cli.text.certificates import attach, check_attached
+from mmaprobe.cli.text.vectors import merged, show_lemmas
+from mmaprobe.smtmodel.base.errors import MmaprobeError
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.plans.equal import PlanProof
+    from mmaprobe.queries.search.distinguish import Options
+
+
+def about_plans(names: tuple[str, ...], length: int | None) -> bool:
+    """Whether the two sides are to be compared as plans for any K: one is a plan, or K is given for units that take K
+    in tiles."""
+    from mmaprobe.smtmodel.tables.reference import names_plan
+
+    return len(names) == 2 and (length is not None or any(names_plan(name) for name in names))
+
+
+def run_plans(
+    names: tuple[str, ...], length: int | None, options: Options, confirm: bool, explain: bool, as_json: bool,
+    certificate: Path | None,
+) -> None:  # fmt: skip
+    """Ask the solvers, print the verdict, and end with its exit code."""
+    from mmaprobe.queries.plans.equal import prove_plans
+    from mmaprobe.smtmodel.tables.reference import parse_plan_reference
+
+    left, right = (parse_plan_reference(name) for name in names)
+    proof = prove_plans(left, right, length, options, confirm)
+    options.progress("")
+    document = _document(names, length, proof)
+    _show(document, proof)
+    if explain or proof.interrupted:
+        show_lemmas(document["proofs"])
+    failure: MmaprobeError | None = None
+    if certificate is not None and proof.verdict != "unknown":
+        from mmaprobe.queries.plans.certify import certify_difference, certify_plans
+
+        write = certify_plans if proof.verdict == "equal" else certify_difference
+        failure = attach(document, certificate, lambda folder: write(proof, folder, options), options.timeout)
+    if as_json:
+        print_json(document)
+    check_attached(failure)
+    sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
+
+
+def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:
+    from mmaprobe.queries.properties.report import proof_json
+    from mmaprobe.queries.tactics.records import confirmations_of
+    from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+
+    proofs, witness, vector = proof.proofs, proof.witness, None
+    if witness is not None and proof.problem is not None:
+        problem = proof.problem
+        results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
+        vector = {**Vector(problem.left, problem.whole(witness.operands)).to_json(), "results": results}
+    return {
+        "schema": 1,
+        "property": "equal",
+        "left": names[0],
+        "right": names[1],
+        "verdict": proof.verdict,
+        "interrupted": proof.interrupted,
+        "seconds": round(proof.seconds, 3),
+        "length": length,
+        "multiples": proof.multiples or None,
+        "rules": proof.rules,
+        "engines": sorted({engine for proof in proofs for engine in proof.engines}),
+        "confirmed_by": confirmations_of(proofs),
+        "proofs": [proof_json(one) for one in proofs],
+        "unanswered": proof.tried,
+        "vector": vector,
+    }
+
+
+def _show(document: dict[str, Any], proof: PlanProof) -> None:
+    length, multiples, seconds = document["length"], document["multiples"], document["seconds"]
+    if proof.verdict == "equal":
+        what = f"for K = {length}" if length else f"for every K that is a multiple of {multiples}"
+        engines = ", ".join(document["engines"])
+        by = ", ".join(document["confirmed_by"]) or "no other engine"
+        how = f"by {engines}; confirmed by {by}" if engines else "by rewriting alone"
+        say(f"equal {what}: proved in {seconds:.1f} s, {how}")
+        for line in document["rules"]:
+            say(f"  {line}")
+    elif proof.verdict == "different":
+        assert proof.problem is not None
+        count = counted(proof.problem.left.length, "product")
+        say(f"equal: no; the vector below, of {count}, was replayed on both plans")
+        _show_witness(proof)
+    else:
+        tried = merged(document["unanswered"]) or "nothing, in so short a time"
+        stopped = "interrupted" if proof.interrupted else "unknown"
+        say(f"equal: {stopped} after {seconds:.1f} s; tried: {tried}")
+
+
+def _show_witness(proof: PlanProof) -> None:
+    from mmaprobe.cli.text.vectors import result_text, show_operands
+
+    problem, witness = proof.problem, proof.witness
+    assert problem is not None
+    assert witness is not None
+    show_operands(problem.left, problem.whole(witness.operands))
+    sides = ((problem.left, witness.left), (problem.right, witness.right))
+    names = [plan.reference for plan in (proof.left, proof.right)]
+    width = max(map(len, names))
+    for name, (model, result) in zip(names, sides, strict=True):
+        say(f"  {name:>{width}} gives {result_text(result, model.d)}")

@@ -1,0 +1,69 @@
+"""The `show` command: the unit file of any model, and a picture of the order in which it adds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import models
+from mmaprobe.cli.options import refuse
+from mmaprobe.cli.picture_files import PictureFiles, picture_options
+from mmaprobe.cli.text.vectors import say_unread
+
+if TYPE_CHECKING:
+    from mmaprobe.reports.sheet import Drawing
+    from mmaprobe.smtmodel.evaluate.model import Model
+
+
+@click.command(cls=Command)
+@click.argument("model", shell_complete=models)
+@picture_options
+def show(model: str, pictures: PictureFiles) -> None:
+    """Print the file of a unit or a plan. It has MODEL's arithmetic as an expression, and can be edited and used by its
+    path.
+
+    With --svg, --pdf or --tikz the tree of its sums is drawn instead; of a plan, that for one K (plan:NAME@length=K).
+
+    \b
+    mmaprobe show hopper/mma/m16n8k16.f32.f16.f16.f32 > my-unit.yaml
+    mmaprobe distinguish hopper/mma/m16n8k16.f32.f16.f16.f32 ./my-unit.yaml
+    mmaprobe show plan:cublas/split-k > my-plan.yaml
+    mmaprobe show plan:cublas/split-k@length=4096 --svg plan.svg
+    """
+    from mmaprobe.smtmodel.plans.plantext import plan_text
+    from mmaprobe.smtmodel.tables.reference import LENGTH, PLAN, names_plan, parse_plan_path, parse_reference
+    from mmaprobe.smtmodel.units.unitfile import unit_text
+
+    if names_plan(model):
+        name = model.removeprefix(PLAN)
+        refuse(f"{PLAN}{name}: the tree of a plan is for some K: {PLAN}{name}{LENGTH}64", "svg", "pdf", "tikz")
+        plan = parse_plan_path(model)
+        say_unread(plan)
+        click.echo(plan_text(plan), nl=False)
+        return
+    found = parse_reference(model)
+    pictures.write(lambda width: _tree(found, width))
+    if not pictures:
+        say_unread(found)
+        click.echo(unit_text(found.unit), nl=False)
+
+
+def _tree(model: Model, width: float | None) -> Drawing:
+    """The tree of the sums, with what a plan is about, or the steps of a unit."""
+    from mmaprobe.queries.order.structure import steps_of
+    from mmaprobe.queries.order.text import Outliner
+    from mmaprobe.reports.order_drawing import order_drawing
+    from mmaprobe.smtmodel.tables.reference import names_plan, parse_plan_path
+    from mmaprobe.smtmodel.units.unitfile import step_texts
+
+    formats = f"{model.a.name} * {model.b.name} + {model.c.name} -> {model.d.name}"
+    base = model.reference.partition("@")[0]
+    if names_plan(base):
+        plan = parse_plan_path(base)
+        notes = [*filter(None, [plan.about]), f"units: {', '.join(one.reference for one in plan.models)}"]
+    else:
+        notes = [f"{name}: {text}" for name, text in step_texts(model.unit).items()]
+    outline = Outliner(steps_of(model.unit)).outline()
+    return order_drawing(outline, f"{model.reference}: {model.length} products ({formats})", notes, width)

@@ -1,0 +1,188 @@
+"""The `simulate` command: matrix products as a model or a plan computes them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mmaprobe.cli.array_files import load, of_file
+from mmaprobe.cli.choice import Choice, FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import file_names, models, plans
+from mmaprobe.cli.options import CONVERT, JSON, print_json, progress, refuse, say
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.plans import Plan
+
+
+@click.command(cls=Command)
+@click.argument("files", nargs=-1, required=True, metavar="A B [C]", shell_complete=file_names)
+@click.option(
+    "--model", metavar="MODEL", shell_complete=models, help="The model of one instruction, which takes K in tiles."
+)
+@click.option(
+    "--plan", metavar="PLAN", shell_complete=plans,
+    help="How K is divided and sums are added: plan:NAME (`list plans`), the path of a plan file, or of the result "
+    "of `identify --gemm --json` (.json).",
+)  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=FileName(dir_okay=False),
+    metavar="D",
+    help="Where the result goes: .npy, or .npz when the inputs are.",
+)
+@CONVERT
+@click.option("--scale-a", type=FileName(), metavar="FILE", help="Scale factors of A, as patterns.")
+@click.option("--scale-b", type=FileName(), metavar="FILE", help="Scale factors of B, as patterns.")
+@click.option(
+    "--engine", type=Choice(["auto", "numpy", "compiled", "cuda"]), default="auto", show_default=True,
+    help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off; "
+    "cuda: the same code on an NVIDIA GPU, for a --model.",
+)  # fmt: skip
+@click.option("--threads", type=click.IntRange(1), help="Processor cores to use (default: all).")
+@JSON
+def simulate(
+    files: tuple[str, ...], model: str | None, plan: str | None, output: Path, convert: Any, scale_a: Path | None,
+    scale_b: Path | None, engine: Any, threads: int | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Compute D = C + A * B bit for bit as a unit or plan does. A unit takes K in tiles of its length.
+
+    A, B and C are .npy files: floating-point numbers exact in the model's formats (or --convert), or bit patterns as
+    unsigned integers. C may be a bias: one row (1 x N) or one column (M x 1). With .npz files every name that A and B
+    share is one product. alpha and beta belong to plans; without one, scale the matrices yourself.
+
+    \b
+    mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
+    mmaprobe simulate a.npy b.npy -o d.npy --plan plan:cublas/split-k
+    """
+    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.smtmodel.base.errors import InputError
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+
+    if len(files) not in (2, 3):
+        raise click.UsageError("two or three matrix files are needed: A B [C]")
+    if (model is None) == (plan is None):
+        raise click.UsageError("give --model (a unit) or --plan (how a library divides K), one of the two")
+    if engine == "cuda":
+        refuse("the GPU computes the product", "threads")
+    how = parse_reference(model) if model is not None else _map_or_plan(plan or "")
+    if (how.plan if isinstance(how, PlanMap) else how).scale is None:
+        refuse(f"{how.reference} takes no scale factors", "scale_a", "scale_b")
+    tables = [load(Path(name)) for name in files]
+    scales = [None if path is None else load(path) for path in (scale_a, scale_b)]
+    names = [name for name in tables[0] if all(name in table for table in tables)]
+    if not names:
+        raise InputError("matrices of .npz files are multiplied name by name, and no name is in every file", files[0])
+    if unused := sorted({name for table in tables for name in table} - {*names}):
+        say(f"left out, since not every file has it: {', '.join(unused)}")
+    kind = ".npy" if "" in names else ".npz"
+    if output.suffix != kind and not (output.exists() and not output.is_file()):  # a device takes either
+        raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))
+    results: dict[str, NDArray[Any]] = {}
+    document: list[dict[str, Any]] = []
+    for name in names:
+        start = time.perf_counter()
+        pairs = zip(("scale_a", "scale_b"), scales, strict=True)
+        factors = {key: None if table is None else _factors(key, table, name) for key, table in pairs}
+        results[name] = _product(how, files, [table[name] for table in tables], convert, engine, threads, factors)
+        seconds = time.perf_counter() - start
+        progress("")
+        document.append({"name": name, "shape": list(results[name].shape), "seconds": round(seconds, 3)})
+    _save(output, results)
+    for one in document:
+        shape = "x".join(str(size) for size in one["shape"])
+        say(f"{one['name'] or output.name}: {shape} in {one['seconds']:.2f} s")
+    if as_json:
+        print_json({"schema": 1, "model": how.reference, "output": str(output), "products": document})
+
+
+def _map_or_plan(text: str) -> PlanMap | Plan:
+    from mmaprobe.queries.plans.mapping import read_map
+    from mmaprobe.smtmodel.tables.reference import parse_plan_path
+
+    return read_map(Path(text)) if text.endswith(".json") else parse_plan_path(text)
+
+
+def _factors(option: str, table: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """The scale factors for the product `name`: those of that name in an .npz file, or the one matrix of a .npy file.
+    Raises InputError."""
+    from mmaprobe.smtmodel.base.errors import InputError
+
+    for found in (name, ""):
+        if found in table:
+            return table[found]
+    raise InputError(f"--{option.replace('_', '-')}: no matrix {name!r} in its file, which has {', '.join(table)}")
+
+
+def _product(
+    how: Model | Plan | PlanMap,
+    files: Sequence[str],
+    matrices: Sequence[NDArray[Any]],
+    convert: Any,
+    engine: Any,
+    threads: int | None,
+    factors: dict[str, Any],
+) -> NDArray[Any]:  # fmt: skip
+    from mmaprobe.queries.plans.mapping import PlanMap
+    from mmaprobe.queries.plans.rules import Shape
+    from mmaprobe.smtmodel.plans.gemm import simulate
+
+    model = how.plan if isinstance(how, PlanMap) else how
+    if engine == "cuda":
+        from mmaprobe.runner.cuda import launcher_here
+        from mmaprobe.runner.cuda_product import CudaProduct
+
+        engine = CudaProduct(launcher_here())
+    from mmaprobe.smtmodel.base.progress import Count
+    from mmaprobe.smtmodel.evaluate.numbers import check_convert, from_numbers, to_numbers, type_of
+    from mmaprobe.smtmodel.evaluate.operands import check_addend
+
+    check_addend(model, len(files) == 3, files[-1])
+    check_convert(matrices, convert)
+    formats = (model.a, model.b, model.c)
+    sides = []
+    for file, matrix, fmt in zip(files, matrices, formats, strict=False):
+        with of_file(file):
+            sides.append(from_numbers(matrix, fmt, convert))
+
+    def report(done: int, total: int) -> None:
+        progress(Count(done, total, "rows"))
+
+    addend = sides[2] if len(sides) == 3 else None
+    if (scale := model.scale) is not None:
+        for key, side in factors.items():
+            with of_file(f"--{key.replace('_', '-')}"):
+                factors[key] = None if side is None else from_numbers(side, scale)
+
+    def multiply(own: Model | Plan) -> NDArray[Any]:
+        return simulate(sides[0], sides[1], addend, own, engine=engine, threads=threads, progress=report, **factors)
+
+    with of_file(", ".join(files), "A and B", "C"):
+        if isinstance(how, PlanMap) and sides[0].ndim == sides[1].ndim == 2:
+            out = how.product(Shape(sides[0].shape[0], sides[1].shape[1], sides[0].shape[1]), multiply)
+        else:
+            out = multiply(model)
+    own = type_of(model.d).isbuiltin == 1  # .npy files have NumPy's own types only: bit patterns for others
+    return to_numbers(out, model.d) if own else out
+
+
+def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:
+    import numpy as np
+
+    from mmaprobe.smtmodel.base.files import whole_file
+
+    with whole_file(path) as stream:
+        if "" in results:
+            np.save(stream, results[""])
+        else:
+            np.savez(stream, **results)  # type: ignore[arg-type]

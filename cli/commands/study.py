@@ -1,0 +1,101 @@
+"""The `study` command: the error of algorithms as a function of size."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+import click
+
+from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.completion import studies
+from mmaprobe.cli.options import CLUSTER, JSON, loudness, opened_pool, print_json, progress, say
+from mmaprobe.smtmodel.base.wording import install
+
+
+@click.command(cls=Command)
+@click.argument("name", shell_complete=studies)
+@click.option("--sizes", metavar="N,N,...", help="Sizes instead of the study's own.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed gives the same numbers."
+)
+@click.option(
+    "-o", "--output", type=FileName(file_okay=False), default=Path("."), show_default=True,
+    metavar="DIR", help="Where NAME.csv, NAME.png and NAME.svg go.",
+)  # fmt: skip
+@click.option(
+    "--width", type=click.FloatRange(min=0, min_open=True), metavar="MM",
+    help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper. Writes NAME.pdf "
+    "as well.",
+)  # fmt: skip
+@CLUSTER
+@JSON
+def study(
+    name: str, sizes: str | None, seed: int, output: Path, width: float | None, cluster: str | None, as_json: bool
+) -> None:
+    """Measure error against size, as a table and curves. `mmaprobe list studies` shows the names.
+
+    Finished points are kept: an interrupted run continues where it stopped. The curves need matplotlib.
+
+    \b
+    mmaprobe study valero-tf32 -o results
+    """
+    from mmaprobe.smtmodel.base.progress import Count
+    from mmaprobe.studies.catalogue import study_named
+    from mmaprobe.studies.plot import check_width, draw
+    from mmaprobe.studies.run import run
+    from mmaprobe.studies.table import Point, claimed_table
+
+    chosen = study_named(name)
+    check_width(width)  # before anything is measured
+    wanted = chosen.sizes if sizes is None else _sizes(sizes)
+    _check_pictures(output, name)
+    show = functools.partial(progress, loud=loudness())
+
+    def report(done: int, total: int, point: Point) -> None:
+        show(Count(done, total, "points", f" (last: {point.series}, {point.distribution}, {point.size:,})"))
+
+    path = output / f"{name}.csv"
+    try:
+        with claimed_table(path, chosen.measures) as table, opened_pool(cluster, width=1) as pool:
+            measured = run(chosen, wanted, seed, table, report, pool)
+    except KeyboardInterrupt:
+        progress("")
+        say(f"finished points are in {path}; the same command goes on from there")
+        raise
+    progress("")
+    say(f"{path}: {measured} new points")
+    pictures = draw(chosen, wanted, seed, table, output / name, width)
+    for picture in pictures:
+        say(str(picture))
+    if not pictures:
+        say(f"no curves drawn: they need matplotlib ({install('plots')})")
+    if as_json:
+        files = [str(file) for file in (path, *pictures)]
+        print_json({"schema": 1, "study": name, "seed": seed, "sizes": list(wanted), "new": measured, "files": files})
+
+
+def _check_pictures(folder: Path, name: str) -> None:
+    """Raises InputError for pictures of these names that no table is beside: no study has drawn them."""
+    from mmaprobe.smtmodel.base.errors import InputError
+
+    if not (folder / f"{name}.csv").exists():
+        for path in (folder / f"{name}.{kind}" for kind in ("png", "svg", "pdf")):
+            if path.exists():
+                raise InputError(f"no study has drawn it, as there is no {name}.csv: name another folder", str(path))
+
+
+DIGITS = 9  # of a size
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    """The sizes in a list such as 32,64,128, ascending and without duplicates. Raises ParameterError."""
+    from mmaprobe.smtmodel.base.errors import ParameterError
+
+    if not re.fullmatch(r"\d+(,\d+)*", text):
+        raise ParameterError("--sizes", f"{text!r} is not a list of sizes such as 32,64,128")
+    if long := [part for part in text.split(",") if len(part) > DIGITS]:
+        raise ParameterError("--sizes", f"{long[0]} is too large: a size has up to {DIGITS} digits")
+    return tuple(sorted({int(part) for part in text.split(",")}))

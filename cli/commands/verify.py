@@ -1,0 +1,200 @@
+"""The `verify` command: claims about algorithms."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mmaprobe.cli.command import Command
+from mmaprobe.cli.commands.prove import show_witness
+from mmaprobe.cli.completion import claim_names
+from mmaprobe.cli.options import JSON, overall, print_json, progress, say, show_zeros, solver_options
+from mmaprobe.cli.text.certificates import CERTIFICATE, NO_CERTIFICATE, attach, check_attached
+from mmaprobe.smtmodel.arithmetic.display import both
+from mmaprobe.smtmodel.base.errors import FaultError, MmaprobeError
+from mmaprobe.smtmodel.base.interrupts import allow
+from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.search.distinguish import Options
+
+
+@click.command(cls=Command)
+@click.argument("names", nargs=-1, required=True, metavar="CLAIM...", shell_complete=claim_names)
+@CERTIFICATE
+@click.option(
+    "--maximise",
+    "largest",
+    is_flag=True,
+    help="Also search for the input with the largest value of the quantity that the claim file names.",
+)
+@solver_options("each case")
+@JSON
+def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, options: Options, as_json: bool) -> None:
+    """Verify or refute claims about algorithms on matrix units.
+
+    CLAIM is an id (`mmaprobe list claims`), one case of it, or a claim file. An input that decides is replayed and
+    shown with the error of every implementation.
+
+    \b
+    mmaprobe verify ootomo-not-worse-f16
+    mmaprobe verify ootomo-not-worse-f16@terms=2,split=toward_zero
+    mmaprobe verify my-claim.yaml --certificate proof
+    """
+    from mmaprobe.hypotheses.claim import Claim, claims_named
+    from mmaprobe.hypotheses.unit_claims import PropertyClaim
+    from mmaprobe.queries.claims.decide import decide
+    from mmaprobe.queries.claims.maximise import maximise, maximised
+    from mmaprobe.queries.claims.report import document_of, worst_json
+
+    claims = [claim for name in names for claim in claims_named(name)]
+    for claim in claims if largest else ():
+        maximised(claim)
+    documents: list[dict[str, Any]] = []
+    failure: MmaprobeError | None = None
+    fault: FaultError | None = None
+    pieces = Pieces(options.progress, "cases")
+    options = replace(options, progress=pieces)
+    for claim in pieces.of(claims):
+        if documents:
+            allow(options.timeout)
+        try:
+            outcome = decide(claim, options)
+        except FaultError as error:  # the other claims have answers all the same
+            say(f"{claim.id}: {error}")
+            fault = fault or error
+            continue
+        progress("")
+        document = document_of(outcome)
+        _show(document, claim.zeros if isinstance(claim, PropertyClaim) else {})
+        if certificate is not None and not (
+            outcome.lemmas or outcome.proofs or outcome.theorem or outcome.refuting or outcome.row
+        ):
+            say(f"  {NO_CERTIFICATE}")
+        elif certificate is not None:
+            from mmaprobe.queries.certificates.place import emptied
+            from mmaprobe.queries.claims.certify import certify_claim
+
+            if len(claims) > 1 and not any("certificates" in earlier for earlier in documents):
+                emptied(certificate)
+            folder = certificate if len(claims) == 1 else certificate / _folder_name(claim.id)
+            failure = attach(
+                document,
+                folder,
+                partial(certify_claim, outcome, options=options),
+                options.timeout and options.timeout * max(1, len(outcome.proofs or ())),
+            )
+        if largest and not outcome.interrupted and isinstance(claim, Claim):
+            allow(options.timeout)
+            document["worst"] = worst_json(maximise(claim, options))
+            progress("")
+            _show_worst(document["worst"])
+        documents.append(document)
+        if outcome.interrupted or failure is not None:
+            break
+    codes = [_code(document) for document in documents]
+    if len(codes) > 1:
+        say(f"{codes.count(0)} of {len(claims)} cases answered as expected, {codes.count(3)} unknown")
+    if as_json:
+        print_json({"schema": 1, "claims": documents})
+    check_attached(failure)
+    if fault is not None:
+        raise fault
+    sys.exit(overall(codes))
+
+
+def _folder_name(case: str) -> str:
+    """The name of the folder of a case, whose values may be paths; what of another case would have the same name has a
+    digest at its end."""
+    plain = re.sub(r"[^A-Za-z0-9@=,._+-]", "-", case)[:150]
+    return plain if plain == case else f"{plain}-{hashlib.sha256(case.encode()).hexdigest()[:8]}"
+
+
+def _code(document: dict[str, Any]) -> int:
+    if document["verdict"] == "unknown":
+        return 3
+    return 0 if document["as_expected"] else 1
+
+
+def _show(document: dict[str, Any], zeros: dict[str, str]) -> None:
+    say(f"{document['id']}: {document['verdict']}")
+    say(f"  {document['about']}")
+    quantified = {"all": "for all inputs", "exists": "for some input"}[document["quantifier"]]
+    say(f"  {quantified}: {document['claim']}")
+    for name, text in document["parts"].items():
+        say(f"  {name} = {text}")
+    show_zeros(zeros)
+    if document["vector"] is not None:
+        _show_vector(document["vector"])
+    if document["counterexample"] is not None:
+        show_witness(document["counterexample"])
+    by = _by(document)
+    expected = "as expected" if document["as_expected"] else f"EXPECTED {document['expect']}"
+    if document["verdict"] == "unknown":
+        tried = "; ".join(f"{step['what']}: {', '.join(step['answers']) or 'nothing found'}"
+                          for step in document["asked"])  # fmt: skip
+        stopped = "interrupted" if document["interrupted"] else "unknown"
+        say(f"  {stopped} after {document['seconds']:.1f} s; tried {tried}")
+    else:
+        says = {"nothing": "says nothing"}.get(document["says"], f"says {document['says']}")
+        say(f"  {document['verdict']} in {document['seconds']:.1f} s, {by}; {expected} (the source {says})")
+    say()
+
+
+def _show_worst(worst: dict[str, Any]) -> None:
+    if worst["vector"] is None:
+        say(f"  no input found with {worst['quantity']}{_left_out(worst)}")
+        return
+    _show_vector(worst["vector"])
+    proved = f"; {worst['bound']} is never reached ({worst['engine']})" if worst["bound"] else "; no bound proved"
+    say(f"  largest {worst['quantity']} found: {worst['value']}{proved} ({worst['seconds']:.1f} s){_left_out(worst)}")
+    say()
+
+
+def _left_out(worst: dict[str, Any]) -> str:
+    count = worst["left_out"]
+    return f"; left out: {counted(count, 'input')} with a result that is infinite, NaN or out of range" if count else ""
+
+
+def _by(document: dict[str, Any]) -> str:
+    if document["vector"] is not None or document["counterexample"] is not None:
+        last = document["asked"][-1]
+        return f"by the input above, replayed ({last['what']}{''.join(f', {a}' for a in last['answers'][:1])})"
+    lemmas = document["lemmas"]
+    if not lemmas:
+        return "; ".join(step["what"] for step in document["asked"])
+    for lemma in lemmas:
+        say(f"  lemma: {lemma['name']}: {lemma['answer']}; confirmed by {lemma['confirmed_by'] or 'no second solver'}")
+    return f"by {counted(len(lemmas), 'lemma')}"
+
+
+def _show_vector(vector: dict[str, Any]) -> None:
+    from mmaprobe.smtmodel.arithmetic.display import value_text
+    from mmaprobe.smtmodel.arithmetic.formats import format_named
+
+    fmt, addend = (format_named(vector[name]) for name in ("format", "c_format"))
+    for k, pair in enumerate(zip(vector["a"], vector["b"], strict=True)):
+        for side, text in zip("ab", pair, strict=True):
+            if any(int(one, 16) for one in pair):
+                say(f"  {side}{k} = {text}  {value_text(int(text, 16), fmt)}")
+    say(f"   c = {vector['c']}  {value_text(int(vector['c'], 16), addend)}")
+    say(f"  exact sum {both(vector['exact'], vector['exact_decimal'])}")
+    width = max(map(len, vector["results"]))
+    for name, result in vector["results"].items():
+        say(f"  {name:>{width}} gives {result['d']}  {both(result['value'], result['decimal'])}")
+        if "error" in result:
+            error = both(result["error"], result["error_decimal"])
+            say(f"  {'':>{width}} error {error} = {result['error_ulps']:.4g} ulp")
+    if vector["first_divergence"]:
+        steps = "; ".join(
+            f"{name} {step['step']} = {step['pattern']}" for name, step in vector["first_divergence"].items()
+        )
+        say(f"  first divergence: {steps}")

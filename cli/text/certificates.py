@@ -1,0 +1,78 @@
+"""What commands print about the certificates that they write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.options import progress, say
+from mmaprobe.smtmodel.base.errors import MmaprobeError, OutOfTimeError
+from mmaprobe.smtmodel.base.interrupts import TimeUp, allow
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.certificates.certificate import Certificate
+
+CERTIFICATE = click.option(
+    "--certificate", type=FileName(file_okay=False), metavar="DIR",
+    help="Write what is proved, with checked proofs, or the input that refutes it, into this folder, a new or an "
+    "empty one or that of another certificate (`mmaprobe check` checks it again).",
+)  # fmt: skip
+
+#: of claims that nothing decides, or that are evaluated alone
+NO_CERTIFICATE = "no certificate is written for such a verdict"
+
+
+def attach(
+    document: dict[str, Any],
+    folder: Path,
+    write: Callable[[Path], Iterable[Certificate]],
+    seconds: float | None,
+) -> MmaprobeError | None:
+    """Write certificates into a folder by `write` within `seconds` (None: each part has a limit of its own), print what
+    they contain, and add them to a document. An error is returned, not raised, as the proof is valid without a
+    certificate: it is printed first, then `check_attached` raises the error."""
+    from mmaprobe.queries.certificates.place import written_apart
+
+    allow(seconds)
+    try:
+        with written_apart(folder) as new:
+            written = [(folder / path.relative_to(new), manifest) for path, manifest in write(new)]
+        document["certificates"] = [_shown(*certificate) for certificate in written]
+    except MmaprobeError as error:
+        document["certificate_error"] = str(error)
+        return error
+    except TimeUp:
+        late = OutOfTimeError("time ran out for the certificate")
+        document["certificate_error"] = str(late)
+        return late
+    return None
+
+
+def check_attached(failure: MmaprobeError | None) -> None:
+    """Raises the error for which a certificate was not written, if there was one."""
+    if failure is not None:
+        say("the proof above is valid, but its certificate was not written:")
+        raise failure
+
+
+def _shown(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    progress("")
+    pieces = manifest["pieces"]
+    proofs = [piece for piece in pieces if "clauses" in piece]
+    text = "a log of rules, which `mmaprobe check` calls again"
+    if "witness.json" in manifest["sha256"]:
+        text = "an input, which `mmaprobe check` evaluates again"
+    if pieces:
+        text += f", with {counted(len(proofs), 'proof')}"
+    if proofs:
+        lines = sum(piece["proof_lines"] for piece in proofs)
+        text += f" of {counted(lines, 'line')}, accepted by the checker (in {proofs[0]['checker'].capitalize()})"
+    words = counted(len(pieces) - len(proofs), "lemma")
+    text += f"; {words} without such a proof: solvers alone answer for them" if len(proofs) < len(pieces) else ""
+    say(f"certificate: {folder}: {text}")
+    return {"folder": str(folder), **manifest}

@@ -1,0 +1,35 @@
+"""What is said of the unit found: its names, the GPUs that have it, and how far the device was sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaprobe.cli.options import say
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.tables.gpus import gpus_of
+
+LISTED = 8  # names of equal instructions that are listed
+
+
+def say_names(names: Sequence[str], why: str) -> None:
+    """Print the names of the unit found, the reason, and the GPUs that have it."""
+    also = f" (also: {some_of(names[1:])})" if names[1:] else ""
+    say(f"the unit found is {names[0]}{also}, proved equal {why.removeprefix('proved ')}")
+    say_gpus(names)
+
+
+def sampled(validated: int) -> str:
+    """What is known of a device whose unit was found: nothing is proved of it."""
+    vectors = counted(validated, "vector")
+    return f"the device was sampled: {vectors} of validation without a difference from the unit found"
+
+
+def say_gpus(names: Sequence[str]) -> None:
+    """Print the GPUs that have these units, a line for each architecture."""
+    for arch in dict.fromkeys(name.partition("/")[0] for name in names):
+        if gpus := gpus_of(arch):
+            say(f"  {arch}: {some_of(gpus)}")
+
+
+def some_of(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:LISTED])}{', ...' if len(names) > LISTED else ''}"

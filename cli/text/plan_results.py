@@ -1,0 +1,53 @@
+"""What a search for the plans of a recorded result found, as text and as JSON values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.queries.plans.results import Given
+    from mmaprobe.smtmodel.plans import Plan
+
+PLANS = 4  # plans with the same result that are listed
+
+
+def sentences(given: Given, first: Sequence[Plan] = ()) -> list[str]:
+    """A line for each fact; `first`: plans that are named before the others."""
+    from mmaprobe.queries.order.tree import not_in_the_sum
+
+    lines = [not_in_the_sum(given.left_out)] if given.left_out else []
+    others = " of the others" if given.left_out else ""
+    names = names_of(given, first)
+    if names:
+        also = f" (also: {', '.join(names[1:PLANS])}{', ...' if names[PLANS:] else ''})" if names[1:] else ""
+        lines.append(f"{names[0]}{others} gives all of the {counted(given.looked, 'element')} looked at{also}")
+    else:
+        none = f"none of the {counted(given.tried, 'plan')} tried{others}"
+        lines.append(f"{none} gives all of the {counted(given.looked, 'element')} looked at")
+        if given.best is not None:
+            best = given.best
+            lines[-1] += f"; {best.plan.reference} gives {best.agree} of {best.looked}"
+    if given.untried:
+        lines.append(f"the time was over; not tried, or not wholly: {'; '.join(given.untried)}")
+    return lines
+
+
+def names_of(given: Given, first: Sequence[Plan] = ()) -> list[str]:
+    """The plans found, each once, by name."""
+    return [plan.reference for plan in dict.fromkeys((*first, *given.plans))]
+
+
+def values_of(given: Given) -> dict[str, Any]:
+    """The counts, and what was not tried, as JSON values."""
+    best = given.best
+    return {
+        "tried": given.tried,
+        "untried": list(given.untried),
+        "looked_at": given.looked,
+        "best": None if best is None else best.plan.reference,
+        "best_agrees": given.looked if best is None and given.plans else 0 if best is None else best.agree,
+        "left_out": list(given.left_out),
+    }

@@ -1,0 +1,134 @@
+"""Human-readable text of vectors and verdicts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.cli.options import say
+from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+
+if TYPE_CHECKING:
+    from mmaprobe.hypotheses.schema import Question
+    from mmaprobe.queries.compare.observed import ObservedVector
+    from mmaprobe.queries.search.answer import Answered, PairAnswer
+    from mmaprobe.smtmodel.arithmetic.formats import Format
+    from mmaprobe.smtmodel.evaluate.model import Model
+    from mmaprobe.smtmodel.evaluate.operands import Operands, Reader
+
+ONE_SIGN = ", all inputs non-negative"  # of a restricted query
+
+
+def show_answer(answered: Answered) -> None:
+    """Print the question, the verdict on each pair with the solvers that gave it, and every vector with its
+    predictions."""
+    question = answered.question
+    say(f"{question.id}: {question.question}")
+    if question.source:
+        say(f"  source: {question.source}")
+    width = max(len(name) for name in question.models)
+    for name, model in question.models.items():
+        say(f"  {name:<{width}}  {model.reference}")
+    for pair in answered.pairs:
+        say(f"  {pair.left} | {pair.right}: {_verdict(pair)}")
+    for vector in answered.vectors:
+        say()
+        show_vector(question, vector)
+    for device, name in question.observed.items():
+        say(f"  observed on {device}: {name}")
+    if question.note:
+        say(f"  note: {question.note}")
+    if question.expect and answered.verdict != "unknown":
+        say(f"  {'as expected' if answered.exit_code == 0 else f'EXPECTED {question.expect}'}")
+    say()
+
+
+def _verdict(pair: PairAnswer) -> str:
+    outcome = pair.outcome
+    if pair.reused:
+        return "different (by a vector above)"
+    steps = [
+        f"{counted(len(step.free), 'product')} free{ONE_SIGN * step.one_sign}: {', '.join(map(str, step.answers))}"
+        for step in outcome.steps
+    ]
+    asked = "; ".join(["found by simulation"] * outcome.simulated + steps)
+    if pair.verdict == "divided":
+        return f"no input distinguishes it from all of them; not confirmed by a second solver [{asked}]"
+    if outcome.verdict == "different":
+        more = "" if outcome.complete else " (there may be more kinds)"
+        return f"different, {counted(len(outcome.witnesses), 'vector')}{more} [{asked}]"
+    if outcome.verdict == "equal":
+        return f"equal on every admitted input; not confirmed by a second solver [{asked}]"
+    return f"unknown; tried [{asked}]"
+
+
+def show_operands(model: Model, operands: Operands[int]) -> None:
+    """The nonzero inputs: bit fields, powers of two, decimals."""
+    for line in operand_lines(model, operands).values():
+        say(line)
+
+
+def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
+    """The operands that show_operands shows, by name."""
+    found: list[tuple[str, int, Any]] = []
+    for k, (x, y) in enumerate(zip(operands.a, operands.b, strict=True)):
+        if x or y:
+            found += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
+    found.append(("c", operands.c, model.c))
+    for k, (x, y) in enumerate(zip(operands.scale_a, operands.scale_b, strict=True)):
+        found += [(f"scale_a{k}", x, model.scale), (f"scale_b{k}", y, model.scale)]
+    return {
+        name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  " + value_text(pattern, fmt)
+        for name, pattern, fmt in found
+    }
+
+
+def say_unread(how: Reader) -> None:
+    """Print that a unit or a plan takes no addend, if it takes none."""
+    if not how.addend:
+        say(f"{how.reference} does not read c")
+
+
+def show_lemmas(proofs: Iterable[Mapping[str, Any]]) -> None:
+    """Print the lemmas of proofs, one a line."""
+    for lemma in (lemma for proof in proofs for lemma in proof["lemmas"]):
+        second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
+        using = f", using {lemma['using']}" if lemma["using"] else ""
+        say(f"  lemma {lemma['name']} ({counted(lemma['cuts'], 'cut-point')}{using}): {lemma['answer']}{second}")
+
+
+def merged(answers: Iterable[str]) -> str:
+    """Inconclusive answers of solvers; those of one solver with one reason are merged."""
+    counts = Counter(re.sub(r" in [\d.]+ s", "", answer) for answer in answers)
+    return "; ".join(f"{answer}{f', {count} times' if count > 1 else ''}" for answer, count in counts.items())
+
+
+def result_text(d: int, fmt: Format) -> str:
+    """A result as a pattern and as a number."""
+    return f"{to_hex(d, fmt)}  {value_text(d, fmt)}"
+
+
+def show_vector(question: Question, vector: Vector) -> None:
+    """Print the inputs, then each prediction and the hardware known to agree with it."""
+    show_operands(vector.model, vector.operands)
+    predictions: dict[str, str] = vector.extra.get("predictions", {})
+    width = max((len(name) for name in predictions), default=0)
+    for name, text in predictions.items():
+        fmt = question.models[name].d
+        devices = [device for device, seen in question.observed.items() if seen == name]
+        tail = f"   <- {', '.join(devices)}" if devices else ""
+        say(f"  {name:>{width}} gives {result_text(int(text, 16), fmt)}{tail}")
+    if vector.extra.get("exercises"):
+        say(f"  exercises: {', '.join(vector.extra['exercises'])}")
+
+
+def show_mismatch(row: ObservedVector, file: str) -> None:
+    """One line for a mismatch of `evaluate`."""
+    vector, fmt = row.vector, row.model.d
+    assert vector.d is not None
+    observed, predicted = (f"{to_hex(d, fmt)} ({value_text(d, fmt)})" for d in (vector.d, row.predicted))
+    say(f"  {file}:{vector.line}: {row.model.reference}: observed {observed}, the model gives {predicted}")

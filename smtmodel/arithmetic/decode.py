@@ -1,0 +1,177 @@
+"""Unpacking of bit patterns, and the exponents and terms that the rest of the datapath works on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.values import plain_value
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, max_of, product, select, truth
+
+BELOW_ALL = -(1 << 20)  # no number has such an exponent
+
+
+@plain_value(frozen=True)
+class Exponent:
+    """An integer as an unsigned vector plus a static offset: its value is `bits` + `low`. It is at most `high`, and the
+    vector is never below `spare`. `floats`: the vector 0 stands for an exponent below all that there are."""
+
+    bits: Bits
+    low: int
+    high: int
+    spare: int = 0
+    floats: bool = False
+
+    @property
+    def least(self) -> int:
+        """The smallest value that it can have."""
+        return BELOW_ALL if self.floats else self.low + self.spare
+
+    def __add__(self, other: Exponent) -> Exponent:
+        low, high = self.low + other.low, self.high + other.high
+        width = max(1, (high - low).bit_length())
+        bits, spare = fit(self.bits, width) + fit(other.bits, width), self.spare + other.spare
+        return Exponent(_if(self, _if(other, bits)), low, high, spare, self.floats or other.floats)
+
+    def offset(self, amount: int) -> Exponent:
+        """The exponent plus a static number."""
+        return Exponent(self.bits, self.low + amount, self.high + amount, self.spare, self.floats)
+
+    def rebased(self, low: int, width: int) -> Bits:
+        """The vector that, with offset `low` (at most this one's), stands for the same value."""
+        return _if(self, fit(self.bits, width) + constant(self.bits.carrier, self.low - low, width))
+
+
+def _if(exponent: Exponent, bits: Bits) -> Bits:
+    """A vector, or 0 where an exponent is below all."""
+    return select(exponent.bits.any(), bits, constant(bits.carrier, 0, bits.width)) if exponent.floats else bits
+
+
+def fit(bits: Bits, width: int) -> Bits:
+    """Zero-extended or cut to `width`, for values that the caller knows to fit."""
+    return bits.zext(width) if bits.width <= width else bits.truncate(width)
+
+
+@plain_value(frozen=True)
+class Term:
+    """A signed number: (-1)^sign * significand * 2^(exponent - fraction), significand below 2^(integer + fraction).
+
+    `fraction` (static) is the position of the binary point in the significand, `integer` the bits above it.
+    """
+
+    sign: Bit
+    significand: Bits
+    exponent: Exponent
+    fraction: int
+
+    @property
+    def integer(self) -> int:
+        return self.significand.width - self.fraction
+
+    @property
+    def is_zero(self) -> Bit:
+        return ~self.significand.any()
+
+    def normalised(self) -> Term:
+        """The same number with its leading one at the top of the significand (unless it is zero)."""
+        shift = self.significand.leading_zeros()
+        high = self.exponent.high + self.integer - 1
+        low = self.exponent.low + self.integer - self.significand.width
+        width = max(1, (high - low).bit_length())
+        bits = self.exponent.offset(self.integer - 1).rebased(low, width) - fit(shift, width)
+        significand = self.significand.shl(shift)
+        return Term(self.sign, significand, Exponent(bits, low, high, self.exponent.spare), self.significand.width - 1)
+
+
+@plain_value(frozen=True)
+class Unpacked:
+    """A decoded element: a finite term, and flags for what is not finite. Subnormals keep the exponent emin and a
+    significand without hidden bit, as the unit sees them."""
+
+    term: Term
+    is_zero: Bit
+    is_infinite: Bit
+    is_nan: Bit
+
+    @property
+    def sign(self) -> Bit:
+        return self.term.sign
+
+    def folded(self) -> Unpacked:
+        """With flags that are one truth on every lane as constants, where the carrier knows."""
+        return Unpacked(self.term, self.is_zero.folded(), self.is_infinite.folded(), self.is_nan.folded())
+
+
+def row(item: Unpacked, index: int) -> Unpacked:
+    """One of several numbers that were decoded at once."""
+    term, at = item.term, item.term.exponent
+    exponent = Exponent(at.bits.row(index), at.low, at.high, at.spare)
+    term = Term(term.sign.row(index), term.significand.row(index), exponent, term.fraction)
+    return Unpacked(term, item.is_zero.row(index), item.is_infinite.row(index), item.is_nan.row(index))
+
+
+def unpack(pattern: Bits, fmt: Format, flush: bool = False, positive_zero: bool = False) -> Unpacked:
+    """Decode a pattern of `fmt.width` bits. `flush` reads subnormals as +0, `positive_zero` -0 as +0."""
+    carrier = pattern.carrier
+    sign = pattern.bit(fmt.field_width) if fmt.signed else truth(carrier, False)
+    exponent = pattern.extract(fmt.field_width - 1, fmt.padding + fmt.fraction)
+    low_bits = pattern.extract(fmt.padding + fmt.fraction - 1, fmt.padding) if fmt.fraction else None
+    is_nan, is_infinite = _specials(pattern, exponent, low_bits, fmt)
+    if not fmt.subnormals:
+        one = constant(carrier, 1, 1)
+        value = Term(sign, one, Exponent(exponent, -fmt.bias, fmt.emax), 0)
+        return Unpacked(value, truth(carrier, False), is_infinite, is_nan)
+    normal = exponent.any()
+    significand, is_zero = normal.bits(1), ~normal
+    if low_bits is not None:
+        if flush:
+            sign = sign & (normal | ~low_bits.any())
+            low_bits = low_bits & normal.bits(1).sext(fmt.fraction)
+        significand, is_zero = significand.concat(low_bits), is_zero & ~low_bits.any()
+    if fmt.nan_for_negative_zero:
+        is_zero = is_zero & ~is_nan  # whose fields are those of zero
+    at_least_one = exponent | (~normal).bits(exponent.width)
+    term = Term(sign, significand, Exponent(at_least_one, -fmt.bias, fmt.emax, spare=1), fmt.fraction)
+    if positive_zero:
+        term = replace(term, sign=sign & ~is_zero)
+    return Unpacked(term, is_zero, is_infinite, is_nan).folded()
+
+
+def _specials(pattern: Bits, exponent: Bits, low_bits: Bits | None, fmt: Format) -> tuple[Bit, Bit]:
+    """(is NaN, is infinite)."""
+    carrier = pattern.carrier
+    no = truth(carrier, False)
+    if fmt.specials == "ieee":
+        assert low_bits is not None
+        top = (~exponent).equals(0)
+        return top & low_bits.any(), top & ~low_bits.any()
+    if not fmt.has_nan:
+        return no, no
+    fields = exponent if low_bits is None else exponent.concat(low_bits)
+    is_nan = pattern.equals(fmt.nan) if fmt.nan_for_negative_zero else (~fields).equals(0)
+    return is_nan, fields.equals(fmt.infinity_field) if fmt.has_infinity else no
+
+
+def multiply(left: Term, right: Term) -> Term:
+    """The exact, unnormalised product: significands multiplied, exponents added (Xie et al. 2026, Algorithm 7)."""
+    significand = product(left.significand, right.significand)
+    sign = left.sign ^ right.sign
+    return Term(sign, significand, left.exponent + right.exponent, left.fraction + right.fraction)
+
+
+def at_maximum(left: Term, right: Term) -> tuple[Exponent, tuple[Bits, Bits], tuple[Bits, Bits]]:
+    """Two terms brought to their larger exponent: that exponent, the significands with one binary point, and how far
+    each lies below. A zero counts as the smallest exponent of both, so that it never wins.
+
+    Symmetric in the terms, unlike an ordering of them, so that the two orders of a sum share what they are made of.
+    """
+    low = min(left.exponent.low, right.exponent.low)
+    high = max(left.exponent.high, right.exponent.high)
+    width = (high - low).bit_length()
+    none = constant(left.sign.carrier, 0, width)
+    x, y = (select(term.is_zero, none, term.exponent.rebased(low, width)) for term in (left, right))
+    largest = max_of([x, y])
+    fraction = max(left.fraction, right.fraction)
+    integer = max(left.integer, right.integer)
+    a, b = (t.significand.pad(fraction - t.fraction).zext(fraction + integer) for t in (left, right))
+    return Exponent(largest, low, high).offset(-fraction), (a, b), (largest - x, largest - y)

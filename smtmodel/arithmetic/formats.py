@@ -1,0 +1,290 @@
+"""Number formats as data: one row for each encoding, no class hierarchy.
+
+A bit pattern is sign, exponent field, fraction field and padding, from the top; unsigned formats have no sign field
+but may be stored in a wider byte. Sources: IEEE 754-2019 (f64, f32, f16), OCP 8-bit floating point 1.0 (e4m3, e5m2),
+OCP microscaling 1.0 (e3m2, e2m3, e2m1, ue8m0), the FNUZ forms of AMD CDNA3, NVIDIA PTX ISA (tf32, ue4m3), and
+e8m13 after Xie et al. 2026, Table 2.
+
+A format that has no row is spelled by its fields, or as in the interim report of IEEE P3109 (`format_named`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, cached_property
+from typing import Literal, get_args
+
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+
+OwnSpecials = Literal["ieee", "all_ones", "negative_zero", "none", "extended"]
+Specials = OwnSpecials | Literal["unused"]
+WIDEST = 64  # bits of a pattern
+SPELLINGS = {
+    "binaryKpP[se|sf|ue|uf]": "IEEE P3109, K bits of precision P: signed or unsigned, extended (infinities) or finite",
+    "[u]eEmM[bBIAS]_SPECIALS": f"E exponent and M fraction bits; SPECIALS: {', '.join(get_args(OwnSpecials))}",
+}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary floating-point encoding.
+
+    `fraction` is the number of stored significand bits, `padding` the number of ignored low bits of the pattern.
+    `specials`: ieee = infinities and NaNs under the top exponent; all_ones = one NaN of all ones for each sign, no
+    infinity; negative_zero = the pattern of -0 is the only NaN; extended = the largest patterns are infinities, and the
+    only NaN is the pattern of -0, or, unsigned, the one above infinity; none = every pattern is finite; unused = no
+    number has the top exponent (see `finite`).
+    """
+
+    name: str
+    exponent: int
+    fraction: int
+    bias: int
+    specials: Specials
+    signed: bool = True
+    subnormals: bool = True
+    padding: int = 0
+    storage: int = 0
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # of every part it would take as long as some of what is looked up by it
+
+    @cached_property
+    def width(self) -> int:
+        """Bits of a stored pattern."""
+        return self.storage or self.field_width + int(self.signed)
+
+    @cached_property
+    def field_width(self) -> int:
+        """Bits of exponent, fraction and padding."""
+        return self.exponent + self.fraction + self.padding
+
+    @cached_property
+    def precision(self) -> int:
+        """Significand bits, the hidden one included."""
+        return self.fraction + 1
+
+    @cached_property
+    def digits(self) -> int:
+        """Hexadecimal digits of a pattern."""
+        return (self.width + 3) // 4
+
+    @cached_property
+    def emin(self) -> int:
+        """The smallest exponent of a normal number (and that of every subnormal)."""
+        return (1 if self.subnormals else 0) - self.bias
+
+    def takes(self, other: Format) -> bool:
+        """Whether the patterns of the other format are those of the same numbers here, their padding read as zeros."""
+        keys = ("exponent", "bias", "specials", "signed", "width")
+        return self.name == other.name or (
+            0 == self.padding <= other.padding and all(getattr(self, key) == getattr(other, key) for key in keys)
+        )
+
+    def is_within(self, other: Format) -> bool:
+        """Whether a conversion to the other format changes nothing but the number of fraction bits: neither a number
+        nor its exponent, and subnormals stay subnormal."""
+        keys = ("exponent", "bias", "specials", "signed", "subnormals")
+        return all(getattr(self, key) == getattr(other, key) for key in keys) and self.fraction <= other.fraction
+
+    def holds(self, other: Format) -> bool:
+        """Whether every number of the other format is one of this format; not of every two formats of which that is so.
+        A format without subnormal numbers has no zero."""
+        signed = self.signed or not other.signed
+        kinds = ("has_nan", "has_infinity", "has_negative_zero", "subnormals")
+        special = all(getattr(self, kind) or not getattr(other, kind) for kind in kinds)
+        small = self.emin <= other.emin
+        if self.subnormals:
+            small = self.emin - self.fraction <= other.emin - other.fraction
+        large = other.largest_number <= self.largest_number
+        return self == other or (small and large and self.fraction >= other.fraction and signed and special)
+
+    @cached_property
+    def largest_number(self) -> tuple[int, Fraction]:
+        """The exponent of the largest number, and its significand."""
+        exponent, fraction = divmod(self.largest_field, 1 << self.fraction)
+        return exponent - self.bias, 1 + Fraction(fraction, 1 << self.fraction)
+
+    @cached_property
+    def has_nan(self) -> bool:
+        return self.specials not in ("none", "unused")
+
+    @cached_property
+    def has_infinity(self) -> bool:
+        return self.specials in ("ieee", "extended")
+
+    @cached_property
+    def has_negative_zero(self) -> bool:
+        return self.signed and self.specials not in ("negative_zero", "extended")
+
+    @cached_property
+    def nan_for_negative_zero(self) -> bool:
+        """Whether the pattern of -0 is the only NaN."""
+        return self.signed and self.has_nan and not self.has_negative_zero
+
+    @cached_property
+    def largest_field(self) -> int:
+        """Exponent and fraction fields of the largest finite number, without padding."""
+        everything = (1 << (self.exponent + self.fraction)) - 1
+        if self.specials in ("ieee", "unused"):
+            return everything - (1 << self.fraction)
+        if self.specials == "extended":
+            return everything - (1 if self.signed else 2)
+        return everything - 1 if self.specials == "all_ones" else everything
+
+    @cached_property
+    def finite(self) -> Format:
+        """The format of the patterns that are numbers."""
+        return replace(self, specials="unused" if self.specials == "ieee" else "none")
+
+    @cached_property
+    def infinity_field(self) -> int:
+        """Fields of infinity; where there is none, of what replaces it (NaN, or the largest finite number)."""
+        return self.largest_field + (self.has_infinity or self.specials == "all_ones")
+
+    @cached_property
+    def last_field(self) -> int:
+        """Fields of the largest pattern that is not a NaN."""
+        return self.infinity_field if self.has_infinity else self.largest_field
+
+    @cached_property
+    def emax(self) -> int:
+        """The exponent of the largest finite number."""
+        return (self.largest_field >> self.fraction) - self.bias
+
+    @cached_property
+    def nan(self) -> int:
+        """A quiet NaN with positive sign where the format has one; 0 where it has none."""
+        if self.specials == "ieee":
+            return (self.infinity_field | 1 << (self.fraction - 1)) << self.padding
+        if self.nan_for_negative_zero:
+            return self.sign_bit
+        return (self.last_field + 1) << self.padding if self.has_nan else 0
+
+    @cached_property
+    def sign_bit(self) -> int:
+        return 1 << self.field_width if self.signed else 0
+
+    @cached_property
+    def infinity(self) -> int:
+        """The pattern of +infinity (see `infinity_field`)."""
+        return self.infinity_field << self.padding
+
+    @cached_property
+    def one_exponent(self) -> int:
+        """The exponent field of 1, or of the normal number next to it where a bias leaves no 1."""
+        return min(max(self.bias, int(self.subnormals)), self.largest_field >> self.fraction)
+
+    @cached_property
+    def one(self) -> int:
+        """The pattern of 1, or of the power of two next to it (see `one_exponent`)."""
+        return self.one_exponent << self.fraction << self.padding
+
+    @cached_property
+    def largest(self) -> int:
+        """The pattern of the largest finite number."""
+        return self.largest_field << self.padding
+
+
+_ROWS = (
+    Format("f64", 11, 52, 1023, "ieee"),
+    Format("f32", 8, 23, 127, "ieee"),
+    Format("tf32", 8, 10, 127, "ieee", padding=13),
+    Format("bf16", 8, 7, 127, "ieee"),
+    Format("f16", 5, 10, 15, "ieee"),
+    Format("e4m3", 4, 3, 7, "all_ones"),
+    Format("e5m2", 5, 2, 15, "ieee"),
+    Format("e4m3fnuz", 4, 3, 8, "negative_zero"),
+    Format("e5m2fnuz", 5, 2, 16, "negative_zero"),
+    Format("e3m2", 3, 2, 3, "none"),
+    Format("e2m3", 2, 3, 1, "none"),
+    Format("e2m1", 2, 1, 1, "none"),
+    Format("ue8m0", 8, 0, 127, "all_ones", signed=False, subnormals=False),
+    Format("ue4m3", 4, 3, 7, "all_ones", signed=False, storage=8),
+    Format("e8m13", 8, 13, 127, "ieee", padding=10),
+)
+
+FORMATS = {row.name: row for row in _ROWS}
+
+
+_FIELDS = re.compile(rf"(u?)e(\d+)m(\d+)(?:b(\d+))?_({'|'.join(get_args(OwnSpecials))})")
+_P3109 = re.compile(r"binary(\d+)p(\d+)(?:([su])([ef]))?")
+
+
+def own_format(
+    name: str, exponent: int, fraction: int, bias: int | None, specials: OwnSpecials, signed: bool = True
+) -> Format:
+    """A format that has no row; its bias is IEEE's where none is given. Raises ParameterError if there is no such."""
+    least = {"ieee": (2, 1), "none": (1, 1)}.get(specials, (1, 0))
+    if not least[0] <= exponent <= 15 or not least[1] <= fraction <= 52:
+        ranges = f"{least[0]} to 15 exponent and {least[1]} to 52 fraction bits"
+        raise ParameterError(
+            name, f"{exponent} exponent and {fraction} fraction bits are impossible; it takes {ranges}"
+        )
+    bias = (1 << (exponent - 1)) - 1 if bias is None else bias
+    if abs(bias) > 1 << 15:
+        raise ParameterError(name, f"the bias {bias} is impossible; it takes a whole number of at most 32768")
+    found = Format(name, exponent, fraction, bias, specials, signed)
+    if found.width > WIDEST:
+        raise ParameterError(name, f"{found.width} bits are too many; a pattern has at most {WIDEST}")
+    if found.largest_field < 1 << fraction:
+        raise ParameterError(name, "no pattern is left for a normal number")
+    if not signed and specials == "negative_zero":
+        raise ParameterError(name, "an unsigned format has no -0 whose pattern could be its NaN")
+    return found
+
+
+def is_spelling(name: str) -> bool:
+    """Whether a name says what the format is."""
+    return bool(_FIELDS.fullmatch(name) or _P3109.fullmatch(name))
+
+
+def format_named(name: str, own: Iterable[str] = ()) -> Format:
+    """The format of a row's name or of a spelling: `e4m3_ieee` (fields, with `b` a bias, and specials), or P3109's
+    `binary8p4se`. Two spellings of one format give one name, which is that of the row where there is one. Raises
+    UnknownNameError, which names the nearest, `own` among them, or ParameterError for a format that cannot be."""
+    if name in FORMATS:
+        return FORMATS[name]
+    if is_spelling(name):
+        return _spelled(name)
+    raise UnknownNameError("format", name, [*FORMATS, *own], hint=" (your own are written as e4m3_ieee or binary8p4se)")
+
+
+@cache
+def _spelled(name: str) -> Format:
+    if match := _FIELDS.fullmatch(name):
+        sign, exponent, fraction, bias, specials = match.groups()
+        found = own_format(name, int(exponent), int(fraction), int(bias) if bias else None, specials, not sign)  # type: ignore[arg-type]
+    else:
+        match = _P3109.fullmatch(name)
+        assert match is not None
+        found = _p3109(name, int(match[1]), int(match[2]), match[3] != "u", match[4] != "f")
+    return next((row for row in _ROWS if replace(found, name=row.name) == row), replace(found, name=_spelling(found)))
+
+
+def _p3109(name: str, bits: int, precision: int, signed: bool, extended: bool) -> Format:
+    """A binary format of IEEE P3109's interim report: half of its numbers lie below one, there is one zero and one
+    NaN."""
+    if not 3 <= bits <= WIDEST or not 1 <= precision <= bits - signed:
+        most = "K - 1" if signed else "K"
+        raise ParameterError(name, f"impossible; K is from 3 to {WIDEST}, and the precision from 1 to {most}")
+    finite: OwnSpecials = "negative_zero" if signed else "all_ones"
+    exponent = bits - precision + (not signed)
+    return own_format(name, exponent, precision - 1, _p3109_bias(exponent), "extended" if extended else finite, signed)
+
+
+def _p3109_bias(exponent: int) -> int:
+    return 1 << (exponent - 1)
+
+
+def _spelling(fmt: Format) -> str:
+    """The one name of a format that has no row."""
+    sign = "" if fmt.signed else "u"
+    finite = "negative_zero" if fmt.signed else "all_ones"
+    if fmt.bias == _p3109_bias(fmt.exponent) and fmt.specials in (finite, "extended") and fmt.width >= 3:
+        return f"binary{fmt.width}p{fmt.precision}{sign or 's'}{'e' if fmt.has_infinity else 'f'}"
+    bias = "" if fmt.bias == (1 << (fmt.exponent - 1)) - 1 else f"b{fmt.bias}"
+    return f"{sign}e{fmt.exponent}m{fmt.fraction}{bias}_{fmt.specials}"

@@ -1,0 +1,144 @@
+"""IEEE 754-2019 addition, multiplication and fused multiply-add, in any format and rounding mode.
+
+Built from the blocks of the datapath (decode, exact product, round and pack). Two exact terms are summed in a width
+that keeps every bit that rounding can see:
+
+1. Both terms are normalised, so that a small significand never hides under a large exponent, and padded to the
+   precision of the result.
+2. Both are shifted right to the larger exponent; what leaves the width is kept as one sticky bit. With two guard
+   bits that bit can never reach the bits kept: a shift of two or more places cancels at most one leading bit.
+3. The signed sum goes to `round_and_pack` once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked, at_maximum, multiply, unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode, Rounding, Target, infinity_of, round_and_pack
+from mmaprobe.smtmodel.carriers.algebra import (
+    Bit,
+    Bits,
+    all_of,
+    any_of,
+    choose,
+    constant,
+    select,
+    shift_right_jam,
+    sum_of,
+)
+
+GUARD = 3
+
+
+def zero_sign(signs: Sequence[Bit], rounding: Mode) -> Bit:
+    """The sign of an exact zero sum: that of all terms if they agree, else + (but - when rounding down)."""
+    negative = all_of(signs)
+    return any_of(signs) if rounding == "down" else negative
+
+
+def align_two(left: Term, right: Term, precision: int) -> tuple[list[Bits], Exponent]:
+    """The magnitudes of two terms at the larger exponent, exact but for a sticky lowest bit, and their unit."""
+    unit, significands, distances = at_maximum(left.normalised(), right.normalised())
+    spare = GUARD + max(0, precision - significands[0].width)
+    aligned = [shift_right_jam(x.pad(spare), n) for x, n in zip(significands, distances, strict=True)]
+    return aligned, unit.offset(-spare)
+
+
+def sum_two(left: Term, right: Term, precision: int) -> tuple[Bit, Bits, Exponent]:
+    """(sign, magnitude, unit) of the sum of two terms, exact but for a sticky lowest bit.
+
+    Rounds correctly to `precision` bits or fewer; the sign is that of the difference (not of a zero).
+    """
+    aligned, unit = align_two(left, right, precision)
+    width = aligned[0].width + 2
+    total = sum_of(left.sign.carrier, [left.sign, right.sign], aligned, width)
+    return *magnitude_of(total), unit
+
+
+def signed_sum(left: Term, right: Term, target: Target) -> tuple[Bit, Bits, Exponent]:
+    """`sum_two` with the sign that the rounded sum will carry; that of a zero follows IEEE 754-2019, 6.3."""
+    negative, magnitude, unit = sum_two(left, right, target.format.precision)
+    sign = choose(magnitude.any(), negative, zero_sign([left.sign, right.sign], target.rounding))
+    return sign, magnitude, unit
+
+
+def round_sum(left: Term, right: Term, target: Target) -> Bits:
+    """The correctly rounded sum of two finite terms."""
+    return round_and_pack(*signed_sum(left, right, target), target)
+
+
+def with_specials(finite: Bits, is_nan: Bit, positive: Bit, negative: Bit, fmt: Format, nan: int) -> Bits:
+    """The finite result, unless a NaN or an infinity among the inputs decides (infinities of both signs: NaN)."""
+    carrier = finite.carrier
+    invalid = is_nan | (positive & negative)
+    infinite = infinity_of(fmt, negative)
+    result = select(positive | negative, infinite, finite)
+    return select(invalid, constant(carrier, nan, fmt.width), result)
+
+
+def product_specials(left: Unpacked, right: Unpacked) -> tuple[Bit, Bit]:
+    """(is NaN, is infinite) of a product: NaN propagates, infinity times zero is NaN."""
+    invalid = (left.is_infinite & right.is_zero) | (left.is_zero & right.is_infinite)
+    return left.is_nan | right.is_nan | invalid, left.is_infinite | right.is_infinite
+
+
+def add(
+    x: Bits,
+    y: Bits,
+    fmt: Format,
+    rounding: Rounding = "nearest_even",
+    nan: int | None = None,
+    flush: bool = False,
+) -> Bits:
+    """x + y, all three in `fmt`. NaN results are `nan`, or the format's quiet NaN; `flush`: no subnormal results."""
+    target = Target(fmt, rounding, flush=flush)
+    return add_unpacked(unpack(x, fmt), unpack(y, fmt), target, fmt.nan if nan is None else nan)
+
+
+def add_unpacked(left: Unpacked, right: Unpacked, target: Target, nan: int) -> Bits:
+    """The sum of two numbers of any formats, rounded once."""
+    finite = round_sum(left.term, right.term, target)
+    positive, negative = infinities([(left.is_infinite, left.sign), (right.is_infinite, right.sign)])
+    return with_specials(finite, left.is_nan | right.is_nan, positive, negative, target.format, nan)
+
+
+def infinities(flags: Sequence[tuple[Bit, Bit]]) -> tuple[Bit, Bit]:
+    """(any is +infinity, any is -infinity) from pairs of an infinity flag and a sign."""
+    return any_of([flag & ~sign for flag, sign in flags]), any_of([flag & sign for flag, sign in flags])
+
+
+def mul(x: Bits, y: Bits, fmt: Format, rounding: Rounding = "nearest_even", nan: int | None = None) -> Bits:
+    """x * y, all three in `fmt`."""
+    left, right = unpack(x, fmt), unpack(y, fmt)
+    finite = round_term(multiply(left.term, right.term), Target(fmt, rounding))
+    is_nan, is_infinite = product_specials(left, right)
+    sign = left.sign ^ right.sign
+    nan = fmt.nan if nan is None else nan
+    return with_specials(finite, is_nan, is_infinite & ~sign, is_infinite & sign, fmt, nan)
+
+
+def round_term(term: Term, target: Target) -> Bits:
+    """The correctly rounded pattern of one finite term, its sign kept on zero."""
+    return round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), target)
+
+
+def fma(x: Bits, y: Bits, z: Bits, fmt: Format, rounding: Rounding = "nearest_even", nan: int | None = None) -> Bits:
+    """x * y + z with one rounding, all four in `fmt`."""
+    left, right, addend = (unpack(pattern, fmt) for pattern in (x, y, z))
+    product = multiply(left.term, right.term)
+    finite = round_sum(product, addend.term, Target(fmt, rounding))
+    is_nan, is_infinite = product_specials(left, right)
+    positive, negative = infinities([(is_infinite, product.sign), (addend.is_infinite, addend.sign)])
+    nan = fmt.nan if nan is None else nan
+    return with_specials(finite, is_nan | addend.is_nan, positive, negative, fmt, nan)
+
+
+def convert(pattern: Bits, source: Format, target: Target) -> Bits:
+    """A number of one format in another; NaN becomes the target's quiet NaN."""
+    value = unpack(pattern, source)
+    finite = round_term(value.term, target)
+    positive, negative = infinities([(value.is_infinite, value.sign)])
+    return with_specials(finite, value.is_nan, positive, negative, target.format, target.format.nan)

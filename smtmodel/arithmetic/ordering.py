@@ -1,0 +1,36 @@
+"""The order of values: signed integers that compare as the numbers do."""
+
+from __future__ import annotations
+
+from mmaprobe.smtmodel.arithmetic.decode import Unpacked, multiply
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.ieee import product_specials
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select
+
+
+def pattern_key(pattern: Bits, fmt: Format) -> Bits:
+    """An integer in two's complement that grows with the number: zeros are equal, infinities at the ends; of a NaN it
+    says nothing. `fmt.field_width` + 1 bits."""
+    width = fmt.field_width + 1
+    fields = pattern.extract(fmt.field_width - 1, 0).zext(width)
+    return select(pattern.bit(fmt.field_width), -fields, fields) if fmt.signed else fields
+
+
+def product_key(left: Unpacked, right: Unpacked) -> tuple[Bits, Bit]:
+    """(key, is NaN) of the exact product of two numbers; keys of products compare as the products do."""
+    term = multiply(left.term, right.term).normalised()
+    is_nan, is_infinite = product_specials(left, right)
+    magnitude = term.exponent.bits.concat(term.significand)
+    carrier, width = magnitude.carrier, magnitude.width
+    zero, largest = constant(carrier, 0, width), constant(carrier, -1, width)
+    magnitude = select(is_infinite, largest, select(term.is_zero, zero, magnitude)).zext(width + 1)
+    return select(term.sign, -magnitude, magnitude), is_nan
+
+
+def negated(pattern: Bits, fmt: Format) -> Bits:
+    """The number with its sign changed; a format without -0 keeps its zero and its NaN."""
+    fields = pattern.truncate(fmt.field_width)
+    flipped = (~pattern.bit(fmt.field_width)).bits().concat(fields)
+    if fmt.has_negative_zero:
+        return flipped
+    return select(fields.any(), flipped, pattern)

@@ -1,0 +1,159 @@
+"""Rounding and packing: one function for every format, rounding mode and width of the exact value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, fit
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, minimum, select, shift_right_jam, truth
+
+Rounding = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
+Mode = Rounding | Literal["to_odd"]
+Overflow = Literal["infinity", "saturate", "ieee"]
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
+OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
+NEAREST: frozenset[Mode] = frozenset(("nearest_even", "nearest_away"))
+
+
+def increments(mode: Mode, sign: Bit, lowest: Bit, half: Bit, sticky: Bit) -> Bit:
+    """Whether a magnitude truncated below `lowest` is raised by one unit.
+
+    `half` is the first bit truncated, `sticky` tells whether any bit below it was set. IEEE 754-2019, 4.3; to odd (the
+    lowest bit is set where anything was truncated): Arm Architecture Reference Manual, FPRounding_ODD.
+    """
+    if mode == "nearest_even":
+        return half & (sticky | lowest)
+    if mode == "nearest_away":
+        return half
+    if mode == "toward_zero":
+        return truth(sign.carrier, False)
+    inexact = half | sticky
+    if mode == "to_odd":
+        return inexact & ~lowest
+    return inexact & (~sign if mode == "up" else sign)
+
+
+@dataclass(frozen=True)
+class Target:
+    """How a value becomes a pattern. `overflow`: infinity in every rounding mode (NVIDIA's units), the largest
+    number, or what IEEE 754-2019, 7.4 prescribes for the mode. `flush` turns subnormal results to zero;
+    `positive_zero`: no result is -0."""
+
+    format: Format
+    rounding: Mode
+    overflow: Overflow = "ieee"
+    flush: bool = False
+    positive_zero: bool = False
+
+
+def round_and_pack(sign: Bit, magnitude: Bits, unit: Exponent, target: Target) -> Bits:
+    """The pattern of (-1)^sign * magnitude * 2^unit in the target format.
+
+    A zero magnitude gives a zero of that sign, if the target has one. Any width of magnitude; the result has
+    `format.width` bits.
+    """
+    tail = tail_of(magnitude, unit, target.format)
+    raised = increments(target.rounding, sign, tail.lowest, tail.half, tail.sticky)
+    packed = tail.packed + raised.bits(tail.packed.width)
+    packed = select(magnitude.any(), packed, constant(sign.carrier, 0, packed.width))
+    return _limit(packed, sign, target)
+
+
+class Tail(NamedTuple):
+    """A nonzero magnitude before it is rounded: the fields of what a format keeps of it, of any exponent; the lowest
+    bit kept, the first bit dropped, and whether any bit below that was set."""
+
+    packed: Bits
+    lowest: Bit
+    half: Bit
+    sticky: Bit
+
+
+def tail_of(magnitude: Bits, unit: Exponent, fmt: Format) -> Tail:
+    """What rounding magnitude * 2^unit to a format looks at."""
+    short = fmt.precision + 2 - magnitude.width
+    if short > 0:  # room for the half and sticky bits
+        magnitude, unit = magnitude.pad(short), unit.offset(-short)
+    top = unit.offset(magnitude.width - 1 - fmt.emin)
+    shifted, field = _normalise(magnitude, top, fmt)
+    kept = shifted.top(fmt.precision)
+    rest = shifted.truncate(shifted.width - fmt.precision)
+    half = rest.msb()
+    sticky = rest.truncate(rest.width - 1).any() if rest.width > 1 else truth(magnitude.carrier, False)
+    lowest = kept.bit(0) if fmt.fraction else kept.bit(0) ^ field.bit(0)  # of the pattern, where there is no other
+    # the hidden bit and a carry out of the significand add to the exponent field by themselves
+    most = (max(top.high, 1) << fmt.fraction) + (1 << fmt.precision)
+    width = max(fmt.exponent + fmt.fraction, most.bit_length())
+    return Tail(fit(field.pad(fmt.fraction), width) + kept.zext(width), lowest, half, sticky)
+
+
+def _normalise(magnitude: Bits, top: Exponent, fmt: Format) -> tuple[Bits, Bits]:
+    """Shift the leading one to the top, but not below the smallest exponent of the format. `top`: the exponent that a
+    leading one at the top has, relative to emin.
+
+    Returns the shifted magnitude and the exponent field less one (zero for subnormals).
+    """
+    width, carrier = magnitude.width, magnitude.carrier
+    zeros = magnitude.leading_zeros()
+    span = max(top.high, -top.low, 1).bit_length() + 1
+    room = max(zeros.width, span)
+    distance = fit(top.bits, room) + constant(carrier, top.low, room)
+    if max(top.low, top.least) >= 0:  # no number is below emin
+        shift = minimum(zeros.zext(room), distance)
+        return magnitude.shl(shift), fit(distance - shift, max(top.high, 1).bit_length())
+    below = distance.msb()
+    shift = minimum(zeros.zext(room), distance)
+    left = magnitude.shl(select(below, constant(carrier, 0, room), shift))
+    field = select(below, constant(carrier, 0, room), distance - shift)
+    # what lies below emin moves right; only precision + 2 bits matter, the last one sticky
+    keep = fmt.precision + 2
+    head = left.top(keep)
+    if width > keep:
+        tail = left.truncate(width - keep).any()
+        head = head | tail.bits(keep)
+    right = shift_right_jam(head, select(below, -distance, constant(carrier, 0, room)))
+    return right, fit(field, max(top.high, 1).bit_length())
+
+
+def _limit(packed: Bits, sign: Bit, target: Target) -> Bits:
+    """The pattern of computed exponent and fraction fields, after overflow and flushing."""
+    fmt, carrier = target.format, packed.carrier
+    bits = fmt.exponent + fmt.fraction
+    over = constant(carrier, fmt.largest_field, packed.width).ult(packed)
+    fields = packed.truncate(bits)
+    if target.flush:
+        fields = select(fields.extract(bits - 1, fmt.fraction).any(), fields, constant(carrier, 0, bits))
+    if target.positive_zero or not fmt.has_negative_zero:
+        finite = _with_sign(fields, sign & fields.any(), fmt)
+    else:
+        finite = _with_sign(fields, sign, fmt)
+    infinite, largest = infinity_of(fmt, sign), signed(fmt.largest, sign, fmt)
+    if target.overflow == "infinity":
+        instead = infinite
+    elif target.overflow == "saturate":
+        instead = largest
+    else:
+        yes = truth(carrier, True)
+        instead = select(increments(target.rounding, sign, yes, yes, yes), infinite, largest)
+    return select(over, instead, finite)
+
+
+def _with_sign(fields: Bits, sign: Bit, fmt: Format) -> Bits:
+    pattern = fields.pad(fmt.padding)
+    if not fmt.signed:
+        return pattern.zext(fmt.width)
+    return sign.bits(1).concat(pattern)
+
+
+def signed(pattern: int, sign: Bit, fmt: Format) -> Bits:
+    """A constant non-negative pattern (zero, infinity) with a computed sign."""
+    return _with_sign(constant(sign.carrier, pattern >> fmt.padding, fmt.exponent + fmt.fraction), sign, fmt)
+
+
+def infinity_of(fmt: Format, sign: Bit) -> Bits:
+    """An infinite result: infinity, or NaN in formats without it, or the largest number where there is neither."""
+    if fmt.nan_for_negative_zero and not fmt.has_infinity:
+        return constant(sign.carrier, fmt.nan, fmt.width)
+    return signed(fmt.infinity, sign, fmt)

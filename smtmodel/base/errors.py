@@ -1,0 +1,111 @@
+"""The errors that a user can cause. Each says what is wrong and, where there is one, the nearest right name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from mmaprobe.smtmodel.base.wording import abridged
+
+
+class MmaprobeError(Exception):
+    """Base of all errors that the command line reports without a traceback; `exit_code` is its exit code. Names of any
+    length that its text quotes are abridged."""
+
+    exit_code = 2
+
+    def __str__(self) -> str:
+        return abridged(super().__str__())
+
+
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The name that is most probably meant, also by a part of it (`ada` of ada-lovelace) and in other letters (upper or
+    lower case); None if none is near."""
+    names, asked = {one.lower(): one for one in known}, name.lower()
+    containing = [one for one in names if (len(asked) > 3 and asked in one) or (asked and one.startswith(f"{asked}-"))]
+    return next((names[one] for one in [*get_close_matches(asked, names, n=1, cutoff=cutoff), *containing]), None)
+
+
+class UnknownNameError(MmaprobeError):
+    """A name that is not in its table."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], hint: str = "") -> None:
+        self.kind, self.name = kind, name
+        self.known = sorted(known)
+        near = nearest(name, self.known)
+        tail = (
+            f"; did you mean {near!r}?" if near else f"; known: {', '.join(self.known)}" if len(self.known) < 20 else ""
+        )
+        super().__init__(f"unknown {kind} {name!r}{tail}{hint}")
+
+
+class NotModelledError(MmaprobeError):
+    """An instruction that hardware has, or that users expect it to have, and that the table lacks on purpose."""
+
+
+EXPONENTS = (-4096, 4096)  # what is given as an exponent, or a distance of two
+CARRY_BITS = (0, 16)
+
+
+class ParameterError(MmaprobeError):
+    """A parameter with an impossible value, alone or together with others. `parameter` is its name; without one the
+    `message` stands alone, for the caller to say which argument it is about."""
+
+    def __init__(self, parameter: str, message: str) -> None:
+        self.parameter, self.message = parameter, message
+        super().__init__(f"{parameter}: {message}" if parameter else message)
+
+
+class InexactError(ParameterError):
+    """A number that a format does not hold, where none is rounded."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        super().__init__("", self.asking("say how to round (convert)"))
+
+    def asking(self, wanted: str) -> str:
+        """The message, with what the user can do about it."""
+        return f"{self._what}: {wanted}"
+
+
+class InputError(MmaprobeError):
+    """Bad input in a file; the message starts with file, line and key or field."""
+
+    def __init__(self, message: str, file: str | None = None, line: int | None = None, key: str | None = None) -> None:
+        self.file, self.line, self.key = file, line, key
+        place = ":".join(str(part) for part in (file, line) if part is not None)
+        parts = [part for part in (place, key) if part]
+        super().__init__(": ".join([*parts, message]))
+
+
+class IncompleteError(MmaprobeError):
+    """A question that stays unanswered: time or memory ran out, or a device failed."""
+
+    exit_code = 3
+
+
+class OutOfTimeError(IncompleteError):
+    """The time for what is under way is over."""
+
+
+class FaultError(MmaprobeError):
+    """A fault of this program or of an engine: results that contradict each other, or an unexpected error. No verdict
+    is printed beside it; it is for a bug report, and so not abridged."""
+
+    exit_code = 4
+
+    def __str__(self) -> str:
+        return Exception.__str__(self)
+
+
+class OutputError(MmaprobeError):
+    """Output that could not be written to its end: a full disk, say. The input was right."""
+
+    exit_code = 4
+
+
+def check_number(name: str, value: int | None, limits: tuple[int, int]) -> None:
+    """Raises ParameterError for a number outside of the limits of a parameter; None is none."""
+    low, high = limits
+    if value is not None and not low <= value <= high:
+        raise ParameterError(name, f"{value} is impossible; it takes a whole number from {low} to {high}")

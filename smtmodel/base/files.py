@@ -1,0 +1,232 @@
+"""Files: whether there is one, and those that are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, OutputError
+from mmaprobe.smtmodel.base.escapes import text_bytes
+from mmaprobe.smtmodel.base.interrupts import undone
+
+#: how text is read, so that bytes that are not UTF-8 are an error of their line, and not of all that is read at once
+NOT_UTF8 = "surrogateescape"
+_BYTE = re.compile("[\udc80-\udcff]")
+ANOTHER = "another run writes here: wait for its end, or choose another file"
+
+
+class Inputs:
+    """The files that a command has read, which none of its outputs replaces; empty outside of commands."""
+
+    def __init__(self) -> None:
+        self._names: set[str] | None = None
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Files that are read meanwhile are not replaced meanwhile."""
+        before, self._names = self._names, set()
+        try:
+            yield
+        finally:
+            self._names = before
+
+    def add(self, path: Path) -> None:
+        if self._names is not None:
+            self._names.add(os.path.realpath(path))
+
+    def check(self, path: Path) -> None:
+        """Raises InputError for one of them."""
+        if self._names and os.path.realpath(path) in self._names:
+            raise InputError("would overwrite an input", str(path))
+
+
+INPUTS = Inputs()
+
+
+def is_file(name: str) -> bool:
+    """Whether there is a file of that name; no name is too long to ask."""
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def can_be_named(name: Path | str) -> bool:
+    """Whether a file could have this name: one that is too long, or has a null character, is none's."""
+    try:
+        os.lstat(name)
+    except OSError as error:
+        return error.errno != errno.ENAMETOOLONG
+    except ValueError:
+        return False
+    return True
+
+
+def check_utf8(text: str, name: str, line: int = 1) -> str:
+    """Text that was read as UTF-8 with NOT_UTF8, from this line of a file on. Raises InputError, with the line, for
+    other bytes."""
+    if not text.isascii() and (found := _BYTE.search(text)):
+        line += text.count("\n", 0, found.start())
+        raise InputError("cannot be read: not text in UTF-8", name, line)
+    return text
+
+
+def check_folder(path: Path) -> None:
+    """Raises InputError for a folder that is not there and cannot be made, as something else is in its place."""
+    for one in (path, *path.parents):
+        if os.path.lexists(one):
+            if not os.path.isdir(one):
+                there = os.path.exists(one)
+                what = "is no folder" if there else f"is a link to {os.readlink(one)}, which is not there"
+                raise InputError(what if one == path else f"{one} {what}", str(path))
+            return
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, with those that it is in, unless it is there. Raises InputError."""
+    check_folder(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+
+
+def cannot_write(error: OSError, path: Path | str) -> MmaprobeError:
+    """What to raise for a file that could not be written."""
+    why = error.strerror or f"{error} (is the disk full?)"  # NumPy's own has no number
+    return OutputError(f"{path}: cannot be written: {why}")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write: a temporary one beside it takes its place at the end, so that whatever goes wrong leaves what
+    was there before. Symbolic links are followed; devices and pipes are written as they are.
+
+    Raises InputError where there can be no such file, OutputError where it cannot be written to its end (a full disk).
+    """
+    if _special(path):
+        with _written(path), _opened(path, "wb") as stream:
+            yield stream
+        return
+    INPUTS.check(path)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not os.access(target, os.W_OK):
+        raise InputError("cannot be written: Permission denied", str(path))
+    _check_unclaimed(target, path)
+    beside = target.with_name(f".{target.name[:100]}.{os.urandom(6).hex()}.new")
+    with undone(lambda: beside.unlink(missing_ok=True)), _opened(beside, "xb", path) as stream:
+        try:
+            with _written(path):
+                with suppress(FileNotFoundError):
+                    os.fchmod(stream.fileno(), stat.S_IMODE(target.stat().st_mode))
+                yield stream
+                stream.close()  # what is still buffered may not fit
+                _check_unclaimed(target, path)
+                beside.replace(target)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            with suppress(OSError):  # the buffer, once more
+                stream.close()
+            raise
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file, text in UTF-8. Raises what `whole_file` does."""
+    with whole_file(path) as stream:
+        stream.write(text_bytes(content) if isinstance(content, str) else content)
+
+
+def append_whole(path: Path, content: str, after: int | None = None) -> None:
+    """Add text to the end of a file, all of it or nothing. `after`: how many bytes it has unless another process wrote
+    it (see `size_of`). Raises what `whole_file` does, and InputError where another did."""
+    with _opened(path, "ab") as stream, _written(path):
+        _lock(stream, path)
+        if after is not None and size_of(path) != after:
+            raise InputError(ANOTHER, str(path))
+        end = stream.tell()
+        try:
+            stream.write(text_bytes(content))
+            stream.flush()
+        except OSError:
+            with suppress(OSError):  # the buffer, once more
+                stream.close()
+            with suppress(OSError):
+                os.truncate(path, end)
+            raise
+
+
+def size_of(path: Path) -> int | None:
+    """The bytes of a regular file; None for any other."""
+    return path.stat().st_size if path.is_file() and not _special(path) else None
+
+
+def claimed(path: Path) -> IO[bytes]:
+    """A regular file to go on with, unbuffered, made if there is none: no other process can claim it until it is
+    closed. Raises InputError, also where another has."""
+    while True:
+        try:
+            stream = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror}", str(path)) from None
+        try:
+            _lock(stream, path)
+            if is_at(stream, path):  # else whoever claimed it has taken it away meanwhile
+                return stream
+        except BaseException:
+            stream.close()
+            raise
+        stream.close()
+
+
+def is_at(stream: IO[bytes], path: Path) -> bool:
+    """Whether a file that is open is still the one of that name."""
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def _check_unclaimed(target: Path, path: Path) -> None:
+    """Raises InputError where another process goes on with the file that is to be replaced (`claimed`)."""
+    with suppress(OSError), target.open("rb") as stream:
+        _lock(stream, path)
+
+
+def _lock(stream: IO[bytes], path: Path) -> None:
+    try:
+        import fcntl
+
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise InputError(ANOTHER, str(path)) from None
+    except (ImportError, OSError):  # a system without locks, or a file system
+        pass
+
+
+def _special(path: Path) -> bool:
+    """Whether a path is not a regular file, or a name of one that is already open, such as /dev/stdout."""
+    parent = os.path.realpath(path.parent)
+    if parent == "/dev" or parent.startswith("/proc/"):
+        return True
+    return path.exists() and not path.is_file()
+
+
+def _opened(path: Path, mode: str, named: Path | None = None) -> IO[bytes]:
+    try:
+        return path.open(mode)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror}", str(named or path)) from None
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(error, path) from None

@@ -1,0 +1,241 @@
+"""Interrupts at safe points.
+
+What the handler of a signal raises comes between any two steps of the main thread. Raised out of a wait on a lock, or
+between the taking of a lock and the note that it is taken, it leaves the lock taken for ever, and another thread waits
+for it. So an interrupt is put off while the main thread is in a block of `held_back`, or in a module of Python's that
+handles locks; and a wait on another thread is one on a `Latch`, which an exception may leave at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.smtmodel.base.errors import OutOfTimeError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+SLICE = 0.05  # seconds between looks at what a latch cannot tell
+RETRY = 0.02  # seconds until an interrupt that came among locks is tried again
+#: seconds after a time limit, or the share of it if that is more: then the work is interrupted, then it is ended
+MARGIN, LAST = (0.6, 0.03), (1.5, 0.08)
+LONGEST = 1e8  # seconds that the system's timer takes
+
+#: whether the work of this thread is no longer wanted: it then raises KeyboardInterrupt at its next safe point
+unwanted: ContextVar[Callable[[], bool]] = ContextVar("unwanted", default=lambda: False)
+
+#: Python's modules in which another thread may be waiting for a lock, by the beginnings of their files
+_NAMES = ("threading.py", "queue.py", "concurrent", "logging", "multiprocessing")
+_AMONG = (
+    *(os.path.join(os.path.dirname(threading.__file__), name) for name in _NAMES),
+    "<frozen importlib._bootstrap>",
+)
+
+
+#: when the work of this thread is to end, of time.monotonic
+_until: ContextVar[float | None] = ContextVar("until", default=None)
+
+
+class TimeUp(KeyboardInterrupt):
+    """The time given for a command is over, and its work has not come back by itself."""
+
+
+class _State:
+    """What is put off, and the time limit. Only the main thread changes it."""
+
+    depth = 0
+    pending: type[KeyboardInterrupt] | None = None
+    guarded = False  # whether signals are handled here, by `guard`
+    soft: float | None = None  # of time.monotonic: when the work is interrupted
+    hard: float | None = None  # when it is ended
+    begun = 0.0  # when the time began
+    seconds = 0.0  # given
+    late = False  # whether a limit has interrupted the work
+
+
+state = _State()
+_undo: list[Callable[[], object]] = []
+
+
+class _HeldBack:
+    """A block of the main thread that an interrupt does not cut short: it is raised at the end of the outermost. It may
+    not wait for long."""
+
+    def __enter__(self) -> None:
+        if _in_main():
+            state.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        if _in_main():
+            state.depth -= 1
+            safe_point()
+
+
+held_back = _HeldBack()
+
+
+def safe_point() -> None:
+    """Raise the interrupt that was put off, if there is one and this is no block of `held_back`."""
+    if state.pending is not None and not state.depth and _in_main():
+        kind, state.pending = state.pending, None
+        raise kind
+
+
+def interrupt(kind: type[KeyboardInterrupt], frame: FrameType | None) -> None:
+    """Raise an interrupt now, in the handler of a signal, or put it off. `frame`: where the main thread is."""
+    if not state.depth and not _among_locks(frame):
+        state.pending = None
+        raise kind
+    if state.pending is None or state.pending is TimeUp:
+        state.pending = kind
+    _set_timer()
+
+
+def guard() -> None:
+    """From now on time limits interrupt this process."""
+    state.guarded = True
+    signal.signal(signal.SIGALRM, _alarm)
+
+
+def unguard() -> None:
+    """The command has ended: nothing interrupts it any more."""
+    state.pending, state.soft, state.hard = None, None, None
+    if state.guarded:
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def allow(seconds: float | None) -> None:
+    """The work of the main thread has these `seconds` from now on (None: any number), in place of those given before.
+    Nothing happens where signals are not handled by `guard`."""
+    now = state.begun = time.monotonic()
+    if seconds is None or seconds > LONGEST:
+        state.soft = state.hard = None
+    else:
+        after, last = (max(least, share * seconds) for least, share in (MARGIN, LAST))
+        state.soft, state.hard, state.seconds = now + seconds + after, now + seconds + last, seconds
+    _set_timer()
+
+
+def begun() -> float:
+    """When the time of the command that runs began, of time.monotonic."""
+    return state.begun
+
+
+@contextmanager
+def undone(undo: Callable[[], object]) -> Iterator[None]:
+    """A block whose traces `undo` removes if the process is ended within it, by another thread."""
+    _undo.append(undo)
+    try:
+        yield
+    finally:
+        _undo.remove(undo)
+
+
+def undo_all() -> None:
+    """Remove the traces of what is under way: the process is about to be ended."""
+    for undo in reversed(_undo):
+        with suppress(Exception):
+            undo()
+
+
+def _in_main() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def _among_locks(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_AMONG):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _set_timer() -> None:
+    if not state.guarded:
+        return
+    now = time.monotonic()
+    waits = [RETRY] * (state.pending is not None and not state.depth)
+    waits += [] if state.soft is None else [max(1e-3, state.soft - now)]
+    signal.setitimer(signal.ITIMER_REAL, min(waits, default=0.0))
+
+
+def _alarm(number: int, frame: FrameType | None) -> None:
+    if state.soft is not None and time.monotonic() >= state.soft:
+        state.soft, state.late = None, True
+        interrupt(state.pending or TimeUp, frame)
+    elif state.pending is not None:
+        interrupt(state.pending, frame)
+    _set_timer()
+
+
+# --- long loops ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def working_until(deadline: float | None) -> Iterator[None]:
+    """A block whose loops look at the clock by `check_clock`. `deadline`: of time.monotonic; None: there is none."""
+    before = _until.get()
+    token = _until.set(deadline if before is None else before if deadline is None else min(before, deadline))
+    try:
+        yield
+    finally:
+        _until.reset(token)
+
+
+def check_clock() -> None:
+    """Raises OutOfTimeError after the deadline of `working_until`, KeyboardInterrupt where this work is unwanted."""
+    deadline = _until.get()
+    if deadline is not None and time.monotonic() > deadline:
+        raise OutOfTimeError("the time ran out")
+    if unwanted.get()():
+        raise KeyboardInterrupt
+
+
+# --- waits on other threads ---------------------------------------------------------------------------------------
+
+
+class Latch:
+    """An event that is set once. Unlike threading.Event it has no lock that an exception out of a wait may leave
+    taken: whoever sets it waits for nobody."""
+
+    def __init__(self) -> None:
+        self._set = False
+        self._closed = threading.Lock()
+        self._closed.acquire()
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        self._set = True
+        with suppress(RuntimeError):  # it was open
+            self._closed.release()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether it was set in time."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while not self._set:
+            left = SLICE if until is None else min(SLICE, until - time.monotonic())
+            if left <= 0:
+                break
+            if self._closed.acquire(timeout=left):
+                self._closed.release()  # for the next one who waits
+            safe_point()
+        return self._set
+
+
+def settle(future: Future[Any], timeout: float | None = None) -> bool:
+    """Wait until a future has a result; whether it has one in time."""
+    done = Latch()
+    with held_back:
+        future.add_done_callback(lambda _: done.set())
+    return done.wait(timeout)

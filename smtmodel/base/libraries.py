@@ -1,0 +1,250 @@
+"""Libraries and programs built from C on the machine that they run on, kept in the user's cache folder: named by their
+source, the compiler and the processor.
+
+What is kept is run: only from folders and files that belong to the user and that nobody else can write, and as it was
+when it was built. Else it is built anew, in a temporary folder of the process where the cache cannot be used.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import shlex
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.smtmodel.base.folders import cache_folder, check_own, closed_folder
+
+if TYPE_CHECKING:  # each a twentieth of the time of a command that compiles nothing, with hashlib
+    from tempfile import TemporaryDirectory
+
+IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
+#: loops are made vectors, and what is left of them is not: twice as quick to compile, and no slower
+FLAGS = (
+    "-O2", "-ftree-vectorize", "--param=vect-epilogues-nomask=0", "-march=native", "-shared", "-fPIC", "-w",
+    *(("-mprefer-vector-width=512",) if IS_X86 else ()),  # where there are such: a quarter to two thirds more a second
+)  # fmt: skip
+ANSWER_SECONDS = 5.0  # for a compiler to compile one line: one that takes longer never answers
+BUILD_SECONDS = 300.0  # for a source of ours; the longest takes a tenth, on a busy machine
+LEFT_SECONDS = 3600.0  # after which a folder of a build is one that was killed
+#: a program that loads a library and finds its functions, or dies of it
+LOADS = "import ctypes, sys; library = ctypes.CDLL(sys.argv[1]); [getattr(library, name) for name in sys.argv[2:]]"
+
+
+class BuildError(Exception):
+    """Why a source was not built, or why what was built is no use."""
+
+
+@cache
+def compiler() -> tuple[str, ...] | None:
+    """The command of the C compiler found, if there is one: that of CC, with its options, or clang, whose loops are the
+    quickest (benchmarks/simulate.md), or cc."""
+    named = os.environ.get("CC")
+    return next(filter(None, map(command_of, (named,) if named else ("clang", "cc"))), None)
+
+
+def command_of(text: str) -> tuple[str, ...] | None:
+    """The words of a command such as `gcc -O3`, its program found on the path; None where there is none."""
+    try:
+        name, *options = shlex.split(text)
+    except ValueError:  # no word, or a quotation mark without its second
+        return None
+    found = shutil.which(name)
+    return None if found is None else (found, *options)
+
+
+_failures: list[str] = []
+
+
+def failure() -> str:
+    """Why the last source of a library was not built or loaded; empty where none failed."""
+    return _failures[-1] if _failures else ""
+
+
+@cache
+def loaded(source: str, names: tuple[str, ...], load: Callable[[str], Any] = ctypes.CDLL) -> Any:
+    """The loaded library of a source, which has functions of these names, built if it is not in the cache; None where
+    that fails (`failure`)."""
+    cc = compiler()
+    if cc is None:
+        return None
+    try:
+        for again in (False, True):
+            path = kept_build(cc, FLAGS, source, ".so", names)
+            try:
+                return load(str(path))
+            except OSError:
+                path.unlink(missing_ok=True)  # made for a system that was another one
+                if again:
+                    raise
+    except (OSError, BuildError) as error:
+        _failures.append(str(error))
+    return None
+
+
+def address_of(function: Any) -> int:
+    """Where a loaded function is."""
+    found = ctypes.cast(function, ctypes.c_void_p).value
+    assert found is not None
+    return found
+
+
+def kept_build(
+    cc: Sequence[str], flags: Sequence[str], source: str, suffix: str, names: Sequence[str] | None = None
+) -> Path:
+    """What a compiler makes of a source for this machine, from the cache folder where it is there. `names`: the
+    functions of a library. Raises BuildError, and OSError where no folder can be written or no library loaded."""
+    key = "\0".join((source, *cc, " ".join(flags), platform.processor(), platform.machine(), platform.node()))
+    name = f"{_sha256(key.encode())[:32]}{suffix}"
+    try:
+        folder = _closed_folder()
+        if sound(folder / name):
+            return folder / name
+        return _kept(folder, cc, flags, source, name, names)
+    except OSError:  # there is no cache, it is full, or it is read-only
+        path = own_folder() / name
+        return path if sound(path) else _kept(own_folder(), cc, flags, source, name, names)
+
+
+def _closed_folder() -> Path:
+    """The folder of what is kept, which nobody else can write. Raises OSError where there is none and it cannot be
+    made, and PermissionError if it is another user's."""
+    folders = (cache_folder(), cache_folder() / "compiled")
+    folders[0].parent.mkdir(parents=True, exist_ok=True)
+    opened = [closed_folder(folder) for folder in folders]
+    _emptied(folders[1], everything=any(opened))
+    return folders[1]
+
+
+def _emptied(folder: Path, everything: bool) -> None:
+    """Remove what builds that were killed left in a folder, or everything: others could have put it there."""
+    for path in folder.iterdir():
+        with suppress(OSError):
+            if everything and not path.is_dir():
+                path.unlink()
+            elif path.name.startswith("build-") and time.time() - path.stat().st_mtime > LEFT_SECONDS:
+                shutil.rmtree(path)
+
+
+@cache
+def own_folder() -> Path:
+    """A new temporary folder of this process, removed at its end. Raises OSError."""
+    from tempfile import TemporaryDirectory
+
+    _temporary.append(TemporaryDirectory(prefix="mmaprobe-", ignore_cleanup_errors=True))
+    return Path(_temporary[-1].name)
+
+
+_temporary: list[TemporaryDirectory[str]] = []
+
+
+def sound(path: Path) -> bool:
+    """Whether a file is one that this user has built, that nobody else can write, and that is as it was then."""
+    try:
+        digest = _read(_digest_of(path), 100).decode("ascii", "replace")
+        return _sha256(_read(path)) == digest.strip()
+    except OSError:
+        return False
+
+
+def _read(path: Path, most: int = -1) -> bytes:
+    """The content of a regular file of this user's that nobody else can write. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as stream:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise PermissionError(f"{path} is no regular file")
+        check_own(path, found)
+        return stream.read(most)
+
+
+def _sha256(content: bytes) -> str:
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()
+
+
+def _digest_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _kept(
+    folder: Path, cc: Sequence[str], flags: Sequence[str], source: str, name: str, names: Sequence[str] | None
+) -> Path:
+    """Build a source and keep it in a folder under a name. Raises OSError, BuildError."""
+    from tempfile import TemporaryDirectory
+
+    path = folder / name
+    with TemporaryDirectory(dir=folder, prefix="build-") as made:
+        built = build(cc, flags, source, Path(made))
+        if names is not None:
+            _try(built, names)
+        digest = Path(made) / "sha256"
+        digest.write_text(_sha256(built.read_bytes()) + "\n", encoding="ascii")
+        for file, place in ((built, path), (digest, _digest_of(path))):
+            file.chmod(0o700)
+            _on_disk(file)
+            file.replace(place)  # at once, so that another process never loads half a file
+    return path
+
+
+def _on_disk(path: Path) -> None:
+    """Write a file to its disk: after a power cut there is the whole of it under its name, or nothing."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def build(cc: Sequence[str], flags: Sequence[str], source: str, folder: Path, seconds: float = BUILD_SECONDS) -> Path:
+    """What a compiler makes of a source, in a folder that has nothing else. Raises BuildError, OSError."""
+    line, code, built = folder / "line.c", folder / "model.c", folder / "model.so"
+    line.write_text("int main(void) { return 0; }\n", encoding="utf-8")
+    code.write_text(source, encoding="utf-8")
+    _compile([*cc, "-c", "-o", str(folder / "line.o"), str(line)], folder, min(seconds, ANSWER_SECONDS))
+    _compile([*cc, *flags, "-o", str(built), str(code)], folder, seconds)
+    if not built.is_file():
+        raise BuildError(f"{cc[0]} made no file")
+    return built
+
+
+def _compile(command: Sequence[str], folder: Path, seconds: float) -> None:
+    """Run a compiler. It and what it starts end with whatever ends the waiting, and its own files are in `folder`.
+    Raises BuildError."""
+    try:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env=os.environ | {"TMPDIR": str(folder)}, start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise BuildError(f"{command[0]} cannot be run: {error.strerror}") from None
+    try:
+        _, said = process.communicate(timeout=seconds)
+    except BaseException as error:
+        os.killpg(process.pid, signal.SIGKILL)  # it is not waited for yet: the number is its own
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise BuildError(f"{command[0]} did not end within {seconds:g} s") from None
+        raise
+    if process.returncode:
+        lines = said.decode(errors="replace").strip().splitlines()
+        raise BuildError(f"{command[0]} failed: {lines[0] if lines else f'status {process.returncode}'}")
+
+
+def _try(library: Path, names: Sequence[str]) -> None:
+    """Load a library in a process of its own: one that is cut off ends the process. Raises OSError."""
+    command = [sys.executable, "-I", "-S", "-c", LOADS, str(library), *names]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, cwd="/")
+    if done.returncode:
+        raise OSError("what the C compiler made cannot be loaded")

@@ -1,0 +1,148 @@
+"""Evaluation of many vectors at once on the array carrier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
+from mmaprobe.smtmodel.evaluate.model import Evaluation, Model, evaluate
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
+from mmaprobe.smtmodel.units.unit import Memo
+
+Patterns = NDArray[np.uint64]
+CHUNK = 4096  # vectors at a time: the lanes of a stage stay in the processor's cache
+SHARED_CHUNK = 8192  # of several models, whose many operations on few vectors each take their time by themselves
+FEW = 2  # vectors that are evaluated sooner one by one, as integers, than together
+
+
+def evaluate_lanes(
+    model: Model,
+    a: Patterns,
+    b: Patterns,
+    c: Patterns,
+    scale_a: Patterns | None = None,
+    scale_b: Patterns | None = None,
+    *,
+    memo: Memo | None = None,
+    traced: bool = True,
+) -> Evaluation:
+    """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), scale
+    factors (vectors, model.scales); `memo` as in `mmaprobe.smtmodel.evaluate.model.evaluate`."""
+    with np.errstate(over="ignore"):
+        return evaluate(model, *_operands(model, a, b, c, scale_a, scale_b), memo=memo, traced=traced)
+
+
+def _operands(
+    model: Model, a: Patterns, b: Patterns, c: Patterns, *scales: Patterns | None
+) -> tuple[list[Bits], list[Bits], Bits, list[Bits], list[Bits]]:
+    def columns(table: Patterns | None, fmt: Format | None) -> list[Bits]:
+        if table is None or fmt is None:
+            return []
+        return [lanes(table[:, k], fmt.width) for k in range(table.shape[1])]
+
+    scale_a, scale_b = (columns(side, model.scale) for side in scales or (None, None))
+    return columns(a, model.a), columns(b, model.b), lanes(c, model.c.width), scale_a, scale_b
+
+
+def lanes(patterns: Patterns, width: int) -> Bits:
+    """One operand of all vectors, shape (vectors,); of a single vector a constant, which the algebra folds."""
+    if len(patterns) == 1:
+        return constant(ARRAYS, int(patterns[0]), width)
+    return ARRAYS.lanes(np.ascontiguousarray(patterns), width)
+
+
+def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, scale_b: Any = None) -> Patterns:
+    """The result patterns, shape (vectors,), of inputs as in `evaluate_lanes`; any number of vectors."""
+    a, b, c = (np.asarray(side, dtype=np.uint64) for side in (a, b, c))
+    scales = [None if side is None else np.asarray(side, dtype=np.uint64) for side in (scale_a, scale_b)]
+    if a.ndim != 2 or a.shape != b.shape or a.shape[1] > model.length or c.shape != a.shape[:1]:
+        raise ValueError(f"shapes {a.shape}, {b.shape}, {c.shape} do not fit {model.length} products")
+    out = np.empty(len(c), dtype=np.uint64)
+    size = CHUNK if len(c) > FEW else 1
+    for start in range(0, len(c), size):
+        part = slice(start, start + size)
+        factors = [None if side is None else side[part] for side in scales]
+        found = evaluate_lanes(model, a[part], b[part], c[part], *factors, traced=False)
+        out[part] = to_integers(found.d, len(c[part]))
+    return out
+
+
+def evaluate_models(models: Sequence[Model], table: Patterns) -> Patterns:
+    """The results of several models of one signature, shape (models, vectors), on flat rows of shape (vectors, columns
+    of their layout); what the models do alike is done once."""
+    out = np.empty((len(models), len(table)), dtype=np.uint64)
+    for start in range(0, len(table), SHARED_CHUNK):
+        part = table[start : start + SHARED_CHUNK]
+        operands = _operands(models[0], *sides_of(models[0], part))
+        memo: Memo = {}
+        with np.errstate(over="ignore"):
+            for index, model in enumerate(models):
+                found = evaluate(model, *operands, memo=memo, traced=False).d
+                out[index, start : start + len(part)] = to_integers(found, len(part))
+    return out
+
+
+class Shared:
+    """Several models on flat rows of one layout, shape (vectors, columns): each computed once, and what they do alike
+    done once. Models of more products than the layout take zeros for the others, and for their scale factors."""
+
+    def __init__(self, table: Patterns, layout: Layout) -> None:
+        self.table = table
+        self._length, self._scales = layout.length, layout.scales
+        self._memo: Memo = {}
+        self._known: dict[Model, Patterns] = {}
+
+    def of(self, model: Model) -> Patterns:
+        """The results of a model, shape (vectors,)."""
+        if model not in self._known:
+            k, s = self._length, self._scales
+            a, b, c, rest = np.split(self.table, [k, 2 * k, 2 * k + 1], axis=1)
+            missing = ((0, 0), (0, model.scales - s))
+            scales = [np.pad(side, missing) for side in (rest[:, :s], rest[:, s : 2 * s])] if model.scale else []
+            found = evaluate_lanes(model, a, b, c[:, 0], *scales, memo=self._memo, traced=False)
+            self._known[model] = to_integers(found.d, len(self.table))
+        return self._known[model]
+
+
+def sides_of(model: Model, table: Patterns) -> tuple[Patterns, ...]:
+    """The inputs of `evaluate_batch` from flat rows, shape (vectors, columns of the layout)."""
+    k = model.length
+    a, b, c, *scales = np.split(table, [k, 2 * k, 2 * k + 1, 2 * k + 1 + model.scales], axis=1)
+    return a, b, c[:, 0], *(scales if model.scales else ())
+
+
+def to_integers(value: Bits | Bit, count: int) -> Patterns:
+    """The lanes of a narrow signal or a flag as uint64, shape (count,)."""
+    node = value.node
+    return np.broadcast_to(np.asarray(node, dtype=np.uint64), (count,))
+
+
+def tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Patterns, ...]:
+    """The inputs of `evaluate_batch` from operands of any lengths; missing trailing products, and their scale factors,
+    are zero."""
+    length = max(len(row.a) for row in rows)
+
+    def table(sides: Iterable[tuple[int, ...]], width: int) -> Patterns:
+        return np.array([side + (0,) * (width - len(side)) for side in sides], dtype=np.uint64)
+
+    a, b = table((row.a for row in rows), length), table((row.b for row in rows), length)
+    c = np.array([row.c for row in rows], dtype=np.uint64)
+    if not model.scales:
+        return a, b, c
+    return a, b, c, *(table(sides, model.scales) for sides in zip(*((r.scale_a, r.scale_b) for r in rows), strict=True))
+
+
+def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:
+    """The result patterns of inputs of any lengths, as in `tables`."""
+    return [int(pattern) for pattern in evaluate_batch(model, *tables(model, rows))]
+
+
+def evaluate_row(model: Model, operands: Operands[int]) -> int:
+    """The result pattern of one input, as in `tables`."""
+    return evaluate_rows(model, [operands])[0]

@@ -1,0 +1,357 @@
+"""Models compiled to machine code: the same definition traced through the algebra into C.
+
+Needs a C compiler (the one named by CC; `clang`, else `cc`); without one, or for a unit of very many steps,
+`compile_model` gives None and the array carrier does the work. Libraries are kept in the user's cache folder, named by
+their source, the compiler and the processor. C and not Numba: the carrier's text has a width for every lane, which is
+what a compiler needs to vectorise, and no dependency is added.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.libraries import address_of, compiler, loaded
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of
+from mmaprobe.smtmodel.carriers.code import COLUMN, INNER, PRELUDE, ROW, CodeCarrier, Name, word_type
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes.trace import Silent
+
+LONGEST = 8000  # statements: an optimising compiler takes minutes for many more
+CACHE = 48 << 10  # bytes for what the columns of a strip decode to: the nearest cache, and some of the next
+LINES = 16  # rows decoded at a time, as lanes of one vector
+
+_PROGRAM = """{prelude}
+#define STRIP {strip}
+#define LINES {lines}
+#define INPUTS long rows, long columns, long steps, const {ta} *a, const {tb} *b, const {tc} *c, {td} *d, SCALES
+#define SCALES const uint32_t *p, const uint32_t *q
+static __attribute__((noinline)) void loops(INPUTS) {{
+  /* a: {k} steps x rows; b: {k} steps x columns; c, d: rows x columns; p: {s} steps x rows; q: {s} steps x columns */
+  {slots}
+  for (long start = 0; start < columns; start += STRIP)
+  for (long step = 0; step < steps; step++) {{
+    long count = columns - start < STRIP ? columns - start : STRIP;
+    uint32_t special = 0;
+    EACH for (long j = 0; j < count; j++) {{
+{column}
+    }}
+    for (long j = 0; j < count; j++) special |= {column_special};
+    for (long top = 0; top < rows; top += LINES) {{
+      long lines = rows - top < LINES ? rows - top : LINES;
+      EACH for (long i = 0; i < lines; i++) {{
+{row}
+      }}
+      for (long i = 0; i < lines; i++) {{
+{given}
+        const {tc} *cc = (step ? (const {tc} *)d : c) + (top + i) * columns + start;
+        {td} *dd = d + (top + i) * columns + start;
+        uint32_t here = special;
+        EACH for (long j = 0; j < count; j++) {{
+{addend}
+        }}
+        if (here) EACH for (long j = 0; j < count; j++) {{
+{inner}
+        }}
+        else EACH for (long j = 0; j < count; j++) {{
+{finite}
+        }}
+      }}
+    }}
+  }}
+}}
+void tile(INPUTS) {{
+  const unsigned kept = ieee_environment({environment});
+  loops(rows, columns, steps, a, b, c, d, p, q);
+  restore_environment(kept);
+}}
+"""
+
+_LANES = """{prelude}
+static __attribute__((noinline)) void loop(long count, {parameters}) {{
+  EACH for (long i = 0; i < count; i++) {{
+{body}
+  }}
+}}
+void lanes(long count, {parameters}) {{
+  const unsigned kept = ieee_environment({environment});
+  loop(count, {arguments});
+  restore_environment(kept);
+}}
+"""
+
+
+class TooLongError(Exception):
+    """More statements than a compiler takes in a short time."""
+
+
+def c_source(model: Model) -> str:
+    """The C of chained steps over a tile of outputs. Raises TooLongError.
+
+    The inner loop stands there twice: as it is, and for rows and columns without NaNs and infinities, as the same
+    definition over formats that have none makes it.
+    """
+    carrier, k, unit = CodeCarrier(), model.length, model.unit
+    a = [carrier.input(f"a{x}", model.a.width, ROW) for x in range(k)]
+    b = [carrier.input(f"b{x}", model.b.width, COLUMN) for x in range(k)]
+    c = carrier.input("c0", model.c.width, INNER)
+    scale, width = unit.scale, unit.scale.width if unit.scale else 0
+    p, q = (
+        [carrier.input(f"{x}{k}", width, place) for k in range(unit.scales)] for x, place in (("p", ROW), ("q", COLUMN))
+    )
+    plain = replace(unit, a=unit.a.finite, b=unit.b.finite, c=unit.c.finite, scale=scale and scale.finite)
+    results = [one.evaluate(a, b, c, p, q, trace=Silent())[0].node for one in (unit, plain)]
+    specials = [
+        any_of([*(_is_special(x, fmt) for x in side), *(_is_special(x, scale) for x in factors if scale)]).node
+        for side, fmt, factors in ((a, unit.a, p), (b, unit.b, q), ([c], unit.c, []))
+    ]
+    loops = _Loops(model, carrier, results, specials)
+    kinds = {f"t{side}": word_type(getattr(model, side).width) for side in "abcd"}
+    bodies = {name: "\n".join(" " * 8 + line for line in lines) for name, lines in loops.bodies.items()}
+    return _PROGRAM.format(
+        prelude=PRELUDE,
+        strip=loops.strip,
+        lines=LINES,
+        k=k,
+        s=unit.scales,
+        environment=carrier.environment,
+        column_special=loops.column_special,
+        slots="\n  ".join(loops.arrays),
+        **kinds,
+        **bodies,
+    )
+
+
+def _is_special(pattern: Bits, fmt: Format) -> Bit:
+    item = unpack(pattern, fmt)
+    return item.is_nan | item.is_infinite
+
+
+class _Loops:
+    """The statements sorted into the loops. Values of the loops over rows and over columns that the inner loops read
+    are stored in arrays (`slots`)."""
+
+    def __init__(self, model: Model, carrier: CodeCarrier, results: Sequence[Name], specials: Sequence[Name]) -> None:
+        inner, finite = (needed(carrier, [result]) for result in results)
+        addend = needed(carrier, [specials[2]])
+        outer = [name for name, _ in (*inner, *finite) if name.place != INNER]
+        shared = needed(carrier, [*specials[:2], *outer])
+        if max(len(inner), len(finite)) > LONGEST:
+            raise TooLongError(f"{len(inner)} statements")
+        texts = [text for part in (inner, finite) for name, text in part if name.place == INNER]
+        used = set(words(" ".join([*texts, *(result.text for result in results)])))
+        self.slots: dict[str, str] = {}
+        self.counts: dict[tuple[int, str], int] = {}
+        self.bodies: dict[str, list[str]] = {"row": [], "column": [], "given": []}
+        kept: dict[str, Name] = {}
+        for place, part in ((ROW, "row"), (COLUMN, "column")):
+            for name, text in [*_operands(model, place), *shared]:
+                if (name.place or ROW) == place:  # what depends on nothing is stored with the rows
+                    self.bodies[part].append(f"const {name.kind} {name.text} = {text};")
+                    if name.text in used or name in specials[:2]:
+                        self.slots[name.text] = self._slot(place, name.kind)
+                        self.bodies[part].append(f"{self.slots[name.text]} = {name.text};")
+                        kept[name.text] = name
+        for name in kept.values():
+            if name.place != COLUMN:
+                self.bodies["given"].append(f"const {name.kind} {name.text} = {self.slots.pop(name.text)};")
+        self.column_special = self.slots.get(specials[1].text, specials[1].text)
+        start = [f"const {word_type(model.c.width)} c0 = cc[j];"]
+        here = f"here |= {specials[0].text} | {specials[2].text};"
+        self.bodies["addend"] = [*start, *self._lines(addend, kept), here]
+        for part, statements, result in (("inner", inner, results[0]), ("finite", finite, results[1])):
+            last = f"dd[j] = ({word_type(model.d.width)}){result.text};"
+            self.bodies[part] = [*start, *self._lines(statements, kept), last]
+
+    def _slot(self, place: int, kind: str) -> str:
+        """A place in the one array of its place and type: one address then serves for all."""
+        number = self.counts[place, kind] = self.counts.get((place, kind), 0) + 1
+        return f"{_array(place, kind)}[{number - 1}][{'i' if place == ROW else 'j'}]"
+
+    @property
+    def strip(self) -> int:
+        """How many columns are decoded at a time."""
+        column = sum(
+            count * (4 if kind == "uint32_t" else 8) for (place, kind), count in self.counts.items() if place == COLUMN
+        )
+        return max(64, min(512, CACHE // max(1, column) // 64 * 64))
+
+    @property
+    def arrays(self) -> list[str]:
+        """Where the values of rows and columns are stored."""
+        size = {ROW: "LINES", COLUMN: "STRIP"}
+        return [
+            f"{kind} {_array(place, kind)}[{count}][{size[place]}] __attribute__((aligned(64)));"
+            for (place, kind), count in self.counts.items()
+        ]
+
+    def _lines(self, statements: Sequence[tuple[Name, str]], kept: Mapping[str, Name]) -> list[str]:
+        """The statements of an inner loop, and what it loads of the slots just before it is read."""
+        lines, loaded = list[str](), set[str]()
+        for name, text in statements:
+            if name.place == INNER:
+                for word in words(text):
+                    if word in self.slots and word not in loaded:
+                        loaded.add(word)
+                        lines.append(f"const {kept[word].kind} {word} = {self.slots[word]};")
+                lines.append(f"const {name.kind} {name.text} = {text};")
+        return lines
+
+
+def _operands(model: Model, place: int) -> list[tuple[Name, str]]:
+    """The patterns and scale factors of a row, or of a column, and where they are."""
+    side, factor, at = ("a", "p", "rows + top + i") if place == ROW else ("b", "q", "columns + start + j")
+    kinds = {side: (getattr(model, side).width, model.length), factor: (32, model.scales)}
+    return [
+        (Name(f"{array}{x}", place, word_type(width), 0), f"{array}[(step * {count} + {x}) * {at}]")
+        for array, (width, count) in kinds.items()
+        for x in range(count)
+    ]
+
+
+def _array(place: int, kind: str) -> str:
+    return f"{'row' if place == ROW else 'column'}_{kind}"
+
+
+def words(text: str) -> list[str]:
+    """The names in a statement."""
+    return [word for word in "".join(x if x.isalnum() else " " for x in text).split() if word[0] in "vabpqx"]
+
+
+def needed(carrier: CodeCarrier, results: Sequence[Name]) -> list[tuple[Name, str]]:
+    """The statements that the results depend on, each just before it is first read: operands are then near their use,
+    and few values occupy registers. The signals of the trace that nobody reads are dropped."""
+    made = {name.text: (name, text) for name, text in carrier.words.statements}
+    found: dict[str, tuple[Name, str]] = {}
+    waiting = [(result.text, False) for result in reversed(results)]
+    while waiting:
+        word, ready = waiting.pop()
+        if word not in made or word in found:
+            continue
+        if ready:
+            found[word] = made[word]
+        else:
+            waiting.append((word, True))
+            waiting += [(other, False) for other in reversed(words(made[word][1]))]
+    return list(found.values())
+
+
+class CompiledModel:
+    """Chained steps of a model over tiles of outputs: the results of each are the addends of the next one."""
+
+    def __init__(self, model: Model, library: Any) -> None:
+        self.model = model
+        self._types = [np.dtype(np.uint32 if fmt.width <= 32 else np.uint64) for fmt in self._formats(model)]
+        self._function = library.tile
+        self._function.restype = None
+        self._function.argtypes = [*[ctypes.c_long] * 3, *[ctypes.c_void_p] * 6]
+
+    @cached_property
+    def address(self) -> int:
+        """Of its function in C: `tile` in its source."""
+        return address_of(self._function)
+
+    @staticmethod
+    def _formats(model: Model) -> list[Any]:
+        return [model.a, model.b, model.c, model.d]
+
+    def tile(
+        self,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        c: NDArray[Any],
+        scale_a: NDArray[Any] | None = None,
+        scale_b: NDArray[Any] | None = None,
+    ) -> NDArray[Any]:
+        """d for patterns a (rows x length), b (length x columns) and c (rows x columns), any integer type, and scale
+        factors (rows x scales, scales x columns) of models that take them. For several steps as many times the
+        length, and scales; results are then addends as they are."""
+        left, right, addend = (
+            np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a.T, b, c), self._types, strict=False)
+        )
+        out = np.empty(addend.shape, dtype=self._types[3])
+        given = () if scale_a is None or scale_b is None else (scale_a.T, scale_b)
+        factors = [np.ascontiguousarray(side, dtype=np.uint32) for side in given]
+        (rows, columns), steps = out.shape, max(1, len(left) // self.model.length)
+        k, s = steps * self.model.length, steps * self.model.scales
+        expected = [(k, rows), (k, columns), *([(s, rows), (s, columns)] if s else [])]
+        found = [side.shape for side in (left, right, *factors)]
+        if found != expected:
+            raise ValueError(f"shapes {found} do not fit {expected}")
+        pointers = [array.ctypes.data for array in (left, right, addend, out, *factors)]
+        self._function(rows, columns, steps, *pointers, *([] if s else [None, None]))
+        return out
+
+
+@cache
+def compile_model(model: Model) -> CompiledModel | None:
+    """The compiled model, or None where the array carrier must do (no compiler, too long)."""
+    if compiler() is None:
+        return None
+    try:
+        library = loaded(c_source(model), ("tile",))
+    except TooLongError:
+        return None
+    return None if library is None else CompiledModel(model, library)
+
+
+class CompiledLanes:
+    """A function of bit vectors over arrays, element by element."""
+
+    def __init__(self, library: Any, outputs: Sequence[int], inputs: Sequence[int]) -> None:
+        self._types = [
+            [np.dtype(np.uint32 if width <= 32 else np.uint64) for width in part] for part in (inputs, outputs)
+        ]
+        self._function = library.lanes
+        self._function.restype = None
+        self._function.argtypes = [ctypes.c_long, *[ctypes.c_void_p] * (len(inputs) + len(outputs))]
+
+    @cached_property
+    def address(self) -> int:
+        """Of its function in C: `lanes` in its source."""
+        return address_of(self._function)
+
+    def __call__(self, *arrays: NDArray[Any]) -> list[NDArray[Any]]:
+        """The results for arrays of patterns of one shape, any integer type."""
+        sides = [np.ascontiguousarray(x, dtype=kind) for x, kind in zip(arrays, self._types[0], strict=True)]
+        found = [np.empty(sides[0].shape, dtype=kind) for kind in self._types[1]]
+        self._function(sides[0].size, *(array.ctypes.data for array in (*sides, *found)))
+        return found
+
+
+@lru_cache(maxsize=64)
+def compile_lanes(function: Callable[..., Sequence[Bits]], widths: tuple[int, ...]) -> CompiledLanes | None:
+    """A function of vectors of these widths, compiled; None where that cannot be done. Tracing it takes some
+    milliseconds, and a new function some tenths of a second."""
+    if compiler() is None:
+        return None
+    carrier = CodeCarrier()
+    try:
+        results = function(*(carrier.input(f"x{k}", width, INNER) for k, width in enumerate(widths)))
+        names = [result.node for result in results]
+    except TooLongError:
+        return None
+    lines = [f"const {word_type(width)} x{k} = in{k}[i];" for k, width in enumerate(widths)]
+    lines += [f"const {name.kind} {name.text} = {text};" for name, text in needed(carrier, names)]
+    lines += [f"out{k}[i] = ({word_type(x.width)}){x.node.text};" for k, x in enumerate(results)]
+    parameters = [f"const {word_type(width)} *in{k}" for k, width in enumerate(widths)]
+    parameters += [f"{word_type(x.width)} *restrict out{k}" for k, x in enumerate(results)]
+    body = "\n".join("    " + line for line in lines)
+    arguments = ", ".join(parameter.rpartition("*")[2].removeprefix("restrict ") for parameter in parameters)
+    source = _LANES.format(
+        prelude=PRELUDE,
+        environment=carrier.environment,
+        parameters=", ".join(parameters),
+        arguments=arguments,
+        body=body,
+    )
+    library = loaded(source, ("lanes",))
+    return None if library is None else CompiledLanes(library, [x.width for x in results], widths)

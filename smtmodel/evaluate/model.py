@@ -1,0 +1,150 @@
+"""A model: a unit with its name, an instruction of the table or a unit file, evaluated over any carrier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.families.member import Member
+from mmaprobe.smtmodel.nodes import Node, Round
+from mmaprobe.smtmodel.nodes.node import structure
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
+from mmaprobe.smtmodel.nodes.trace import Silent, Trace
+from mmaprobe.smtmodel.units.unit import Memo, Unit
+
+
+@dataclass(frozen=True)
+class Model:
+    """d = c + sum of a_k * b_k as one unit computes it. `reference`: its name on the command line; `a`, `b`, `c`, `d`:
+    formats; `length`: the number K of products; `unit`: its expression; `member`: of an instruction of the table, the
+    family and its parameters that the unit is made from (`of`)."""
+
+    reference: str
+    unit: Unit
+    member: Member | None = field(default=None, init=False, compare=False)
+
+    @classmethod
+    def of(cls, reference: str, a: Format, b: Format, c: Format, member: Member) -> Model:
+        """A member of a family on operands of these formats."""
+        model = cls(reference, member.unit(a, b, c, reference))
+        object.__setattr__(model, "member", member)
+        return model
+
+    def __hash__(self) -> int:
+        return hash(self.reference)
+
+    def __repr__(self) -> str:
+        unit = self.unit  # with what it computes, not its name alone: stored results are found by this text
+        return f"Model({self.reference!r}, {unit.operands!r}, {structure(unit.result)!r})"
+
+    @property
+    def a(self) -> Format:
+        return self.unit.a
+
+    @property
+    def b(self) -> Format:
+        return self.unit.b
+
+    @property
+    def c(self) -> Format:
+        return self.unit.c
+
+    @property
+    def d(self) -> Format:
+        return self.unit.d
+
+    @property
+    def addend(self) -> bool:
+        """Whether c enters the result; what gives a c that is not +0 to a model that does not read it is at fault."""
+        return self.unit.addend
+
+    @property
+    def length(self) -> int:
+        return self.unit.length
+
+    @property
+    def scale(self) -> Format | None:
+        """The format of the scale factors, if there are any."""
+        return self.unit.scale
+
+    @property
+    def scales(self) -> int:
+        """The number of scale factors on each side."""
+        return self.unit.scales
+
+    @property
+    def scale_block(self) -> int:
+        """The number of products that share a pair of scale factors."""
+        return self.unit.scale_block or 1
+
+    @property
+    def nan(self) -> int | None:
+        """The pattern of a NaN result; None where it is not known."""
+        return self.unit.nan
+
+    @property
+    def rounding(self) -> Mode:
+        """How the result is rounded."""
+        return self.unit.rounding.mode
+
+    @property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """The products that each step takes, in the order of the steps."""
+        return self.unit.blocks
+
+    def apart(self, other: Model) -> list[tuple[str, str, str]]:
+        """The parameters in which another model of the same family differs, with both values as text; empty for models
+        of two families, or of none."""
+        return [] if self.member is None or other.member is None else self.member.apart(other.member)
+
+    @property
+    def any_nan(self) -> Model:
+        """The model with NaNs of every pattern as one; a number that stands for NaN is none of them."""
+        if self.nan is None or not self.unit.rounding.keeps_nan:
+            return self
+        if self.member is not None:
+            return Model.of(self.reference, self.a, self.b, self.c, self.member.changed({"nan": None}))
+        pattern = self.nan
+
+        def leaf(old: Node, new: Node) -> Node:
+            if not isinstance(new, Round) or new.rounding.nan != pattern or not new.rounding.keeps_nan:
+                return new
+            return replace(new, rounding=replace(new.rounding, nan=None))
+
+        unit = replace(self.unit, result=rebuilt(self.unit.result, leaf, {}), names={}, signals={}, titles={})
+        return Model(self.reference, unit)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The result pattern (`model.d.width` bits) and the signals on the way to it."""
+
+    d: Bits
+    trace: Trace
+
+
+def evaluate(
+    model: Model,
+    a: Sequence[Bits],
+    b: Sequence[Bits],
+    c: Bits,
+    scale_a: Sequence[Bits] = (),
+    scale_b: Sequence[Bits] = (),
+    *,
+    memo: Memo | None = None,
+    traced: bool = True,
+) -> Evaluation:
+    """Evaluate over the carrier of the inputs: patterns of `a.width`, `b.width`, `c.width` bits.
+
+    Fewer products than the model's length stand for zero products at the end. A model with scale factors needs
+    `model.scales` of them (`model.scale.width` bits) on each side.
+
+    `memo`, for many models on the same inputs: products are formed once for all models that form them alike (those
+    taken from it are not in the trace again). `traced`: whether the signals are kept.
+    """
+    if not len(scale_a) == len(scale_b) == model.scales:
+        raise ValueError(f"{model.reference} takes {model.scales} scale factors on each side")
+    return Evaluation(*model.unit.evaluate(a, b, c, scale_a, scale_b, Trace() if traced else Silent(), memo))

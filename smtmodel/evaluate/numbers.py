@@ -1,0 +1,161 @@
+"""Arrays of floating-point numbers as bit patterns, and back: of NumPy's own types, and of ml_dtypes for the rest."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.smtmodel.arithmetic import ieee
+from mmaprobe.smtmodel.arithmetic.decode import unpack
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.arithmetic.rounding import Rounding, Target
+from mmaprobe.smtmodel.base.errors import InexactError, ParameterError
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of
+
+_CARRIER = ArrayCarrier()
+RAW_BYTE, RAW_PAIR = np.dtype("V1"), np.dtype("V2")  # in files, NumPy's names for ml_dtypes' 8-bit types, and for bf16
+#: formats whose numbers are those of a shorter or unsigned encoding, and whose arrays hold the longer one
+_TRAVELS_AS = {"tf32": "f32", "e8m13": "f32", "ue4m3": "e4m3"}
+
+
+def type_of(fmt: Format) -> np.dtype[Any]:
+    """The type of arrays that hold numbers of a format: tf32 and e8m13 are f32 with zeros at the end. Where nobody has
+    such a type, that of its patterns."""
+    held = format_named(_TRAVELS_AS[fmt.name]) if fmt.name in _TRAVELS_AS else fmt
+    return next((kind for kind, known in _FORMATS.items() if _alike(known, held)), np.dtype(kind_of(fmt)))
+
+
+def _alike(fmt: Format, other: Format) -> bool:
+    """Whether every pattern is the same number in both, whatever they are called."""
+    return replace(fmt, name=other.name) == other
+
+
+def format_of(kind: np.dtype[Any]) -> Format | None:
+    """The format of the numbers that arrays of a type hold; None for what is not such a type."""
+    kind = np.dtype(ml_dtypes.bfloat16) if kind == RAW_PAIR else kind
+    return _FORMATS.get(kind.newbyteorder("="))
+
+
+def array_from(given: Any) -> NDArray[Any]:
+    """The NumPy array of what has `__array__` or DLPack. PyTorch gives NumPy no tensor of a type that NumPy lacks: of
+    those that ml_dtypes has, under the same name, the bits pass. Whatever a library raises is passed on."""
+    held = getattr(ml_dtypes, str(getattr(given, "dtype", "")).removeprefix("torch."), None)
+    torch = sys.modules.get("torch")
+    if held is not None and torch is not None and isinstance(given, torch.Tensor) and not given.requires_grad:
+        return array_from(given.view((torch.uint8, torch.int16)[given.itemsize - 1])).view(held)
+    if hasattr(given, "__array__") or not hasattr(given, "__dlpack__"):
+        return np.asarray(given)
+    return np.from_dlpack(given)
+
+
+def loaded(matrix: Matrix) -> Matrix:
+    """The numbers of bf16, of which NumPy's files keep the two bytes alone; other arrays as they are."""
+    return matrix.view(ml_dtypes.bfloat16) if matrix.dtype == RAW_PAIR else matrix
+
+
+def from_numbers(matrix: Matrix, fmt: Format, convert: Rounding | None = None) -> Matrix:
+    """Bit patterns of a matrix. Unsigned integers are patterns already; floating-point numbers must be exact in the
+    format unless `convert` says how to round them. Of numbers whose type NumPy lacks, .npy files keep the bytes alone:
+    two are bf16, one is a pattern. Raises ParameterError."""
+    matrix = loaded(matrix)
+    if matrix.dtype == RAW_BYTE:
+        return _checked(matrix.view("u1"), fmt)
+    if matrix.dtype.kind == "u":
+        return _checked(matrix, fmt)
+    source = format_of(matrix.dtype)
+    if source is None:
+        known = "f16, f32, f64, a type of ml_dtypes, or bit patterns as unsigned integers"
+        raise ParameterError("", f"{matrix.dtype} is none of {known}")
+    patterns = matrix.astype(matrix.dtype.newbyteorder("=")).view(f"u{matrix.dtype.itemsize}")
+    if _alike(source, fmt):
+        return patterns.astype(kind_of(fmt))
+    if not fmt.fraction:
+        return _powers(matrix, fmt)
+    if not source.fraction:
+        return from_numbers(matrix.astype(np.float64), fmt, convert)
+    with np.errstate(over="ignore"):
+        lanes = _CARRIER.lanes(patterns.astype(np.uint64), source.width)
+        rounded = ieee.convert(lanes, source, Target(fmt, convert or "nearest_even"))
+        nan = np.asarray(unpack(lanes, source).is_nan.node)
+        if not fmt.has_nan and np.any(nan):
+            raise ParameterError("", f"{fmt.name} has no NaN")
+        if not fmt.signed and np.any(unpack(lanes, source).sign.node):
+            raise ParameterError("", f"{fmt.name} has no negative numbers")
+        if convert is None:
+            exact = np.asarray(ieee.convert(rounded, fmt, Target(source, "nearest_even")).eq(lanes).node)
+            _check_exact(matrix, np.broadcast_to(exact | nan, matrix.shape), fmt)
+    return np.broadcast_to(np.asarray(rounded.node), matrix.shape).astype(kind_of(fmt))
+
+
+def check_convert(matrices: Iterable[Matrix], convert: str | None) -> None:
+    """Raises ParameterError for a rounding of patterns alone, which are taken as they are."""
+    if convert is not None and all(side.dtype == RAW_BYTE or side.dtype.kind == "u" for side in matrices):
+        raise ParameterError("convert", "bit patterns are taken as they are, and none is rounded: leave it out")
+
+
+def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
+    """Which patterns are NaNs."""
+    if fmt.nan_for_negative_zero:
+        return np.asarray(patterns == np.uint64(fmt.nan))
+    fields = (patterns & np.uint64((1 << fmt.field_width) - 1)) >> np.uint64(fmt.padding)
+    return np.asarray(fields > np.uint64(fmt.last_field))
+
+
+def _checked(patterns: Matrix, fmt: Format) -> Matrix:
+    """Patterns that may be those of a format. Raises ParameterError for a type that is too narrow for them, which holds
+    something else."""
+    wanted = kind_of(fmt)
+    if patterns.dtype.itemsize < np.dtype(wanted).itemsize:
+        raise ParameterError(
+            "", f"{patterns.dtype} is too narrow for patterns of {fmt.name}: {np.dtype(wanted)} is wanted"
+        )
+    return patterns
+
+
+def _check_exact(matrix: Matrix, exact: NDArray[np.bool_], fmt: Format) -> None:
+    """Raises InexactError, with the first number that the format does not hold."""
+    if not exact.all():
+        place = np.argwhere(~exact)[0]
+        where = f" at [{', '.join(map(str, place))}]" if place.size else ""
+        raise InexactError(f"{matrix[tuple(place)]}{where} is not exact in {fmt.name}")
+
+
+def _powers(matrix: Matrix, fmt: Format) -> Matrix:
+    """Patterns of scale factors that are powers of two. Raises ParameterError for other numbers: none is rounded."""
+    with np.errstate(invalid="ignore"):
+        scales = matrix.astype(type_of(fmt))
+        if not np.all((scales.astype(np.float64) == matrix.astype(np.float64)) | np.isnan(matrix)):
+            raise ParameterError("", f"{fmt.name} has powers of two alone, 2^{fmt.emin} to 2^{fmt.emax}")
+    return scales.view(kind_of(fmt))
+
+
+def to_numbers(patterns: Matrix, fmt: Format) -> Matrix:
+    """The numbers that patterns stand for, in the type of the format."""
+    return patterns.view(type_of(fmt))
+
+
+_TYPES: dict[str, np.dtype[Any]] = {
+    "f64": np.dtype(np.float64),
+    "f32": np.dtype(np.float32),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "e4m3fnuz": np.dtype(ml_dtypes.float8_e4m3fnuz),
+    "e5m2fnuz": np.dtype(ml_dtypes.float8_e5m2fnuz),
+    "e3m2": np.dtype(ml_dtypes.float6_e3m2fn),
+    "e2m3": np.dtype(ml_dtypes.float6_e2m3fn),
+    "e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
+    "ue8m0": np.dtype(ml_dtypes.float8_e8m0fnu),
+    "e3m4_ieee": np.dtype(ml_dtypes.float8_e3m4),
+    "e4m3_ieee": np.dtype(ml_dtypes.float8_e4m3),
+    "e4m3b11_negative_zero": np.dtype(ml_dtypes.float8_e4m3b11fnuz),
+}
+_FORMATS = {kind: format_named(name) for name, kind in _TYPES.items()}

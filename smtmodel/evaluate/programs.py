@@ -1,0 +1,127 @@
+"""Functions of bit vectors on arrays, recorded once: on few lanes the algebra takes ten times as long as its calls of
+NumPy. What a function is of inputs of one shape (widths, ranges of exponents, constants) is always the same calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits
+from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
+from mmaprobe.smtmodel.carriers.carrier import Carrier, Made
+from mmaprobe.smtmodel.carriers.recording import RECORDING, Program, Recorder
+
+Maker = Callable[[Carrier, Sequence[Any]], Any]
+KEPT = 400_000  # calls of programs, some hundred bytes each
+SHAPES = 2048
+
+
+class _OtherKindError(Exception):
+    """An input that is none of the values known here, as those of a changed copy of the datapath."""
+
+
+class RecordedArrays(ArrayCarrier):
+    """The array carrier, which records what a function does once for each key and shape of its inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.programs: dict[Hashable, tuple[Program, Maker]] = {}
+        self._calls = 0  # of all programs
+
+    def formed(self, key: Hashable, function: Callable[..., Made], *inputs: Any) -> Made:
+        lanes: list[Any] = []
+        try:
+            shape = _shape(inputs, lanes)
+        except _OtherKindError:
+            return function(*inputs)
+        if not lanes:  # constants alone, which the algebra folds
+            return function(*inputs)
+        found = self.programs.get((key, shape))
+        if found is None:
+            if self._calls > KEPT:
+                self.programs.clear()
+                self._calls = 0
+            found = self.programs[key, shape] = _recorded(function, shape, lanes)
+            self._calls += len(found[0].calls)
+        program, make = found
+        made: Made = make(self, program.run(lanes))
+        return made
+
+
+ARRAYS = RecordedArrays()  # for all: what one has recorded another need not
+
+
+def _recorded(function: Callable[..., Any], shape: Hashable, lanes: list[Any]) -> tuple[Program, Maker]:
+    """A function's calls, and what makes its results of what they give."""
+    recorder = Recorder([lane.dtype for lane in lanes])
+    results: list[Any] = []
+    shape_of_results = _shape(function(*_maker(shape)(RECORDING, recorder.lanes)), results)
+    return Program(recorder, [recorder.slot(lane) for lane in results]), _maker(shape_of_results)
+
+
+def _shape(value: Any, lanes: list[Any]) -> Any:
+    """Everything about a value but its lanes, which are put at the end of `lanes`."""
+    kind = type(value)
+    if kind is Bits:
+        if value.value is not None:
+            return Bits, value.width, value.value
+        node = value.node
+        if type(node) is tuple:
+            return tuple, Bits, value.width, *[_shape(limb, lanes) for limb in node]
+        lanes.append(node)
+        return value.width
+    if kind is Bit:
+        if value.value is not None:
+            return "true" if value.value else "false"
+        lanes.append(value.node)
+        return Bit
+    if kind is Term:
+        at = value.exponent
+        inner = _shape(value.sign, lanes), _shape(value.significand, lanes), _shape(at.bits, lanes)
+        return Term, *inner, at.low, at.high, at.spare, at.floats, value.fraction
+    if kind is Unpacked:
+        flags = value.is_zero, value.is_infinite, value.is_nan
+        return Unpacked, _shape(value.term, lanes), *[_shape(flag, lanes) for flag in flags]
+    if kind is tuple:
+        return tuple, None, *[_shape(item, lanes) for item in value]
+    if value is not None:
+        raise _OtherKindError
+    return None
+
+
+@lru_cache(maxsize=SHAPES)
+def _maker(shape: Hashable) -> Maker:
+    """What makes the value of a shape of a carrier and lanes: one expression, as most of the time would go into looking
+    at the shape."""
+    text = _text(shape, count())
+    made: Maker = eval(f"lambda carrier, lanes: {text}", dict(_NAMES))
+    return made
+
+
+def _text(shape: Any, places: Iterator[int]) -> str:
+    """The expression of a value of this shape; lanes have the next places."""
+    if shape is None:
+        return "None"
+    if shape is Bit:
+        return f"Bit(carrier, lanes[{next(places)}])"
+    if isinstance(shape, int):
+        return f"Bits(carrier, {shape}, lanes[{next(places)}])"
+    if isinstance(shape, str):
+        return f"Bit(carrier, None, {shape == 'true'})"
+    kind, *rest = shape
+    if kind is Bits:
+        return f"Bits(carrier, {rest[0]}, None, {rest[1]})"
+    if kind is Term:
+        sign, significand, bits = (_text(part, places) for part in rest[:3])
+        low, high, spare, floats, fraction = rest[3:]
+        return f"Term({sign}, {significand}, Exponent({bits}, {low}, {high}, {spare}, {floats}), {fraction})"
+    if kind is Unpacked:
+        return f"Unpacked({', '.join(_text(part, places) for part in rest)})"
+    parts = "".join(f"{_text(part, places)}, " for part in rest[2 if rest[0] is Bits else 1 :])
+    return f"Bits(carrier, {rest[1]}, ({parts}))" if rest[0] is Bits else f"({parts})"
+
+
+_NAMES = {kind.__name__: kind for kind in (Bit, Bits, Exponent, Term, Unpacked)}

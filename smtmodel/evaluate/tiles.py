@@ -1,0 +1,94 @@
+"""A use of a unit, or one elementwise expression, for many outputs at once, by NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.evaluate.model import Model, evaluate
+from mmaprobe.smtmodel.evaluate.programs import ARRAYS
+from mmaprobe.smtmodel.nodes.node import Context, Node
+from mmaprobe.smtmodel.nodes.trace import Silent
+
+Matrix = NDArray[Any]
+
+COLUMNS = 256  # of a NumPy tile; no result depends on it
+
+
+def kind_of(fmt: Format) -> Any:
+    """The unsigned integer type that holds a format's patterns."""
+    if fmt.width <= 16:
+        return np.uint8 if fmt.width <= 8 else np.uint16
+    return np.uint32 if fmt.width <= 32 else np.uint64
+
+
+def numpy_tile(
+    model: Model, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None = None, scale_b: Matrix | None = None
+) -> Matrix:
+    """d for patterns a (rows x length), b (length x columns), c (rows x columns), and scale factors: rows and columns
+    broadcast, so that each element is decoded once."""
+    out = np.empty(c.shape, dtype=np.uint64)
+    scale = model.scale
+
+    def lanes(side: Matrix, fmt: Format) -> Any:
+        return ARRAYS.lanes(side.astype(np.uint64), fmt.width)
+
+    for start in range(0, c.shape[1], COLUMNS):
+        part = slice(start, start + COLUMNS)
+        left = [lanes(a[:, k : k + 1], model.a) for k in range(a.shape[1])]
+        right = [lanes(b[k : k + 1, part], model.b) for k in range(b.shape[0])]
+        factors: list[list[Any]] = [[], []]
+        if scale is not None and scale_a is not None and scale_b is not None:
+            factors = [
+                [lanes(scale_a[:, k : k + 1], scale) for k in range(scale_a.shape[1])],
+                [lanes(scale_b[k : k + 1, part], scale) for k in range(scale_b.shape[0])],
+            ]
+        with np.errstate(over="ignore"):
+            result = evaluate(model, left, right, lanes(c[:, part], model.c), *factors, traced=False).d
+        out[:, part] = result.node
+    return out
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """An expression over `Given` nodes, the last of which is a rounding: a function of arrays of patterns."""
+
+    node: Node
+    formats: tuple[Format, ...]
+
+    def __call__(self, *patterns: Bits) -> Sequence[Bits]:
+        """The result for vectors of any carrier."""
+        f32 = FORMATS["f32"]
+        zero = Bits(patterns[0].carrier, f32.width, value=0)  # constants are of c's carrier and format
+        context = Context({"given": patterns, "c": (zero,)}, {"c": f32}, {}, Silent())
+        result = context.value(self.node).pattern
+        assert result is not None
+        return (result,)
+
+    def of(self, arrays: Sequence[Matrix]) -> Matrix:
+        """The results for arrays of one shape, by NumPy."""
+        widths = tuple(fmt.width for fmt in self.formats)
+        with np.errstate(over="ignore"):
+            patterns = [ARRAYS.lanes(x, width) for x, width in zip(arrays, widths, strict=True)]
+            (found,) = ARRAYS.formed(self, self, *patterns)
+        return np.broadcast_to(found.node, arrays[0].shape)
+
+
+def product_shape(a: Matrix, b: Matrix, least: int = 0) -> tuple[int, int]:
+    """Rows and columns of A * B. Raises ParameterError where they cannot be multiplied, and for K below `least`."""
+    shapes = f"shapes {a.shape} and {b.shape} cannot be multiplied"
+    if a.ndim != 2 or b.ndim != 2:
+        raise ParameterError("A and B", f"{shapes}: each needs rows and columns")
+    if a.shape[1] != b.shape[0]:
+        turned = "; B transposed has as many rows (B.T)" if a.shape[1] == b.shape[1] else ""
+        raise ParameterError("A and B", f"{shapes}: A has {a.shape[1]} columns, and B {b.shape[0]} rows{turned}")
+    if a.shape[1] < least:
+        raise ParameterError("A and B", f"{shapes}: K = {a.shape[1]}, without a product")
+    return a.shape[0], b.shape[1]

@@ -1,0 +1,187 @@
+"""One evaluation as a picture: numbers as rows of bits under one ruler of exponents, without any text.
+
+A *place* is an exponent of two: the bit at place p is worth 2^p. explaining.py takes the picture from the trace of an
+evaluation; a renderer decides what to fold and how to write it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.facts import Facts
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.nodes.trace import Name
+
+CauseKind = Literal["nan", "inf*0", "infinite", "too_large"]
+Rule = Literal["nan", "inf*0", "opposite", "infinity"]
+Outcome = Literal["exact", "cut", "raised", "overflow", "flushed"]
+
+
+@dataclass(frozen=True)
+class Input:
+    """One pattern given. `flushed`: a subnormal that the unit reads as zero."""
+
+    name: str
+    pattern: int
+    format: Format
+    flushed: bool
+
+
+@dataclass(frozen=True)
+class BitLine:
+    """A signed number as bits. `bits` are at the places `first`, `first` - 1, ...; `cut` are the bits that an
+    alignment took away, from the place `cut_first` down.
+
+    `exponent`: the one that takes part in the maximum. `signals`: what it shows of the trace. `marks`: "maximum",
+    "raised" (rounding added a unit), "flipped" (its bits were, which adds a unit), "dropped" (a term out of reach,
+    which vanishes), "sticky" (the lowest bit stands for all below it), "nan", "infinite".
+    """
+
+    name: str
+    negative: bool
+    bits: str
+    first: int
+    cut: str = ""
+    cut_first: int = 0
+    exponent: int | None = None
+    signals: tuple[Name, ...] = ()
+    marks: frozenset[str] = frozenset()
+
+    @property
+    def last(self) -> int:
+        """The place of the lowest bit."""
+        return self.first - len(self.bits) + 1
+
+    @property
+    def value(self) -> Fraction:
+        """The number that the bits show, without those truncated."""
+        return self._signed(self.bits, self.first)
+
+    @property
+    def lost(self) -> Fraction:
+        return self._signed(self.cut, self.cut_first)
+
+    def _signed(self, bits: str, first: int) -> Fraction:
+        magnitude = int(bits or "0", 2) * Fraction(2) ** (first - len(bits) + 1)
+        return -magnitude if self.negative else magnitude
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A sum in a format: the bits of it that are at or above the place `lowest`, and what is below them."""
+
+    format: Format
+    mode: str
+    kept: BitLine
+    lowest: int
+    half: bool
+    sticky: bool
+    pattern: int
+    outcome: Outcome
+    signals: tuple[Name, ...] = ()
+
+    @property
+    def subnormal(self) -> bool:
+        fields = (self.pattern & ~self.format.sign_bit) >> self.format.padding
+        return 0 < fields < 1 << self.format.fraction
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a term is not finite, and the inputs at fault: none where an earlier result is, or where a product of
+    finite factors is too large."""
+
+    term: str
+    kind: CauseKind
+    inputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Special:
+    """The rule that decides in place of the sum, and its causes."""
+
+    rule: Rule
+    causes: tuple[Cause, ...]
+    pattern: int
+    signals: tuple[Name, ...] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One sum, or a number that is rounded by itself (`single`).
+
+    `name`: which of the sums of its step it is, where there are several: as its signals are called. `unit`: the lowest
+    place kept by the alignment (None: an exact sum). `floor`: the exponent floor where it decides the maximum.
+    `zeros`: zero terms, without rows.
+    `unwrapped`: the exact sum of one that wrapped. `complement`: two's complement of one that is negative or wrapped.
+    `cut`: the total as cut before it is rounded, where that changes it.
+    """
+
+    prefix: str
+    rows: tuple[BitLine, ...]
+    zeros: tuple[str, ...]
+    total: BitLine
+    maximum: int | None = None
+    floor: int | None = None
+    unit: int | None = None
+    unwrapped: BitLine | None = None
+    complement: BitLine | None = None
+    cut: BitLine | None = None
+    rounded: Rounded | None = None
+    special: Special | None = None
+    name: str = ""
+    single: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing is lost: the result is the exact sum of the terms."""
+        lossless = not any(row.cut or row.marks & {"raised", "flipped", "sticky"} for row in (*self.rows, self.total))
+        lossless = lossless and self.unwrapped is None and self.cut is None
+        return lossless and (self.rounded is None or self.rounded.outcome == "exact")
+
+
+@dataclass(frozen=True)
+class Group:
+    """A product, or products that are summed exactly, and the names of the scale factors, if there are any."""
+
+    name: str
+    members: tuple[int, ...]
+    total: Fraction
+    scales: tuple[str, str] | None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One round of a repetition, or what is outside of all: its products, and what comes from before.
+
+    `name`: as its signals are called; empty outside of repetitions. `incoming`: the addend, and results of other
+    steps, as the pictures call them. `result`: the pattern of its last result, in `format`; None where it is not
+    rounded. `passes`: all products are zero and what comes in goes through unchanged.
+    """
+
+    name: str
+    prefix: str
+    indices: tuple[int, ...]
+    incoming: tuple[str, ...]
+    pictures: tuple[Picture, ...]
+    result: int | None
+    format: Format
+    groups: tuple[Group, ...] = ()
+    passes: bool = False
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One evaluation. `facts`: its signals."""
+
+    model: Model
+    operands: Operands[int]
+    inputs: dict[str, Input]
+    products: tuple[BitLine, ...]
+    steps: tuple[Step, ...]
+    result: int
+    facts: Facts

@@ -1,0 +1,180 @@
+"""The parameters of the families by name, as files and the command line have them: what each means, and its values.
+
+Which family takes which, and what it does with it, stands with the families (smtmodel/families).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named, is_spelling
+from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, ROUNDINGS
+from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
+
+FAMILY = "family"  # which function it is whose parameters the others are
+FAMILIES = ("t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8", "tr-fdpa", "gtr-fdpa", "e-fdpa", "fma-chain", "ftz-addmul")
+SCALES = ("ue8m0", "ue4m3")
+OUTPUTS = ("f32", "f16", "e8m13", "f64")
+ZERO_SIGNS = ("positive", "ieee", "always_positive")
+_ROUNDED = tuple(f"rounded_{fmt.name}" for fmt in FORMATS.values() if fmt.specials == "ieee")
+
+
+def assignments(parts: Iterable[str]) -> dict[str, str]:
+    """What `name=value` texts give each name. Raises ParameterError for another text, and for a name given twice."""
+    found: dict[str, str] = {}
+    for part in parts:
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if not name or not value:
+            raise ParameterError(name or "@", "a parameter is written name=value")
+        if name in found:
+            raise ParameterError(name, "given twice")
+        found[name] = value
+    return found
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter means, and its values: names, whole numbers of a range, true or false, none, a bit pattern in
+    hexadecimal, or a list of lists of product numbers. `formats`: what is before the name of any format, where
+    one may stand."""
+
+    meaning: str
+    names: tuple[str, ...] = ()
+    low: int | None = None
+    high: int | None = None
+    boolean: bool = False
+    none: bool = False
+    pattern: bool = False
+    order: bool = False
+    formats: str | None = None
+
+    def admits(self) -> str:
+        """The values in words."""
+        parts = list(self.names)
+        if self.low is not None:
+            parts.append(f"a whole number from {self.low} to {self.high}")
+        if self.order:
+            parts.append("a list of blocks, each a list of product numbers (0-1:2-3)")
+        if self.pattern:
+            parts.append("a bit pattern in hexadecimal")
+        if self.formats is not None:
+            parts.append(f"{self.formats}FORMAT for another format")
+        parts += ["true", "false"] * self.boolean + ["none"] * self.none
+        return ", ".join(parts[:-1]) + " or " + parts[-1] if len(parts) > 1 else parts[0]
+
+
+PARAMETERS: dict[str, Parameter] = {
+    FAMILY: Parameter("how products and addend are summed; it says which of the others there are", FAMILIES),
+    "length": Parameter("K: products in the instruction", low=1, high=1024),
+    "block": Parameter("L: products fused in one step; steps are chained", low=1, high=1024),
+    "fraction_bits": Parameter("F: bits kept below the unit of the maximum exponent", ("exact",), 1, 64),
+    "carry_bits": Parameter("the sum is kept in F + 1 + n bits and a sign, and wraps", ("exact",), *CARRY_BITS),
+    "product": Parameter("the product's significand", ("unnormalised", "normalised", *_ROUNDED), formats="rounded_"),
+    "product_rounding": Parameter("how a rounded product is rounded", ROUNDINGS),
+    "product_overflow": Parameter("an exact product of magnitude 2^n or more is infinite", (), *EXPONENTS, none=True),
+    "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
+    "late_fraction_bits": Parameter("F2: bits kept of the products' sum when a late addend joins", low=1, high=64),
+    "late_sum_bits": Parameter(
+        "bits kept below the leading one of the sum with a late addend", low=1, high=64, none=True
+    ),
+    "late_rounding": Parameter("how sums are cut when a late addend joins", ROUNDINGS),
+    "late_small_addend": Parameter("an addend more than F + 1 places below the sum", ("keep", "cut")),
+    "block_order": Parameter("which products each block takes", ("contiguous", "interleaved_pairs"), order=True),
+    "group": Parameter("products that are scaled, or added in pairs, as one group", low=1, high=1024),
+    "scale_format": Parameter("format of the scale factors", SCALES, none=True, formats=""),
+    "scale_block": Parameter("products that share one pair of scale factors", low=1, high=1024),
+    "partials": Parameter("whether partial sums are rounded after every addition", ("unnormalised", "normalised")),
+    "exponent_floor": Parameter("exponent that a zero term brings to the maximum", (), *EXPONENTS, none=True),
+    "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
+    "output": Parameter("format of the result", OUTPUTS, formats=""),
+    "output_rounding": Parameter("rounding of the result", ROUNDINGS),
+    "flush_inputs": Parameter("subnormal inputs are read as +0", boolean=True),
+    "input_zeros": Parameter("sign of zero inputs", ("signed", "positive")),
+    "input_format": Parameter(
+        "format to which the factors are converted before they are multiplied", ("own",), formats=""
+    ),
+    "flush_outputs": Parameter("subnormal results become zero", boolean=True),
+    "zero_sign": Parameter("sign of an exact zero sum, or (always_positive) of every zero result", ZERO_SIGNS),
+    "overflow": Parameter("result beyond the largest finite number", OVERFLOWS),
+    "nan": Parameter("pattern of a NaN result (none: the format's quiet NaN)", none=True, pattern=True),
+}
+
+
+def letter_hint(name: str) -> str:
+    """The parameter that a letter of the papers (F, L) stands for, as the end of a message; nothing for other names."""
+    meant = next((known for known, row in PARAMETERS.items() if row.meaning.startswith(f"{name}: ")), None)
+    return f" ({name} is {meant})" if meant else ""
+
+
+def check_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> None:
+    """Raises ParameterError for a value that the parameter, a row of `table`, never takes."""
+    row = table[name]
+    if isinstance(value, bool):
+        fits = row.boolean
+    elif isinstance(value, int):
+        fits = (row.pattern and value >= 0) or (row.low is not None and row.low <= value <= (row.high or 0))
+    else:
+        fits = value in row.names or (value is None and row.none) or (isinstance(value, tuple) and row.order)
+        fits = fits or (value is not None and _of_format(name, value, row) == value)
+    if not fits:
+        raise _impossible(name, format_parameter(value), row)
+
+
+def _of_format(name: str, value: Any, row: Parameter) -> str | None:
+    """The one text of a value that names a format. Raises ParameterError for a format that cannot be, or not here."""
+    if row.formats is None or not isinstance(value, str) or not value.startswith(row.formats):
+        return None
+    text = value.removeprefix(row.formats)
+    if text not in FORMATS and not is_spelling(text):
+        return None
+    found = format_named(text)
+    if found.signed == (name == "scale_format"):
+        raise ParameterError(name, f"{text} has {'a' if found.signed else 'no'} sign")
+    return row.formats + found.name
+
+
+def _impossible(name: str, text: str, row: Parameter) -> ParameterError:
+    if row.names and row.low is None and not row.order:
+        return ParameterError(name, str(UnknownNameError("value", text, row.names)))
+    return ParameterError(name, f"{text} is impossible; it takes {row.admits()}")
+
+
+def parse_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARAMETERS) -> Any:
+    """A parameter's value from the text of a reference or from YAML. Raises UnknownNameError, ParameterError."""
+    if name not in table:
+        raise UnknownNameError("parameter", name, table, " (`mmaprobe list parameters` shows all)")
+    row = table[name]
+    if isinstance(value, list) and row.order:
+        parts = [part if isinstance(part, list) else [part] for part in value]
+        if not all(type(k) is int for part in parts for k in part):
+            raise _impossible(name, str(value), row)
+        return tuple(tuple(part) for part in parts)
+    if not isinstance(value, str) or value in row.names:
+        return value
+    if row.none and value == "none":
+        return None
+    if (found := _of_format(name, value, row)) is not None:
+        return found
+    if row.boolean and value in ("true", "false"):
+        return value == "true"
+    if row.pattern and re.fullmatch(r"(0x)?[0-9a-fA-F]+", value):
+        return int(value, 16)
+    if row.low is not None and re.fullmatch(r"-?\d+", value):
+        return int(value)
+    if row.order and re.fullmatch(r"\d+([-:]\d+)*", value):
+        return tuple(tuple(int(k) for k in part.split("-")) for part in value.split(":"))
+    raise _impossible(name, value, row)
+
+
+def format_parameter(value: Any) -> str:
+    """The text of a parameter's value in a model reference; `parse_parameter` reads it back."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ":".join("-".join(str(k) for k in part) for part in value)
+    return str(value)

@@ -1,0 +1,132 @@
+"""Which inputs of models count, and which models can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import StrictBool, StrictInt, field_validator, model_validator
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.yamlfile import Strict
+from mmaprobe.smtmodel.evaluate.model import Model
+
+Compare = Literal["bits", "value"]
+
+
+class ExponentRange(Strict):
+    """Exponents from `min` to `max`, both included."""
+
+    min: StrictInt
+    max: StrictInt
+
+    @model_validator(mode="after")
+    def _ordered(self) -> ExponentRange:
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}: no number is admitted")
+        return self
+
+
+class Inputs(Strict):
+    """Which inputs count. Applies to every element of a and b and to c; a zero has no exponent to restrict. What is
+    `normal`, or has an exponent, is finite.
+
+    `zero_terms`: products fixed to zero, by index; the index after the last product is the addend.
+    `products_below_two`: the significands of a product multiply to less than 2, so that it is normalised as it is.
+    `special`: at least one element, or the addend, is an infinity or a NaN.
+    """
+
+    finite: StrictBool = False
+    nonnegative: StrictBool = False
+    nonzero: StrictBool = False
+    normal: StrictBool = False
+    products_below_two: StrictBool = False
+    special: StrictBool = False
+    exponents: ExponentRange | None = None
+    zero_terms: tuple[StrictInt, ...] = ()
+
+    @field_validator("zero_terms")
+    @classmethod
+    def _indices(cls, value: tuple[int, ...]) -> tuple[int, ...]:
+        if any(index < 0 for index in value):
+            raise ValueError("indices of products start at 0")
+        return value
+
+    @model_validator(mode="after")
+    def _some(self) -> Inputs:
+        if self.special and (self.finite or self.normal or self.exponents is not None):
+            raise ValueError("special wants an infinity or a NaN, and the other restrictions admit none")
+        return self
+
+
+def admitted(inputs: Inputs, fmt: Format) -> Literal["nothing", "zeros", "numbers"]:
+    """What the restrictions leave of one operand in a format. Nothing but a window of exponents that misses the
+    format's can leave no number: every exponent has a power of two, which meets all others."""
+    window = inputs.exponents
+    if window is None or (window.min <= fmt.emax and window.max >= fmt.emin):
+        return "numbers"
+    return "nothing" if inputs.nonzero else "zeros"
+
+
+def zeros_only(inputs: Inputs, model: Model, length: int) -> dict[str, str]:
+    """The operands (a, b, c) of `length` products of which the exponents admit zeros alone, each with the range of its
+    format. Raises ParameterError for an operand of which nothing is admitted."""
+    found = {}
+    for name, fmt, indices in (
+        ("a", model.a, range(length)),
+        ("b", model.b, range(length)),
+        *([("c", model.c, range(length, length + 1))] if model.addend else []),
+    ):
+        left = "zeros" if set(indices) <= set(inputs.zero_terms) else admitted(inputs, fmt)
+        reach = f"{fmt.name} has exponents from {fmt.emin} to {fmt.emax}"
+        window = inputs.exponents
+        if left == "nothing" and window is not None:
+            raise ParameterError(
+                "exponents",
+                f"no input is admitted: {reach}, and {name} is to be nonzero, from {window.min} to {window.max}",
+            )
+        if left == "zeros" and admitted(inputs, fmt) != "numbers":
+            found[name] = reach
+    return found
+
+
+def unread_by_some(models: Sequence[Model]) -> dict[str, str]:
+    """Where some of several models read c, and others do not: that it is +0 for all of them, with why."""
+    deaf = [model.reference for model in models if not model.addend]
+    return {"c": f"{', '.join(dict.fromkeys(deaf))} does not read it"} if 0 < len(deaf) < len(models) else {}
+
+
+def without_unread(inputs: Inputs, models: Sequence[Model], length: int) -> Inputs:
+    """The restrictions of inputs of several models, with c fixed to +0 where only some of them read it."""
+    if not unread_by_some(models) or length in inputs.zero_terms:
+        return inputs
+    return inputs.model_copy(update={"zero_terms": (*inputs.zero_terms, length)})
+
+
+def check_inputs(inputs: Inputs, model: Model, length: int) -> None:
+    """Raises ParameterError for restrictions that admit no input of `length` products, or name a term beyond them."""
+    zeros_only(inputs, model, length)
+    for index in inputs.zero_terms:
+        if index > length:
+            raise ParameterError("zero_terms", f"{index}: there are {length} products and an addend")
+    free = set(range(length + 1)) - set(inputs.zero_terms)
+    used = ([model.a, model.b] if free - {length} else []) + ([model.c] if length in free and model.addend else [])
+    if inputs.special and not any(fmt.has_nan or fmt.has_infinity for fmt in used):
+        names = ", ".join(dict.fromkeys(fmt.name for fmt in used)) or "zero"
+        raise ParameterError("special", f"no input is admitted: there is no infinity and no NaN in {names}")
+
+
+def check_comparable(left: Model, right: Model, compare: Compare) -> None:
+    """Raises ParameterError for models that take different inputs, or give results that cannot be compared."""
+    for side in ("a", "b", "c"):
+        one, other = (getattr(model, side) for model in (left, right))
+        if one.name != other.name:
+            raise ParameterError(side, f"the models take different formats: {one.name} and {other.name}")
+        if one != other:  # of files that each call one of their own so
+            raise ParameterError(side, f"the models take different formats, both called {one.name}")
+    scales = [(model.scale, model.scale and model.scale_block) for model in (left, right)]
+    if scales[0] != scales[1]:
+        raise ParameterError("scale_format", "the models take different scale factors")
+    if compare == "bits" and left.d != right.d:
+        raise ParameterError("output", f"results are {left.d.name} and {right.d.name}: choose to compare by value")

@@ -1,0 +1,38 @@
+"""Which inputs count, as a user writes it in one line: `finite,nonzero`, `exponents=-3..4`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
+
+if TYPE_CHECKING:
+    from mmaprobe.smtmodel.inputs.admitted import Inputs
+
+RESTRICTIONS = ("finite", "nonnegative", "nonzero", "normal", "products_below_two", "special")
+WINDOW = "exponents=LOW..HIGH"
+
+
+def parse_inputs(restrictions: str) -> Inputs:
+    """The restrictions of inputs that a comma-separated list names. Raises UnknownNameError."""
+    from pydantic import ValidationError
+
+    from mmaprobe.smtmodel.inputs.admitted import Inputs
+
+    chosen: dict[str, Any] = {}
+    for word in (part.strip() for part in restrictions.split(",")):
+        window = re.fullmatch(r"exponents=(-?\d+)\.\.(-?\d+)", word)
+        if window:
+            low, high = map(int, window.groups())
+            if low > high:
+                raise ParameterError("inputs", f"{word}: {low} is above {high}, no number is admitted")
+            chosen["exponents"] = {"min": low, "max": high}
+        elif word in RESTRICTIONS:
+            chosen[word] = True
+        elif word:
+            raise UnknownNameError("restriction of inputs", word, (*RESTRICTIONS, WINDOW))
+    try:
+        return Inputs.model_validate(chosen)
+    except ValidationError as problem:
+        raise ParameterError("inputs", problem.errors()[0]["msg"].removeprefix("Value error, ")) from None

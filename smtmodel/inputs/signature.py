@@ -1,0 +1,129 @@
+"""Formats and a length without an arithmetic: what is known of a device before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.errors import NotModelledError, ParameterError
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.units.unit import LONGEST, Unit
+
+
+class Signature(Model):
+    """Stands where vectors need a model for their formats alone. It has no reference, so vectors name none.
+
+    `addend`: whether the device takes one; without, c is zero in every vector.
+    """
+
+    def __init__(
+        self, a: Format, b: Format, c: Format, d: Format, length: int, addend: bool = True,
+        scale: Format | None = None, scale_block: int = 1,
+    ) -> None:  # fmt: skip
+        given: dict[str, object] = {
+            "reference": "",
+            "member": None,
+            "_formats": (a, b, c, d),
+            "_length": length,
+            "_addend": addend,
+        }
+        given |= {"_scale": scale, "_scale_block": scale_block}
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+
+    _formats: tuple[Format, Format, Format, Format]
+    _length: int
+    _addend: bool
+    _scale: Format | None
+    _scale_block: int
+
+    @property
+    def unit(self) -> Unit:
+        raise NotModelledError("formats alone have no arithmetic")
+
+    @property
+    def _all(self) -> tuple[object, ...]:
+        return *self._formats, self._length, self._addend, self._scale, self._scale_block
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Signature) and self._all == other._all
+
+    def __hash__(self) -> int:
+        return hash(self._all)
+
+    def __repr__(self) -> str:
+        return f"Signature({', '.join(fmt.name for fmt in self._formats)}, {self._length})"
+
+    @property
+    def a(self) -> Format:
+        return self._formats[0]
+
+    @property
+    def b(self) -> Format:
+        return self._formats[1]
+
+    @property
+    def c(self) -> Format:
+        return self._formats[2]
+
+    @property
+    def d(self) -> Format:
+        return self._formats[3]
+
+    @property
+    def addend(self) -> bool:
+        return self._addend
+
+    @property
+    def length(self) -> int:
+        return self._length
+
+    @property
+    def scale(self) -> Format | None:
+        return self._scale
+
+    @property
+    def scales(self) -> int:
+        return 0 if self._scale is None else self._length // self._scale_block
+
+    @property
+    def scale_block(self) -> int:
+        return self._scale_block
+
+    @property
+    def nan(self) -> int | None:
+        return None
+
+
+def signature_of(model: Model) -> Signature:
+    """What is known of a model before anything is asked of it: formats, length, and whether c enters its result."""
+    if isinstance(model, Signature):
+        return model
+    return Signature(model.a, model.b, model.c, model.d, model.length, model.addend, model.scale, model.scale_block)
+
+
+def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:
+    """The signature of `a,b,c,d`, or of `a,b,d` for a device without an addend. `scale`: FORMAT/BLOCK of scale factors
+    that BLOCK products share. Raises UnknownNameError or ParameterError."""
+    names: Sequence[str] = [name.strip() for name in formats.split(",")]
+    if len(names) not in (3, 4):
+        raise ParameterError("formats", f"{formats!r}: give a,b,c,d, or a,b,d for a device without an addend")
+    if not 1 <= length <= LONGEST:
+        raise ParameterError("length", f"{length} is impossible; it takes a whole number from 1 to {LONGEST}")
+    found = [format_named(name) for name in names]
+    for name, fmt in zip(names, found, strict=True):
+        if not fmt.signed:
+            raise ParameterError("formats", f"{name} is a format of scale factors, not of operands or results")
+    a, b, *rest = found
+    factor, block = (None, 1) if scale is None else _scale(scale, length)
+    return Signature(a, b, rest[0], rest[-1], length, len(names) == 4, factor, block)
+
+
+def _scale(text: str, length: int) -> tuple[Format, int]:
+    name, _, block = text.partition("/")
+    found = format_named(name.strip())
+    if found.signed:
+        raise ParameterError("scale", f"{name} has a sign: it is not a format of scale factors; ue8m0 and ue4m3 are")
+    if not block.strip().isdecimal() or int(block) < 1 or length % int(block):
+        raise ParameterError("scale", f"{text!r}: give FORMAT/BLOCK, where BLOCK products share a factor and divide K")
+    return found, int(block)

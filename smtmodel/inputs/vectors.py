@@ -1,0 +1,271 @@
+"""Test vectors: one JSON object a line, bit patterns in hexadecimal."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, nearest
+from mmaprobe.smtmodel.base.files import NOT_UTF8, check_utf8
+from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
+from mmaprobe.smtmodel.tables.reference import normalised_name, parse_reference
+
+SCHEMA_VERSION = 1
+
+_OWN = {"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b", "d"}
+_KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
+          "reaches"}  # fmt: skip
+_HEX = re.compile(r"[0-9a-fA-F]+")
+_WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # by the hexadecimal digits of a pattern, what `struct` calls it
+LONGEST = 1 << 28  # characters of a line: a vector of ten million products has fewer
+_BOM = "\ufeff"
+
+
+ModelOf = Callable[[], Model]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """An input, and what is known about its result. Patterns are integers; missing trailing products are zero. `extra`:
+    the other keys of its row, as they are."""
+
+    model: Model
+    operands: Operands[int]
+    d: int | None = None
+    id: str | int | None = None
+    line: int = 0
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def own_keys(self) -> dict[str, Any]:
+        """The keys of its row that mean nothing here (`note`, `tags`)."""
+        return {key: value for key, value in self.extra.items() if key not in _KNOWN}
+
+    def to_json(self) -> dict[str, Any]:
+        """The object of one line."""
+        model = self.model
+        out: dict[str, Any] = {"schema": SCHEMA_VERSION}
+        if self.id is not None:
+            out["id"] = self.id
+        if model.reference:
+            out["model"] = model.reference
+        out |= operands_json(self.operands, model)
+        if self.d is not None:
+            out["d"] = to_hex(self.d, model.d)
+        return out | self.extra
+
+
+def operands_json(operands: Operands[int], model: Model) -> dict[str, Any]:
+    """An input of any length as bit patterns."""
+    out: dict[str, Any] = {
+        "a": [to_hex(x, model.a) for x in operands.a],
+        "b": [to_hex(x, model.b) for x in operands.b],
+        "c": to_hex(operands.c, model.c),
+    }
+    if model.scale is not None:
+        out["scale_a"] = [to_hex(x, model.scale) for x in operands.scale_a]
+        out["scale_b"] = [to_hex(x, model.scale) for x in operands.scale_b]
+    return out
+
+
+def to_hex(pattern: int, fmt: Format) -> str:
+    """A pattern in as many digits as its format has."""
+    return f"{pattern:0{fmt.digits}x}"
+
+
+def parse_pattern(text: Any, fmt: Format, key: str) -> int:
+    """The pattern of a string with all hexadecimal digits of the format, or 0. Raises ValueError, naming the key."""
+    if not isinstance(text, str):
+        one = f', 1 is "{to_hex(fmt.one, fmt)}"' if fmt.one_exponent == fmt.bias else ""
+        hint = f": numbers are bit patterns{one}" if isinstance(text, (int, float)) else ""
+        raise ValueError(f"{key}: {text!r} is not a string of hexadecimal digits{hint}")
+    if not _HEX.fullmatch(text):
+        hint = ": write the digits alone, without 0x" if text[:2] in ("0x", "0X") else ""
+        raise ValueError(f"{key}: {text!r} is not hexadecimal{hint}")
+    value = int(text, 16)
+    if value >> fmt.width:
+        raise ValueError(f"{key}: {text!r} is too wide: {fmt.name} has {fmt.width} bits")
+    if value and len(text) != fmt.digits:  # a digit left out at the end would be another number
+        raise ValueError(f"{key}: {text!r}: a pattern of {fmt.name} has {counted(fmt.digits, 'digit')}, zeros included")
+    return value
+
+
+def parse_row(
+    row: Any, line: int = 0, model_of: ModelOf | None = None, *, instead: Model | None = None
+) -> Vector:  # fmt: skip
+    """The vector of one JSON object. `model_of` gives the model of a row that names none; `instead` is that of such a
+    row, and of one whose model is not known here. Raises ValueError or MmaprobeError, naming the field."""
+    if not isinstance(row, dict):
+        raise ValueError("a JSON object is needed")
+    _check_keys(row)
+    if row.get("schema", SCHEMA_VERSION) != SCHEMA_VERSION:
+        raise ValueError(f"schema: version {row['schema']!r} is not known; this is version {SCHEMA_VERSION}")
+    if not isinstance(row.get("id", ""), str | int | None) or isinstance(row.get("id"), bool):
+        raise ValueError("id: a string or a number is needed")
+    model = _model_of(row, model_of) if instead is None else _model_or(row, instead)
+    sides = []
+    for name, fmt in (("a", model.a), ("b", model.b)):
+        if name not in row:
+            raise ValueError(f"{name}: this field is missing")
+        items = row[name]
+        if not isinstance(items, list) or not items:
+            raise ValueError(f"{name}: a list of at least one bit pattern is needed")
+        if len(items) > model.length:
+            raise ValueError(f"{name}: {len(items)} elements, but {model.reference} has {model.length} products")
+        sides.append(_patterns(items, fmt, name))
+    if len(sides[0]) != len(sides[1]):
+        raise ValueError(f"b: {len(sides[1])} elements, but a has {len(sides[0])}")
+    if "c" not in row:
+        raise ValueError("c: this field is missing")
+    c = parse_pattern(row["c"], model.c, "c")
+    check_addend(model, c != 0, instead=f"write {to_hex(0, model.c)}, which is +0")
+    d = None if row.get("d") is None else parse_pattern(row["d"], model.d, "d")
+    if not isinstance(row.get("predictions", {}), dict):
+        raise ValueError("predictions: an object of hypotheses and bit patterns is needed")
+    for name, text in row.get("predictions", {}).items():
+        if not isinstance(text, str) or not _HEX.fullmatch(text):
+            raise ValueError(f"predictions: {name}: {text!r} is not a string of hexadecimal digits")
+    extra = {key: value for key, value in row.items() if key not in _OWN or (key == "model" and model is instead)}
+    scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
+    operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
+    return Vector(model, operands, d, row.get("id"), line, extra)
+
+
+def vector_of(row: dict[str, Any]) -> Vector:
+    """The vector of a JSON object that holds other things beside it. Raises ValueError or MmaprobeError."""
+    return parse_row({key: value for key, value in row.items() if key in _KNOWN})
+
+
+def _check_keys(row: dict[str, Any]) -> None:
+    """A file may have more keys than are known here, but one that is nearly the name of a missing one is a slip. Raises
+    ValueError."""
+    if row.keys() <= _KNOWN:
+        return
+    missing = frozenset(_KNOWN - row.keys())
+    for key in row.keys() - _KNOWN:
+        if near := _slip(key, missing):
+            raise ValueError(f"{key}: unknown field; did you mean {near!r}?")
+
+
+@lru_cache(256)  # the rows of a file have the same keys
+def _slip(key: str, missing: frozenset[str]) -> str | None:
+    return nearest(key.lower(), sorted(missing), cutoff=0.75)
+
+
+def _scales(row: dict[str, Any], name: str, model: Model) -> tuple[int, ...]:
+    items = row.get(name)
+    if model.scale is None:
+        if items:
+            raise ValueError(f"{name}: {model.reference} takes no scale factors")
+        return ()
+    if not isinstance(items, list) or len(items) != model.scales:
+        raise ValueError(f"{name}: {model.reference} needs {model.scales} scale factors")
+    return _patterns(items, model.scale, name)
+
+
+def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
+    try:  # the fast way; whatever is wrong is found again, with its place, by the slow one
+        if (word := _WORDS.get(fmt.digits)) and set(map(len, items)) == {fmt.digits}:
+            values = struct.unpack(f">{len(items)}{word}", bytes.fromhex("".join(items)))
+            if max(values) >> fmt.width == 0:
+                return values
+    except (TypeError, ValueError, struct.error):
+        pass
+    return tuple(parse_pattern(item, fmt, f"{name}[{k}]") for k, item in enumerate(items))
+
+
+def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
+    for key in ("model", "arch", "unit", "instruction"):
+        if key in row and not isinstance(row[key], str):
+            raise ValueError(f"{key}: {row[key]!r} is not a string")
+    if "model" in row:
+        return _named("model", row["model"])
+    missing = [key for key in ("arch", "unit", "instruction") if key not in row]
+    if len(missing) == 3 and model_of is not None:
+        return model_of()
+    if len(missing) == 3:
+        raise ValueError("model: this field is missing: name the instruction in the row, or for all rows by --model")
+    if missing:
+        raise ValueError(f"{missing[0]}: this field is missing (or give `model`, a model reference)")
+    return _named("instruction", normalised_name(row["arch"], row["unit"], row["instruction"]))
+
+
+def _named(key: str, reference: str) -> Model:
+    try:
+        return parse_reference(reference)
+    except MmaprobeError as error:
+        raise InputError(str(error), key=key) from None
+
+
+def _model_or(row: dict[str, Any], instead: Model) -> Model:
+    try:
+        return _model_of(row, lambda: instead)
+    except (ValueError, MmaprobeError):
+        return instead
+
+
+def open_text(path: Path) -> IO[str]:
+    """A text file, or a gzip file of text, for `check_utf8`. Raises InputError."""
+    try:
+        if path.suffix == ".gz":
+            return gzip.open(path, "rt", encoding="utf-8", errors=NOT_UTF8)
+        return path.open(encoding="utf-8", errors=NOT_UTF8)
+    except FileNotFoundError:
+        raise InputError("no such file", str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
+
+
+def lines_of(stream: IO[str], name: str) -> Iterator[str]:
+    """The lines of a file. Raises InputError for one that is longer than any of vectors, before memory runs out."""
+    number = 0
+    while line := stream.readline(LONGEST + 1):
+        number += 1
+        if len(line) > LONGEST:
+            raise InputError(f"a line of more than {LONGEST:,} characters", name, number)
+        yield line
+
+
+def read_vectors(
+    lines: Iterable[str], name: str, model_of: ModelOf | None = None, gpu: str = "", *, instead: Model | None = None
+) -> Iterator[Vector]:
+    """The vectors of a file, one at a time; those that name no model have that of `model_of`; `instead` as in
+    `parse_row`. With `gpu`, rows that do not name it are passed over. Raises InputError, with file, line and field at
+    the first bad row, also for an id that an earlier row has, and for a file without a vector."""
+    number = found = 0
+    places: dict[str | int, int] = {}
+    try:
+        for number, text in enumerate(lines, start=1):
+            check_utf8(text, name, number)
+            if number == 1:
+                text = text.removeprefix(_BOM)
+            if not text.strip():
+                continue
+            found += 1
+            try:
+                row = parse_json(text)
+                if gpu and isinstance(row, dict) and row.get("gpu") != gpu:
+                    continue
+                vector = parse_row(row, number, model_of, instead=instead)
+                if vector.id is not None and places.setdefault(vector.id, number) != number:
+                    raise ValueError(f"id: {vector.id!r} is that of line {places[vector.id]}")
+                yield vector
+            except (ValueError, MmaprobeError) as error:
+                other = "; vectors are JSON objects, one a line" if isinstance(error, BrokenJsonError) else ""
+                raise InputError(f"{error}{other}", name, number) from None
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read: {why}", name, number + 1) from None
+    if not found:
+        raise InputError("there is no vector in it", name)

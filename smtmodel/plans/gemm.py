@@ -1,0 +1,165 @@
+"""Matrix products through a plan, or through a model that takes K in tiles, bit for bit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Literal
+
+import numpy as np
+
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.libraries import compiler, failure
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.evaluate.tiles import Matrix, kind_of, product_shape
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
+from mmaprobe.smtmodel.plans.stages import check_holds
+from mmaprobe.smtmodel.plans.tape import Tape, UncompiledError, block_of, noted
+
+#: by NumPy, by generated C, or by what is quicker; both give the same
+Engine = Literal["auto", "numpy", "compiled"]
+SMALL = 1 << 20  # products below which compiling does not pay,
+LONG = 512  # unless this many instructions follow one another: NumPy takes some milliseconds for each, however few rows
+
+#: a model's whole product by other means than tiles: D of patterns A, B and C, K a multiple of its length, and scales
+Product = Callable[
+    [Model, Matrix, Matrix, Matrix, tuple[Matrix, Matrix] | None, Callable[[int, int], None] | None], Matrix
+]
+
+ROWS = 128  # that NumPy computes together; no result depends on it
+
+
+def simulate(
+    a: Matrix,
+    b: Matrix,
+    c: Matrix | None,
+    model: Model | Plan,
+    *,
+    scale_a: Matrix | None = None,
+    scale_b: Matrix | None = None,
+    engine: Engine | Product = "auto",
+    threads: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Matrix:
+    """D as bit patterns (rows x columns, unsigned integers) of patterns A (rows x K), B (K x columns) and C, of which
+    one row or one column is that of all (`addend`).
+
+    A model takes K in tiles of its length, the last one filled up with zero products; each tile's result is the next
+    tile's addend. `scale_a` (rows x K / scale block) and `scale_b` (K / scale block x columns) for models with scale
+    factors. `progress(done, total)` counts rows. Raises ParameterError for shapes that do not fit, and for a C that is
+    not +0 where c is not read.
+    """
+    plan = Plan.chained(model) if isinstance(model, Model) else model
+    if not isinstance(plan, Plan):
+        how = "mmaprobe.smtmodel.tables.reference has parse_reference and parse_plan_path; mmaprobe.matmul takes names"
+        raise ParameterError("model", f"a Model or a Plan is wanted, not {type(model).__name__}: {how}")
+    check_addend(plan, c is not None and bool(c.any()), "C")
+    c = addend(np.zeros((1, 1), dtype=kind_of(plan.c)) if c is None else c, product_shape(a, b))
+    _check(a, b, c, plan)
+    scales = _scales(plan, scale_a, scale_b, a, b)
+    if callable(engine):
+        return _whole(engine, model, a, b, c, scales, progress)
+    out, threads = np.empty(c.shape, dtype=kind_of(plan.d)), threads or os.cpu_count() or 1
+    with plan.named():
+        work = _tape(plan, a.shape[1], a.size * b.shape[1], engine) or Job(plan, a, b, scales)
+        size = (ROWS, max(1, out.shape[1])) if isinstance(work, Job) else block_of(out.shape, a.shape[1], threads)
+
+        def block(starts: tuple[int, int]) -> int:
+            rows, columns = (slice(start, start + count) for start, count in zip(starts, size, strict=True))
+            if isinstance(work, Job):
+                found = Strip(work, rows, Patterns(c[rows], plan.c)).result()
+            else:
+                factors = () if scales is None else (scales[0][None, rows], scales[1][None, :, columns])
+                found = work.play(a[None, rows], b[None, :, columns], c[None, rows, columns], *factors)[0]
+            out[rows, columns] = found
+            return found.size
+
+        done, starts = 0, product(*(range(0, whole, part) for whole, part in zip(out.shape, size, strict=True)))
+        with ThreadPoolExecutor(max_workers=threads) as pool:
+            try:
+                for outputs in pool.map(block, starts):
+                    done += outputs
+                    if progress is not None and done // out.shape[1] > (done - outputs) // out.shape[1]:
+                        progress(done // out.shape[1], out.shape[0])
+            except BaseException:  # an interrupt: the pool waits for the strips under way
+                if isinstance(work, Job):
+                    work.ended.set()
+                raise
+    return out
+
+
+def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None:
+    """The steps of a plan for generated C; None for NumPy. Raises ParameterError for a K that does not fit, and where C
+    is asked for and cannot be had."""
+    steps = length // min(model.length for model in plan.models)
+    if engine == "numpy" or (engine == "auto" and products < SMALL and steps < LONG):
+        return None
+    try:
+        return noted(plan, length)
+    except UncompiledError as error:
+        if engine == "auto":
+            return None
+        why = "there is no C compiler" if compiler() is None else failure() or "it is too long for a compiler"
+        raise ParameterError("engine", f"{error} cannot be compiled: {why}; numpy computes the same") from None
+
+
+def _whole(
+    product: Product, model: Model | Plan, a: Matrix, b: Matrix, c: Matrix, scales: tuple[Matrix, Matrix] | None,
+    progress: Callable[[int, int], None] | None,
+) -> Matrix:  # fmt: skip
+    if not isinstance(model, Model):
+        raise ParameterError("engine", "a plan is computed by tiles: numpy or compiled")
+    short = -a.shape[1] % model.length
+    if a.shape[1] + short > model.length:
+        check_holds(model.reference, model.c, model.d)
+    if not a.size or model.c.width != model.d.width:
+        return simulate(a, b, c, model, scale_a=scales and scales[0], scale_b=scales and scales[1])
+    a, b = np.pad(a, ((0, 0), (0, short))), np.pad(b, ((0, short), (0, 0)))
+    return product(model, a, b, np.ascontiguousarray(c), scales, progress)
+
+
+def addend(c: Matrix, shape: tuple[int, int]) -> Matrix:
+    """C of a product of a shape: a bias of one row (1 x columns) is that of every row, one of one column (rows x 1) of
+    every column. Raises ParameterError for other shapes."""
+    if c.ndim != 2 or any(own not in (1, size) for own, size in zip(c.shape, shape, strict=True)):
+        raise ParameterError("C", f"shape {c.shape} is not that of the product, {shape}, or of a row or column of it")
+    return np.broadcast_to(c, shape)
+
+
+def _check(a: Matrix, b: Matrix, c: Matrix, plan: Plan) -> None:
+    for name, side, fmt in (("A", a, plan.a), ("B", b, plan.b), ("C", c, plan.c)):
+        if side.dtype.kind != "u":
+            raise ParameterError(name, "bit patterns (unsigned integers) are needed; mmaprobe.matmul takes numbers")
+        if side.size and side.dtype.itemsize * 8 > fmt.width and int(side.max()) >> fmt.width:
+            raise ParameterError(name, f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
+
+
+def _scales(
+    plan: Plan, scale_a: Matrix | None, scale_b: Matrix | None, a: Matrix, b: Matrix
+) -> tuple[Matrix, Matrix] | None:
+    """The scale factors, filled up with zeros beside zero products; None for what takes none."""
+    unit = plan.models[0]  # all take the same
+    if unit.scale is None:
+        if scale_a is not None or scale_b is not None:
+            raise ParameterError("scale factors", f"{plan.reference} takes none")
+        return None
+    if scale_a is None or scale_b is None:
+        raise ParameterError("scale factors", f"{plan.reference} needs them on both sides")
+    needed = -(-a.shape[1] // unit.scale_block)
+    steps = -(-a.shape[1] // unit.length) * unit.scales
+    filled = []
+    for name, side, axis, other in (("scale_a", scale_a, 1, a.shape[0]), ("scale_b", scale_b, 0, b.shape[1])):
+        expected = (other, needed) if axis else (needed, other)
+        if side.ndim != 2 or side.shape[1 - axis] != other or not needed <= side.shape[axis] <= steps:
+            raise ParameterError(
+                name, f"shape {side.shape} is not {expected}, one factor for each {unit.scale_block} products"
+            )
+        if side.dtype.kind != "u" or (side.size and int(side.max()) >> unit.scale.width):
+            raise ParameterError(name, f"bit patterns of {unit.scale.name} are needed, {unit.scale.width} bits each")
+        short = steps - side.shape[axis]
+        filled.append(np.pad(side, ((0, 0), (0, short)) if axis else ((0, short), (0, 0))))
+    return filled[0], filled[1]

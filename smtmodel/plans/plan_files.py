@@ -1,0 +1,60 @@
+"""The plans that ship as plan files: plan:NAME is the path of its file below smtmodel/plans/library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.plans.plan import Plan
+
+FOLDER = Path(__file__).parent / "library"
+_FILE = re.compile(r"(?P<plan>plan:)?(?P<path>.+\.yaml)(?P<rest>@.*)?")
+_reading: list[Path] = []  # plan files that are being read: a unit may be a plan at a given K
+
+
+@cache
+def plans() -> tuple[str, ...]:
+    """The names of all shipped plans."""
+    return tuple(sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml")))
+
+
+def plan_named(name: str, model_of: Callable[[str], Model]) -> Plan:
+    """A shipped plan, or that of a file by its path (it ends in .yaml). Raises UnknownNameError or InputError."""
+    if name.endswith(".yaml"):
+        return read_plan(Path(name), model_of)
+    if name not in plans():
+        raise UnknownNameError("plan", name, plans(), hint=" (`mmaprobe list plans` shows all)")
+    return _shipped(name, model_of)
+
+
+@cache
+def _shipped(name: str, model_of: Callable[[str], Model]) -> Plan:
+    return read_plan(FOLDER / f"{name}.yaml", model_of)
+
+
+def _beside(folder: Path, reference: str) -> str:
+    """A reference in a plan file: the path of a file is looked for in the plan's folder first."""
+    found = _FILE.fullmatch(reference.strip())
+    if found is None or not is_file(str(folder / found["path"])):
+        return reference
+    return f"{found['plan'] or ''}{folder / found['path']}{found['rest'] or ''}"
+
+
+def read_plan(path: Path, model_of: Callable[[str], Model]) -> Plan:
+    """The plan of a file. Raises InputError with file, line, key and column."""
+    from mmaprobe.smtmodel.base.yamlfile import read_file
+    from mmaprobe.smtmodel.plans.planfile import parse_plan  # a served model reads no YAML
+
+    text, whole = read_file(path), path.resolve()
+    if whole in _reading:
+        raise InputError("this plan is among its own units", str(path))
+    _reading.append(whole)
+    try:
+        return parse_plan(text, str(path), lambda reference: model_of(_beside(path.parent, reference)), whole=True)
+    finally:
+        _reading.remove(whole)

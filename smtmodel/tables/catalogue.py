@@ -1,0 +1,110 @@
+"""What the tables hold, a row for each model, kept in models.json so that a list need not build the models.
+
+`python -m mmaprobe.smtmodel.tables.catalogue` writes the file. Where the tables have changed since, the rows are made
+anew.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mmaprobe.smtmodel.units.unit import Unit
+
+FOLDER = Path(__file__).parents[1]
+FILE = FOLDER / "tables" / "models.json"
+#: what the rows are made of: the tables, the families that they call, the unit files, the counts of recorded results
+SOURCES = (
+    *(
+        f"tables/{name}"
+        for name in ("nvidia.py", "amd.py", "instruction.py", "instructions.py", "sources.py", "recorded.json")
+    ),
+    "families/*.py",
+    "units/library/**/*.yaml",
+)
+
+Entry = dict[str, Any]
+
+
+def catalogue() -> list[Entry]:
+    """The rows of all models: those of FILE if they were made from the tables as they are."""
+    try:
+        kept = json.loads(FILE.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return made()
+    if not isinstance(kept, dict) or kept.get("sources") != _digest():
+        return made()
+    rows: list[Entry] = kept["models"]
+    return rows
+
+
+def made() -> list[Entry]:
+    """The rows of all models, made from the tables."""
+    from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+    from mmaprobe.smtmodel.tables.reference import parse_reference
+    from mmaprobe.smtmodel.units.unit_files import shipped_unit, units
+
+    rows = []
+    for row in INSTRUCTIONS.values():
+        unit = parse_reference(row.reference).unit
+        block, bits = len(unit.blocks[0]), kept_bits(unit)
+        steps = f"{unit.length // block} x {block}" if block < unit.length else f"{unit.length}"
+        summary = f"K={steps}  F={bits}  {unit.d.name} {unit.rounding.mode}  [{row.evidence}]"
+        rows.append(
+            {
+                "id": row.reference,
+                "summary": summary + ("  emulated" if row.emulated else ""),
+                "shape": list(row.shape),
+                "formats": {"a": row.a, "b": row.b, "c": row.c, "d": unit.d.name},
+                "block": block,
+                "fraction_bits": bits,
+                "source": str(row.source),
+                "evidence": row.evidence,
+                "recorded": dict(row.recorded),
+                "emulated": row.emulated,
+            }
+        )
+    return rows + [_row_of_file(reference, shipped_unit(reference)) for reference in units()]
+
+
+def kept_bits(unit: Unit) -> int | str:
+    """The bits kept below the largest exponent by the sum of products; "exact" where none are lost."""
+    from mmaprobe.smtmodel.nodes import Sum
+    from mmaprobe.smtmodel.nodes.node import walk
+
+    sums = (node.bits_of_terms for node in walk(unit.result) if isinstance(node, Sum))  # that of products first
+    return next((min(bits) for bits in sums if bits), "exact")
+
+
+def _row_of_file(reference: str, unit: Unit) -> Entry:
+    """A unit that ships as a file. Its line has the first thing that its evidence says."""
+    return {
+        "id": reference,
+        "summary": f"K={unit.length}  {unit.d.name} {unit.rounding.mode}  [{unit.evidence.partition('; ')[0]}]",
+        "shape": [1, 1, unit.length],
+        "formats": {side: getattr(unit, side).name for side in "abcd"},
+        "source": unit.source,
+        "evidence": unit.evidence,
+        "emulated": False,
+    }
+
+
+def _digest() -> str:
+    """Of the contents of all sources, in the order of their paths."""
+    found = sha256()
+    for path in sorted(path for pattern in SOURCES for path in FOLDER.glob(pattern)):
+        found.update(path.relative_to(FOLDER).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()
+
+
+def text() -> str:
+    """The text of FILE for the tables as they are."""
+    rows = ",\n".join(json.dumps(row) for row in made())
+    return f'{{"sources": "{_digest()}", "models": [\n{rows}\n]}}\n'
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")

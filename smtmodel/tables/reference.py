@@ -1,0 +1,217 @@
+"""Model references: `arch/unit/instruction[@name=value,...]`, the names of models on the command line and in files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
+from mmaprobe.smtmodel.base.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.files import is_file
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.families.member import FUNCTIONS, Member
+from mmaprobe.smtmodel.families.parameters import FAMILY, PARAMETERS, assignments, format_parameter, parse_parameter
+from mmaprobe.smtmodel.nodes import Node
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.plan import Plan
+from mmaprobe.smtmodel.plans.plan_files import plan_named, plans
+from mmaprobe.smtmodel.tables.absent import not_modelled
+from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of, gpu_named, gpus_of
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.units.turns import TURN, unit_of_turn
+from mmaprobe.smtmodel.units.unit_files import read_unit, shipped_unit, units
+
+PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at a K
+
+_NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # of the arithmetic, to another unit's
+_IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
+_SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
+
+
+@lru_cache(maxsize=4096)  # asked for each vector of a file
+def normalised_name(arch: str, unit: str, instruction: str) -> str:
+    """The reference of an instruction whose parts are written as in vector files (upper case, spaces)."""
+    return "/".join(part.strip().lower().replace(" ", "-") for part in (arch, unit, instruction))
+
+
+def is_unit_file(text: str) -> bool:
+    """Whether a reference is the path of a unit file."""
+    return text.endswith(".yaml")
+
+
+def keys_of(path: str) -> Collection[str]:
+    """The keys of a YAML file; empty if there is no file, or no key. Raises InputError where it is not YAML."""
+    from mmaprobe.smtmodel.base.yamlfile import read_file, read_yaml  # a served model reads no YAML
+
+    data = read_yaml(read_file(Path(path)), path).data if is_file(path) else None
+    return data.keys() if isinstance(data, dict) else ()
+
+
+def parse_reference(text: str) -> Model:
+    """The model of a reference, or of the path of a unit file (it ends in .yaml), or of a plan for a given K
+    (plan:NAME@length=64, NAME one that ships or the path of a plan file).
+
+    Raises UnknownNameError, ParameterError, or InputError for a unit file.
+    """
+    if is_plan(text.strip()):
+        return _planned(text.strip())
+    path, _, changes = text.strip().partition("@")
+    if not is_unit_file(path):
+        return _known_model(text)
+    if changes:
+        if "plan" in keys_of(path):
+            raise ParameterError(path, f"of a plan file it is {PLAN}{path}{LENGTH}K")
+        raise ParameterError(path, "a unit file has no parameters to change: change its text")
+    return Model(path, read_unit(Path(path)))
+
+
+def is_plan(text: str) -> bool:
+    """Whether a reference is that of a plan."""
+    return text.startswith(PLAN)
+
+
+def names_plan(text: str) -> bool:
+    """Whether a text names a plan for any K: plan:NAME, or the path of a plan file. Raises InputError where a file is
+    not YAML."""
+    if is_plan(text):
+        return LENGTH not in text
+    return is_unit_file(text) and "plan" in keys_of(text)
+
+
+def parse_plan_reference(text: str) -> Plan:
+    """The plan that a text names; a model is the plan that has it take K in tiles, from c. Raises as
+    `parse_reference` does."""
+    text = text.strip()
+    return parse_plan_path(text) if names_plan(text) else Plan.chained(parse_reference(text))
+
+
+def parse_plan_path(text: str) -> Plan:
+    """The plan of plan:NAME, or of a plan file by its path with or without `plan:` before it. plan:MODEL is the plan
+    that has a model take K in tiles. Raises as `parse_reference` does."""
+    name = text.strip().removeprefix(PLAN)
+    if name in plans() or (is_unit_file(name) and ("plan" in (keys := keys_of(name)) or "unit" not in keys)):
+        return plan_named(name, parse_reference)
+    try:
+        return Plan.chained(parse_reference(name))
+    except UnknownNameError:
+        return plan_named(name, parse_reference)  # which names the nearest plan
+
+
+def _planned(text: str) -> Model:
+    name, _, value = text.rpartition(LENGTH)
+    if not name or not value.strip().isdecimal():
+        raise ParameterError(text, f"a plan is a model for a given number of products: {name or text}{LENGTH}64")
+    return Model(text, unit_of_plan(parse_plan_path(name), int(value)))
+
+
+@lru_cache(maxsize=4096)
+def _known_model(text: str) -> Model:
+    base, at, tail = text.strip().partition("@")
+    changes = assignments(tail.split(",") if at else [])
+    return with_parameters(_base_model(base.lower()), changes)
+
+
+def _base_model(base: str) -> Model:
+    ieee = _IEEE.fullmatch(base)
+    if ieee:
+        d, a, b, c = (name or ieee.group(1) for name in ieee.groups())
+        return _ieee_chain(base, d, a, b, c)
+    if base.startswith(TURN):
+        return Model(base, unit_of_turn(base))
+    shape = _SHAPE.fullmatch(base)
+    if shape and int(shape.group(3)) in range(8, 257, 8) and (shape.group(2) == "64" or "tcgen05" in base):
+        base = f"{shape.group(1)}64n8{shape.group(4)}"  # the size of the tile does not enter the arithmetic
+    if base in units():
+        return Model(base, shipped_unit(base))
+    row = INSTRUCTIONS.get(base)
+    if row is None:
+        if reason := not_modelled(base):
+            raise NotModelledError(f"{base}: {reason}")
+        if architecture_of(base) and (gpu := gpu_named(base)):
+            raise ParameterError(gpu[0], f'a GPU has several instructions: `mmaprobe list "{gpu[0]}"` shows them')
+        if reason := not_modelled(f"{base}/"):
+            raise NotModelledError(f"{base}: {reason}")
+        if gpus_of(base):
+            raise ParameterError(base, f"an architecture has several instructions: `mmaprobe list {base}` shows them")
+        if base.endswith(".yml"):
+            raise ParameterError(base, "the name of a unit file ends in .yaml")
+        if base.endswith((".jsonl", ".jsonl.gz")):
+            raise ParameterError(base, "a file of vectors, where a model is wanted")
+        raise _unknown(base)
+    return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
+
+
+def _unknown(base: str) -> MmaprobeError:
+    """What to raise for a name of no model: it is the beginning of several names, or near to one with as many parts."""
+    known = [*INSTRUCTIONS, *units(), *(f"{PLAN}{name}" for name in plans())]
+    if any(name.startswith(f"{base}/") for name in known):
+        return ParameterError(base, f"the beginning of several names: `mmaprobe list models {base}` shows them")
+    parts = base.count("/") + 1
+    near = {"/".join(name.split("/")[:parts]) for name in known} | {gpu for gpus in GPUS.values() for gpu in gpus}
+    near = {name for name in near if name.startswith(f"{base.partition('/')[0]}-")} or near  # ada/... of ada-lovelace
+    return UnknownNameError("model", base, near, hint=" (`mmaprobe list models` shows all)")
+
+
+def _ieee_chain(base: str, name: str, *operands: str) -> Model:
+    """A chain of IEEE fused multiply-adds in one format, or with factors of other formats (`f64.f32.f32.f64`)."""
+    a, b, c = (format_named(operand) for operand in operands)
+    values = {"length": 1, "output": parse_parameter("output", name), "output_rounding": "nearest_even"}
+    return Model.of(base, a, b, c, FUNCTIONS["fma-chain"](**values))
+
+
+def member_of(model: Model) -> Member:
+    """The family and parameters of an instruction of the table. Raises NotModelledError for a unit file."""
+    if model.member is None:
+        raise NotModelledError(
+            f"{model.reference} is a unit file, an expression without parameters of a family: this needs an "
+            "instruction of the table, which has them"
+        )
+    return model.member
+
+
+def with_parameters(model: Model, changes: Mapping[str, Any]) -> Model:
+    """The model with other parameters; its reference says which. Raises UnknownNameError or ParameterError."""
+    if not changes:
+        return model
+    if model.member is None:
+        raise ParameterError("@", f"{model.reference} is a unit file: it has no parameters to change")
+    base, _, earlier = model.reference.partition("@")
+    given: dict[str, Any] = dict(part.split("=", 1) for part in earlier.split(",")) if earlier else {}
+    member = model.member
+    if FAMILY in changes and earlier:  # another family starts from the table's row again
+        member = member_of(_base_model(base))
+        takes = FUNCTIONS[changes[FAMILY]].takes if changes[FAMILY] in FUNCTIONS else ()
+        changes = {name: value for name, value in given.items() if name in takes} | dict(changes)
+        given = {}
+    member = member.changed(changes)
+    reference = base + "@" + ",".join(f"{name}={member.text(name)}" for name in {**given, **changes})
+    return Model.of(reference, model.a, model.b, model.c, member)
+
+
+@lru_cache(maxsize=64)
+def one_change_away(model: Model, numbers: frozenset[int]) -> Mapping[Node, tuple[str, str, Model]]:
+    """Models with one parameter of an instruction's family changed, by their expressions: the parameter, its value and
+    the model. `numbers`: what parameters that take numbers are set to. A unit file has none."""
+    found: dict[Node, tuple[str, str, Model]] = {}
+    if model.member is None:
+        return found
+    for name in (FAMILY, *model.member.values):
+        row = PARAMETERS[name]
+        fitting = [n for n in sorted(numbers) if row.low is not None and row.low <= n <= (row.high or 0)]
+        values: list[Any] = [
+            *row.names,
+            *fitting,
+            *([False, True] if row.boolean else []),
+            *([None] if row.none else []),
+        ]
+        for value in values if name not in _NOT_ONE_CHANGE else ():
+            try:
+                changed = with_parameters(model, {name: value})
+                found.setdefault(changed.unit.result, (name, format_parameter(value), changed))
+            except ParameterError:
+                continue
+    found.pop(model.unit.result, None)
+    return found

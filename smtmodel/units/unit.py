@@ -1,0 +1,254 @@
+"""A unit: an expression over nodes, the formats of its operands, and the names of its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.algebra import Bits
+from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, Round, Sum
+from mmaprobe.smtmodel.nodes.element import FACTORS, OPERANDS, Operand
+from mmaprobe.smtmodel.nodes.node import Context, Shared, walk
+from mmaprobe.smtmodel.nodes.repeat import Places
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.trace import Trace
+
+LONGEST = 4096  # products of a unit about which questions are asked
+TRACED = 65536  # of one that is only evaluated: an element of a matrix product, step by step
+#: for several units on the same inputs: what they share, by formats
+Memo = dict[tuple[Format | None, ...], Shared]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """d as a node over a, b (`length` elements each), c and scale factors (one pair for `scale_block` products).
+
+    Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
+    `names` are the closed steps that have one, in the order in which they are written; `signals` what a node's signals
+    begin with, and `titles` what it is called as a term of a sum, where its place among the steps does not tell.
+    `unrolled`: the products of each step, where steps that follow each other do not form a repetition.
+    """
+
+    a: Format
+    b: Format
+    c: Format
+    length: int
+    result: Node
+    scale: Format | None = None
+    scale_block: int = 0
+    names: Mapping[str, Node] = field(default_factory=dict, compare=False, hash=False)
+    signals: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
+    titles: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
+    unrolled: tuple[tuple[int, ...], ...] | None = field(default=None, compare=False)
+    reference: str = field(default="", compare=False)
+    about: str = field(default="", compare=False)
+    source: str = field(default="", compare=False)
+    evidence: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.length <= TRACED:
+            raise ParameterError("length", f"{self.length} is impossible; it takes a whole number from 1 to {TRACED}")
+        for name, fmt in (("a", self.a), ("b", self.b), ("c", self.c)):
+            if not fmt.subnormals:
+                raise ParameterError(name, f"{fmt.name} has no zero, which missing products and sums of none are")
+        if self.scale is not None and (self.scale_block < 1 or self.length % self.scale_block):
+            raise ParameterError("scale_block", f"{self.scale_block} does not divide the length {self.length}")
+        assert self.rounding
+        for read, ranges in elements_read(self.result):
+            self._check_place(read, ranges)
+
+    @cached_property
+    def rounding(self) -> Rounding:
+        """How the result is rounded at last. Raises ParameterError where it is not."""
+        node = self.result
+        while isinstance(node, Repeat):
+            node = node.body
+        if not isinstance(node, Round):
+            raise ParameterError("d", "the result is not rounded to a format: its last step is a round")
+        return node.rounding
+
+    @property
+    def operands(self) -> tuple[Format, Format, Format, int, Format | None, int]:
+        """What it is given: the formats of a, b and c, the length, and the format and block of scale factors."""
+        return self.a, self.b, self.c, self.length, self.scale, self.scale_block
+
+    @cached_property
+    def addend(self) -> bool:
+        """Whether any step reads c."""
+        return any(isinstance(node, Element) and node.operand == "c" for node in walk(self.result))
+
+    @property
+    def d(self) -> Format:
+        """The format of the result."""
+        return self.rounding.format
+
+    @property
+    def nan(self) -> int | None:
+        """The pattern of a NaN result; None for any."""
+        return self.rounding.nan
+
+    @property
+    def scales(self) -> int:
+        """The number of scale factors on each side."""
+        return self.length // self.scale_block if self.scale is not None else 0
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, ...], ...]:
+        """The products that each step takes, in order: those of the rounds of a repetition, and what is read outside
+        of these; all where there is none."""
+        if self.unrolled is not None:
+            return self.unrolled
+        loops = [node for node in walk(self.result) if isinstance(node, Repeat) and not node.free]
+        found = [tuple(sorted(products_of(loop.body, {loop.level: place}))) for loop in loops for place in loop.places]
+        if loops:
+            found.append(tuple(sorted(products_of(self.result, {}) - set().union(*found))))
+        return tuple(block for block in found if block) or (tuple(range(self.length)),)
+
+    def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
+        """An index lies in its operand, for the least and the greatest value of each loop variable."""
+        assert node.index is not None
+        count = self.scales if node.is_factor else self.length
+        if not node.index.factors and 0 <= node.index.offset < count:  # as most: sooner seen than reckoned out
+            return
+        ends = [sorted(factor * end for end in (min(ranges[level]), max(ranges[level])))
+                for level, factor in node.index.factors]  # fmt: skip
+        low, high = (node.index.offset + sum(end[side] for end in ends) for side in (0, 1))
+        if low < 0 or high >= count:
+            where = f"{low}" if low == high else f"{low} to {high}"
+            raise ParameterError(node.operand, f"index {where} is outside 0 to {count - 1}")
+
+    def unread(self) -> dict[Operand, tuple[int, ...]]:
+        """The places of each operand that no step reads."""
+        found: dict[Operand, set[int]] = {operand: set() for operand in OPERANDS if operand != "c"}
+        for node, ranges in elements_read(self.result):
+            assert node.index is not None
+            places = {node.index.offset}
+            for level, factor in node.index.factors:
+                places = {place + factor * value for place in places for value in ranges[level]}
+            found[node.operand] |= places
+        counts = {operand: self.scales if operand in FACTORS else self.length for operand in found}
+        return {operand: tuple(k for k in range(counts[operand]) if k not in read) for operand, read in found.items()}
+
+    def ignored(self) -> tuple[int, ...]:
+        """The products of which no step reads both factors."""
+        unread = self.unread()
+        return tuple(sorted({*unread["a"], *unread["b"]}))
+
+    @cached_property
+    def labels(self) -> dict[Node, str]:
+        """What the names of every node's signals begin with: nothing for the result and for what is repeated (that
+        begins with block0 and so on, or with the repetition's name and step), a step's name, for a sum that is rounded
+        that of the rounding, or its kind, with a number where there are several."""
+        found: dict[Node, str] = {node.body: "" for node in walk(self.result) if isinstance(node, Repeat)}
+        found |= {node: name for name, node in self.names.items()} | {self.result: ""} | dict(self.signals)
+        for node in reversed(list(walk(self.result))):
+            cuts = (Sum,) if isinstance(node, Cut) else (Cut, Sum)  # a sum that is cut twice has two steps
+            if isinstance(node, (Round, Cut)) and node in found and isinstance(node.term, cuts):
+                found.setdefault(node.term, found[node])
+        nodes = [node for node in walk(self.result) if node not in found]
+        for kind in {node.kind for node in nodes}:
+            alike = [node for node in nodes if node.kind == kind]
+            found |= {node: f"{kind}{number}" if len(alike) > 1 else kind for number, node in enumerate(alike, start=1)}
+        return found
+
+    def rewritten(self, change: Callable[[Node, Node], Node]) -> Unit:
+        """The unit with its expression rebuilt from below: `change` is given each node and the same over its rebuilt
+        operands. Nodes keep their names. Raises ParameterError."""
+        found: dict[Node, Node] = {}
+        result = rebuilt(self.result, change, found)
+        names = {name: found[node] for name, node in self.names.items()}
+        signals, titles = ({found.get(node, node): text for node, text in table.items()}
+                           for table in (self.signals, self.titles))  # fmt: skip
+        return replace(self, result=result, names=names, signals=signals, titles=titles)
+
+    def evaluate(
+        self,
+        a: Sequence[Bits],
+        b: Sequence[Bits],
+        c: Bits,
+        scale_a: Sequence[Bits] = (),
+        scale_b: Sequence[Bits] = (),
+        trace: Trace | None = None,
+        memo: Memo | None = None,
+    ) -> tuple[Bits, Trace]:
+        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `memo`:
+        for several units on the same inputs, what they share (by formats)."""
+        formats = {"a": self.a, "b": self.b, "c": self.c}
+        patterns: dict[str, Sequence[Bits]] = {"a": a, "b": b, "c": (c,)}
+        if self.scale is not None:
+            formats |= {"scale_a": self.scale, "scale_b": self.scale}
+            patterns |= {"scale_a": scale_a, "scale_b": scale_b}
+        shared = None if memo is None else memo.setdefault((self.a, self.b, self.c, self.scale), {})
+        signals = Trace() if trace is None else trace
+        names = self.labels if signals.keeps else {}  # which nothing else reads
+        context = Context(patterns, formats, names, signals, self.titles, shared)
+        result = context.value(self.result).pattern
+        assert result is not None
+        return result, context.trace
+
+
+def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
+    """Every element that has an index, with the values of the loop variables around it: once for each combination of
+    these, however often the steps around it are used."""
+    seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # by identity: a hash costs more
+    waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
+    while waiting:
+        node, ranges = waiting.pop()
+        if ranges:
+            free = node.free
+            ranges = {level: places for level, places in sorted(ranges.items()) if level in free} if free else {}
+        key = (id(node), tuple(ranges.items())) if ranges else id(node)
+        if key in seen:
+            continue
+        seen.add(key)
+        if isinstance(node, Element) and node.index is not None:
+            yield node, ranges
+        if isinstance(node, (Repeat, Each)):
+            ranges = {**ranges, node.level: node.places}
+        waiting += [(operand, ranges) for operand in reversed(node.operands)]
+
+
+def products_of(node: Node, places: dict[int, int]) -> set[int]:
+    """The places of a that a node reads, for values of loop variables."""
+    if isinstance(node, Element):
+        index = node.index
+        return set() if node.operand != "a" or index is None else {index.at(places)}
+    if isinstance(node, (Each, Repeat)):
+        inner = [products_of(node.body, {**places, node.level: place}) for place in node.places]
+        return set().union(*inner)
+    return set().union(*(products_of(operand, places) for operand in node.operands))
+
+
+def added_together(unit: Unit) -> set[frozenset[int]]:
+    """The places of the products that are in one sum, of every sum that adds several."""
+    found: set[frozenset[int]] = set()
+
+    def visit(node: Node, places: dict[int, int]) -> None:
+        if isinstance(node, Sum):
+            own = [item for item in node.items if isinstance(item.body if isinstance(item, Each) else item, Product)]
+            found.add(frozenset(k for item in own for k in products_of(item, places)))
+        if isinstance(node, Repeat):
+            visit(node.start, places)
+            for place in node.places:
+                visit(node.body, {**places, node.level: place})
+            return
+        for operand in node.operands:
+            if not isinstance(operand, Each):
+                visit(operand, places)
+
+    visit(unit.result, {})
+    return {part for part in found if len(part) > 1}
+
+
+def closed_steps(result: Node) -> list[Node]:
+    """The nodes without free loop variables that are in more than one place: what a text has to name."""
+    counts: dict[Node, int] = {}
+    for node in walk(result):
+        for operand in node.operands:
+            counts[operand] = counts.get(operand, 0) + 1
+    simple = (Element, Constant)
+    return [node for node in walk(result) if counts.get(node, 0) > 1 and not node.free and not isinstance(node, simple)]

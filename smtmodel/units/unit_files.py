@@ -1,0 +1,34 @@
+"""The units that ship as unit files: arch/unit/instruction is the path of its file below smtmodel/units/library."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from mmaprobe.smtmodel.units.unit import Unit
+
+FOLDER = Path(__file__).parent / "library"
+
+
+@cache
+def units() -> tuple[str, ...]:
+    """The references of all shipped unit files."""
+    return tuple(sorted(str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.yaml")))
+
+
+def units_of(arch: str) -> tuple[str, ...]:
+    """The references of the shipped unit files of an architecture."""
+    return tuple(name for name in units() if name.partition("/")[0] == arch)
+
+
+@cache
+def shipped_unit(reference: str) -> Unit:
+    return read_unit(FOLDER / f"{reference}.yaml")
+
+
+def read_unit(path: Path) -> Unit:
+    """The unit of a file. Raises InputError with file, line, key and column."""
+    from mmaprobe.smtmodel.base.yamlfile import read_file
+    from mmaprobe.smtmodel.units.unitfile import parse_unit  # a served model reads no YAML
+
+    return parse_unit(read_file(path), str(path), whole=True)

@@ -1,0 +1,854 @@
+"""Unit files: the text of a unit in YAML, read and written here alone.
+
+A step is one expression in Python's syntax, read by Python's own parser and never executed:
+
+    a[k] * b[k], a[k:k+16] * b[k:k+16]    products, one or one for each place; product(x, y, normalised=..., limit=...)
+    gate(a[k] * b[k], -0)                 the product, but this zero where a factor is zero
+    c, +0, -0, acc                        the addend, zeros, the result of a repetition so far
+    number(0x40000000, f32)               a number of a format by its pattern
+    exact(x, ...)                         the exact sum
+    fused(x, ..., F=25, zeros=-133)       the fused sum; also rounding, sticky, carry, least, floors, reach
+    grid(x, ..., F=[24, 26])              the sum on one grid; also rounding, frame, floors, reach
+    cut(x, 31, down)                      normalised and cut to 31 bits
+    cancelling(x)                         the sum, but a zero for another alignment where its terms cancel
+    segment(a[k], 0, 5)                   five bits of a significand, with its exponent; also positive, leading
+    round(x, f32, nearest_even, ...)      a number of a format; also overflow, subnormals, zero, nan
+    relu(x)                               max(x, 0); also nan, zero
+    scale(x, scale_a[i], scale_b[i])      times its scale factors
+    repeat(k in range(0, 32, 2), start, body)
+    each(k in range(16), x)               one term for each place
+    name, r(x)                            an earlier step; a rounding of `roundings` applied
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
+
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format, format_named, is_spelling, own_format
+from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, Mode
+from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.jsontext import plain_reason
+from mmaprobe.smtmodel.base.wording import counted, ranges
+from mmaprobe.smtmodel.nodes import (
+    Cancelling,
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Gate,
+    GridSum,
+    Index,
+    Literal,
+    Node,
+    Product,
+    Relu,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+    Segment,
+)
+from mmaprobe.smtmodel.nodes.element import FACTORS, OPERANDS, SUBNORMALS
+from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
+from mmaprobe.smtmodel.nodes.repeat import Places
+from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
+from mmaprobe.smtmodel.units.unit import LONGEST, Unit, closed_steps
+
+if TYPE_CHECKING:
+    from mmaprobe.smtmodel.base.yamlfile import YamlFile
+    from mmaprobe.smtmodel.units.unitkeys import ExpressionFile, OwnFormat, UnitFile
+
+MODES: tuple[str, ...] = tuple(name for part in get_args(Mode) for name in (get_args(part) or (part,)))
+VARIABLES = "ijkl"  # the loop variable of each level, as it is written
+#: how each node is written that is a call
+WRITTEN = {
+    "number": "number(PATTERN, FORMAT)",
+    "product": "product(X, Y)",
+    "gate": "gate(PRODUCT, -0)",
+    "exact": "exact(TERM, ...)",
+    "fused": "fused(TERM, ..., F=BITS)",
+    "grid": "grid(TERM, ..., F=[BITS, ...])",
+    "cut": "cut(TERM, BITS, MODE)",
+    "cancelling": "cancelling(SUM)",
+    "segment": "segment(INPUT, FIRST, END)",
+    "round": "round(TERM, FORMAT, MODE)",
+    "relu": "relu(TERM)",
+    "scale": "scale(TERM, SCALE_A, SCALE_B)",
+    "repeat": "repeat(k in range(...), START, BODY)",
+    "each": "each(k in range(...), TERM)",
+}
+
+
+def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
+    """The unit of a text; `name` is that of its file. `whole`: every product has to be read by some step, or to be
+    said to be ignored, and every step to be used. Raises InputError with file, line, key and column."""
+    from mmaprobe.smtmodel.base.yamlfile import read_yaml, validate
+    from mmaprobe.smtmodel.units.unitkeys import UnitFile  # whoever reads no file loads no schemas
+
+    file = read_yaml(text, name)
+    return _Reader(file, validate(file, UnitFile)).unit(whole)
+
+
+@dataclass
+class Scope:
+    """What names stand for at a place of an expression."""
+
+    levels: dict[str, int] = field(default_factory=dict)
+    repeats: list[int] = field(default_factory=list)
+
+
+class MistakeError(Exception):
+    """A mistake at a place of an expression."""
+
+    def __init__(self, where: ast.AST, message: str) -> None:
+        self.where = where
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class _Affine:
+    offset: int
+    factors: tuple[tuple[int, int], ...] = ()
+
+    def plus(self, other: _Affine, sign: int = 1) -> _Affine:
+        found = dict(self.factors)
+        for level, factor in other.factors:
+            found[level] = found.get(level, 0) + sign * factor
+        return _Affine(self.offset + sign * other.offset, tuple(sorted((k, x) for k, x in found.items() if x)))
+
+    def times(self, factor: int) -> _Affine:
+        return _Affine(self.offset * factor, tuple((level, own * factor) for level, own in self.factors if factor))
+
+
+class ExpressionReader:
+    """Reads the expressions of a file. `steps`: those read so far."""
+
+    calls: ClassVar[tuple[str, ...]] = tuple(WRITTEN)
+    written: ClassVar[Mapping[str, str]] = WRITTEN
+
+    def __init__(self, file: YamlFile, data: ExpressionFile) -> None:
+        self.file, self._data = file, data
+        self.steps: dict[str, Node] = {}
+        self.roundings: dict[str, Rounding] = {}
+        self.subnormals: dict[str, str] = dict.fromkeys("abc", "keep")
+        self.positive_zeros = False
+        self._own_formats: dict[str, Format] = {}
+        for name, own in data.own_formats.items():
+            self._own_formats[self._new_name(name, "own_formats")] = self._own(name, own)
+        self.formats = self._formats()
+
+    def read_roundings(self) -> None:
+        for name, text in self._data.roundings.items():
+            self.roundings[self._new_name(name, "roundings")] = self._read("roundings", name, text, self._rounding_text)
+
+    def result(self) -> Node:
+        """The step `d`; the other ones stay in `steps`."""
+        for name, step in self._data.steps.items():
+            node = self._read("steps", name, str(step), lambda tree: self._node(tree, Scope()))
+            self.steps[self._new_name(name, "steps")] = node
+        if "d" not in self.steps:
+            raise self.file.error(("steps",), "the step `d` is missing: the result")
+        return self.steps.pop("d")
+
+    def check_result(self, fmt: Format) -> None:
+        """Raises InputError where the result is not of the format that the file says."""
+        if fmt != self.formats["d"]:
+            raise self.file.error(("formats", "d"), f"the result of the last step is {fmt.name}")
+
+    def check_used(self) -> None:
+        """Raises InputError for a step on which the result does not hang."""
+        texts, waiting, read = {name: str(step) for name, step in self._data.steps.items()}, ["d"], {"d"}
+        while waiting:
+            tree = ast.parse(texts[waiting.pop()].strip(), mode="eval")
+            found = {part.id for part in ast.walk(tree) if isinstance(part, ast.Name)} - read
+            read |= found
+            waiting += [name for name in found if name in texts]
+        for name in texts:
+            if name not in read:
+                raise self.file.error(("steps", name), "d does not hang on this step: use it, or leave it out")
+
+    def _own(self, name: str, own: OwnFormat) -> Format:
+        try:
+            return own_format(name, **own.model_dump())
+        except ParameterError as error:
+            raise self.file.error(("own_formats", name), str(error).removeprefix(f"{name}: ")) from None
+
+    def _formats(self) -> dict[str, Format]:
+        found = {}
+        for operand, name in self._data.formats.items():
+            if operand not in ("a", "b", "c", "d", "scale"):
+                raise self.file.error(("formats", operand), "the operands are a, b, c, d and scale")
+            try:
+                found[operand] = self._format(name)
+            except MmaprobeError as error:
+                raise self.file.error(("formats", operand), str(error)) from None
+        if "scale" in found and found["scale"].signed:
+            raise self.file.error(("formats", "scale"), "factors have no sign: ue8m0 and ue4m3 are such formats")
+        for operand in "abcd":
+            if operand not in found:
+                raise self.file.error(("formats",), f"the format of {operand} is missing")
+        return found
+
+    def _format(self, name: str) -> Format:
+        """One of the file's own, or one that every text can name. Raises UnknownNameError or ParameterError."""
+        return self._own_formats[name] if name in self._own_formats else format_named(name, self._own_formats)
+
+    def _taken(self) -> tuple[str, ...]:
+        """Names that have a meaning."""
+        words = (*self.calls, *OPERANDS, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
+        return (*words, *self.steps, *self.roundings)
+
+    def _new_name(self, name: str, section: str) -> str:
+        if is_spelling(name):
+            raise self.file.error((section, name), "this name is the spelling of a format")
+        if not name.isidentifier() or name in self._taken():
+            why = "it has a meaning already" if name.isidentifier() else "a name is of letters, digits and _"
+            raise self.file.error((section, name), f"this name cannot be used: {why}")
+        return name
+
+    def _read(self, section: str, name: str, text: str, build: Callable[[ast.expr], Any]) -> Any:
+        try:
+            return build(ast.parse(text.strip(), mode="eval").body)
+        except SyntaxError as error:
+            message = plain_reason(ValueError(error.msg))
+            raise self._mistake((section, name), (error.lineno or 1, error.offset or 1), message) from None
+        except MistakeError as error:
+            place = getattr(error.where, "lineno", 1), getattr(error.where, "col_offset", 0) + 1
+            raise self._mistake((section, name), place, str(error)) from None
+        except RecursionError:
+            raise self.file.error((section, name), "nested too deep") from None
+
+    def _mistake(self, key: tuple[str, str], place: tuple[int, int], message: str) -> InputError:
+        return self.file.error(key, f"column {place[1]} of the expression: {message}")
+
+    # -- expressions
+
+    def _node(self, tree: ast.expr, scope: Scope) -> Node:
+        found = self._item(tree, scope)
+        if isinstance(found, Each):
+            raise MistakeError(tree, "several terms stand where one is needed: add them with exact or fused")
+        return found
+
+    def _item(self, tree: ast.expr, scope: Scope) -> Node:
+        """A node, or several terms of a sum."""
+        try:
+            return self._built(tree, scope)
+        except MmaprobeError as error:
+            raise MistakeError(tree, str(error)) from None
+
+    def _built(self, tree: ast.expr, scope: Scope) -> Node:
+        match tree:
+            case ast.UnaryOp(op=ast.UAdd() | ast.USub() as sign, operand=ast.Constant(value=0)):
+                return Constant(isinstance(sign, ast.USub))
+            case ast.Constant(value=0):
+                return Constant()
+            case ast.Name(id=name):
+                return self._named(tree, name, scope)
+            case ast.Attribute(value=ast.Name(id=name), attr="acc") if scope.levels.get(name) in scope.repeats:
+                return Running(scope.levels[name])
+            case ast.Subscript(value=ast.Name(id=operand)):
+                return self._element(tree, operand, scope)
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                return self._times(tree, self._item(left, scope), self._item(right, scope), {})
+            case ast.Call(func=ast.Name(id=name)):
+                return self._call(tree, name, scope)
+        how = "a sum is written exact(x, y) or fused(x, y, F=BITS), and -x as a product with a number"
+        hint = f": {how}" if isinstance(tree, ast.BinOp | ast.UnaryOp) else ""
+        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a node{hint}")
+
+    def _named(self, tree: ast.expr, name: str, scope: Scope) -> Node:
+        if name == "c":
+            return self._input("c", None)
+        if name == "acc" and scope.repeats:
+            return Running(scope.repeats[-1])
+        if name in self.steps:
+            return self.steps[name]
+        if name in self._data.steps:
+            raise MistakeError(tree, f"the step {name!r} is read before it is there: a step reads those above it")
+        known = ["c", "acc", *self.steps, *self.roundings, *self.calls]
+        raise MistakeError(tree, str(UnknownNameError("name", name, known)))
+
+    def _element(self, tree: ast.Subscript, operand: str, scope: Scope) -> Node:
+        if operand not in OPERANDS or operand == "c":
+            known = [name for name in OPERANDS if name != "c"]
+            raise MistakeError(tree, str(UnknownNameError("operand", operand, known)))
+        if not isinstance(tree.slice, ast.Slice):
+            place = self._affine(tree.slice, scope)
+            return self._input(operand, Index(place.offset, place.factors))
+        part = tree.slice
+        if part.lower is None or part.upper is None:
+            raise MistakeError(tree, "a range of elements has a first and a last place: a[0:16]")
+        low, high = self._affine(part.lower, scope), self._affine(part.upper, scope)
+        count = high.plus(low, -1)
+        step = self._affine(part.step, scope) if part.step is not None else _Affine(1)
+        if count.factors or step.factors or count.offset < 1 or step.offset < 1:
+            raise MistakeError(tree, "a range of elements has a fixed, positive length and step")
+        level = len(scope.levels) + 1
+        index = Index(low.offset, (*low.factors, (level, step.offset)))
+        places = _of_length(tree, range(-(-count.offset // step.offset)))
+        return Each(level, places, self._input(operand, index))
+
+    def _input(self, operand: Any, index: Index | None) -> Element:
+        if operand in FACTORS:
+            return Element(operand, index)
+        read: Any = self.subnormals[operand]
+        return Element(operand, index, read, self.positive_zeros)
+
+    def _times(self, tree: ast.expr, left: Node, right: Node, options: Mapping[str, Any]) -> Node:
+        if isinstance(left, Each) and isinstance(right, Each):
+            if (left.level, left.places) != (right.level, right.places):
+                raise MistakeError(tree, "the two factors have different numbers of elements")
+            return Each(left.level, left.places, Product(left.body, right.body, **options))
+        if isinstance(left, Each) or isinstance(right, Each):
+            raise MistakeError(tree, "one factor is an element, the other a range of them")
+        return Product(left, right, **options)
+
+    def _affine(self, tree: ast.expr, scope: Scope) -> _Affine:
+        match tree:
+            case ast.Constant(value=int() as value) if not isinstance(value, bool):
+                return _Affine(value)
+            case ast.Name(id=name) if name in scope.levels:
+                return _Affine(0, ((scope.levels[name], 1),))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._affine(operand, scope).times(-1)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=right):
+                return self._affine(left, scope).plus(
+                    self._affine(right, scope), 1 if isinstance(sign, ast.Add) else -1
+                )
+            case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                one, two = self._affine(left, scope), self._affine(right, scope)
+                if not one.factors or not two.factors:
+                    return two.times(one.offset) if not one.factors else one.times(two.offset)
+        if not scope.levels:
+            raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a whole number")
+        known = f"a whole number, or one with {', '.join(scope.levels)}"
+        raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a place: {known} is needed")
+
+    # -- calls
+
+    def _call(self, tree: ast.Call, name: str, scope: Scope) -> Node:
+        options = self._given(tree)
+        if name in self.roundings:
+            (term,) = self._arguments(tree, 1)
+            self._only(tree, options, ())
+            return Round(self._node(term, scope), self.roundings[name])
+        if name not in self.calls:
+            raise MistakeError(tree, str(UnknownNameError("node", name, [*self.calls, *self.roundings])))
+        build: Callable[[ast.Call, dict[str, ast.expr], Scope], Node] = getattr(self, f"_call_{name}")
+        return build(tree, options, scope)
+
+    def _arguments(self, tree: ast.Call, least: int, most: int | None = None) -> list[ast.expr]:
+        count, most = len(tree.args), least if most is None else most
+        if not least <= count <= most:
+            wanted = str(least) if least == most else f"{least} to {most}"
+            name = tree.func.id if isinstance(tree.func, ast.Name) else ""
+            form = f": {self.written[name]}" if name in self.written else ""
+            raise MistakeError(tree, f"{counted(count, 'argument')} given, {wanted} needed{form}")
+        return tree.args
+
+    def _given(self, tree: ast.Call) -> dict[str, ast.expr]:
+        """What a call gives by name."""
+        found: dict[str, ast.expr] = {}
+        for word in tree.keywords:
+            if word.arg is None:
+                raise MistakeError(word.value, "`**` is not read here: a parameter has a name")
+            if word.arg in found:
+                raise MistakeError(word.value, f"{word.arg} is given twice")
+            found[word.arg] = word.value
+        return found
+
+    def _only(self, tree: ast.Call, options: Mapping[str, ast.expr], known: tuple[str, ...]) -> None:
+        for name in options:
+            if name not in known:
+                raise MistakeError(options[name], str(UnknownNameError("parameter", name, known or ("none",))))
+
+    def _number(self, tree: ast.expr) -> int:
+        return self._affine(tree, Scope()).offset
+
+    def _numbers(self, tree: ast.expr, none: bool = False) -> tuple[int | None, ...]:
+        if not isinstance(tree, ast.List):
+            raise MistakeError(tree, "a list with a number for each operand is needed")
+        return tuple(None if none and _is_none(x) else self._number(x) for x in tree.elts)
+
+    def _word(self, tree: ast.expr, known: tuple[str, ...]) -> Any:
+        if isinstance(tree, ast.Name) and tree.id in known:
+            return tree.id
+        raise MistakeError(tree, str(UnknownNameError("value", ast.unparse(tree), known)))
+
+    def _format_word(self, tree: ast.expr) -> Format:
+        try:
+            return self._format(ast.unparse(tree))
+        except MmaprobeError as error:
+            raise MistakeError(tree, str(error)) from None
+
+    def _truth(self, tree: ast.expr) -> bool:
+        match tree:
+            case ast.Name(id="true") | ast.Constant(value=True):
+                return True
+            case ast.Name(id="false") | ast.Constant(value=False):
+                return False
+        raise MistakeError(tree, "true or false is needed")
+
+    def _call_product(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        left, right = self._arguments(tree, 2)
+        self._only(tree, options, ("normalised", "limit"))
+        given: dict[str, Any] = {}
+        if "normalised" in options:
+            given["normalised"] = self._truth(options["normalised"])
+        if "limit" in options:
+            given["limit"] = self._number(options["limit"])
+        return self._times(tree, self._item(left, scope), self._item(right, scope), given)
+
+    def _call_gate(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ())
+        term, zero = self._arguments(tree, 2)
+        product, constant = self._item(term, scope), self._node(zero, scope)
+        if not isinstance(constant, Constant):
+            raise MistakeError(zero, "the zero of a gate is +0 or -0")
+        if isinstance(product, Each):
+            return replace(product, body=Gate(product.body, constant.negative))
+        return Gate(product, constant.negative)
+
+    def _call_cancelling(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ())
+        (term,) = self._arguments(tree, 1)
+        return Cancelling(self._node(term, scope))
+
+    def _call_segment(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ("positive", "leading"))
+        term, first, end = self._arguments(tree, 3)
+        read = self._item(term, scope)
+        places = read if isinstance(read, Each) else None
+        element = read if places is None else places.body
+        given = {word: self._truth(tree) for word, tree in options.items()}
+        found = Segment(element, self._number(first), self._number(end), **given)
+        return found if places is None else replace(places, body=found)
+
+    def _call_relu(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        known = {"nan": NANS, "zero": RELU_ZEROS}
+        self._only(tree, options, tuple(known))
+        (term,) = self._arguments(tree, 1)
+        return Relu(self._node(term, scope), **{word: self._word(options[word], known[word]) for word in options})
+
+    def _call_number(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        pattern, fmt = self._arguments(tree, 2)
+        self._only(tree, options, ())
+        return Literal(self._number(pattern), self._format_word(fmt))
+
+    def _call_exact(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ())
+        return ExactSum(tuple(self._item(term, scope) for term in tree.args))
+
+    def _call_fused(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ("F", "rounding", "sticky", "carry", "zeros", "least", "floors", "reach"))
+        if "F" not in options:
+            raise MistakeError(tree, "F is missing: the bits kept below the largest exponent")
+        bits = options["F"]
+        many = isinstance(bits, ast.List)
+        given: dict[str, Any] = {"fraction_bits": self._numbers(bits) if many else self._number(bits)}
+        if "rounding" in options:
+            given["rounding"] = self._word(options["rounding"], MODES)
+        if "sticky" in options:
+            given["sticky"] = self._truth(options["sticky"])
+        whole = (("carry", "carry_bits"), ("zeros", "zeros"), ("least", "least"))
+        given |= {own: self._number(options[word]) for word, own in whole if word in options}
+        given |= {word: self._numbers(options[word], none=True) for word in ("floors", "reach") if word in options}
+        return FusedSum(tuple(self._item(term, scope) for term in tree.args), **given)
+
+    def _call_grid(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ("F", "rounding", "frame", "floors", "reach"))
+        if "F" not in options:
+            raise MistakeError(tree, "F is missing: for each operand the bits kept below its exponent")
+        given: dict[str, Any] = {"fraction_bits": self._numbers(options["F"])}
+        if "rounding" in options:
+            given["rounding"] = self._word(options["rounding"], MODES)
+        if "frame" in options:
+            given["frame"] = self._number(options["frame"])
+        given |= {word: self._numbers(options[word], none=True) for word in ("floors", "reach") if word in options}
+        return GridSum(tuple(self._item(term, scope) for term in tree.args), **given)
+
+    def _call_cut(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        term, bits, *mode = self._arguments(tree, 2, 3)
+        self._only(tree, options, ("least",))
+        node, kept = self._node(term, scope), self._number(bits)
+        given: dict[str, Any] = {"mode": self._word(mode[0], MODES)} if mode else {}
+        if "least" in options:
+            given["least"] = self._number(options["least"])
+        return Cut(node, kept, **given)
+
+    def _rounding_text(self, tree: ast.expr) -> Rounding:
+        if not (isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "round"):
+            raise MistakeError(tree, "a rounding is written round(FORMAT, MODE, ...)")
+        try:
+            return self._rounding(tree, tree.args)
+        except ParameterError as error:
+            raise MistakeError(tree, str(error)) from None
+
+    def _rounding(self, tree: ast.Call, args: list[ast.expr]) -> Rounding:
+        options = self._given(tree)
+        self._only(tree, options, ("overflow", "subnormals", "zero", "nan"))
+        if not 1 <= len(args) <= 2:
+            raise MistakeError(tree, "a format and a mode are needed")
+        fmt = self._format_word(args[0])
+        given: dict[str, Any] = {"mode": self._word(args[1], MODES)} if len(args) == 2 else {}
+        for word, known in (("overflow", OVERFLOWS), ("subnormals", TINY), ("zero", ZEROS)):
+            if word in options:
+                given[word] = self._word(options[word], known)
+        if "nan" in options:
+            given["nan"] = self._number(options["nan"])
+        return Rounding(fmt, **given)
+
+    def _call_round(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        term, *rest = self._arguments(tree, 2, 3)
+        return Round(self._node(term, scope), self._rounding(tree, rest))
+
+    def _call_scale(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ())
+        term, left, right = (self._node(part, scope) for part in self._arguments(tree, 3))
+        for part, factor in zip(tree.args[1:], (left, right), strict=True):
+            if not (factor.is_factor if isinstance(factor, Element) else _is_positive(factor)):
+                raise MistakeError(part, "a scale factor is an element of scale_a or scale_b, or a positive number")
+        return Scale(term, left, right)
+
+    def _loop(self, tree: ast.expr, scope: Scope) -> tuple[str, int, Places]:
+        match tree:
+            case ast.Compare(left=ast.Name(id=name), ops=[ast.In()], comparators=[places]):
+                if name in scope.levels or name in self.steps or not name.isidentifier():
+                    raise MistakeError(tree, f"{name} has a meaning already")
+                return name, len(scope.levels) + 1, self._places(places)
+        raise MistakeError(tree, "a loop is written k in range(0, 32, 2), or k in [0, 1, 4, 5]")
+
+    def _places(self, tree: ast.expr) -> Places:
+        if isinstance(tree, ast.List):
+            return tuple(self._number(x) for x in tree.elts)
+        if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "range":
+            numbers = [self._number(x) for x in self._arguments(tree, 1, 3)]
+            if len(numbers) == 3 and not numbers[2]:
+                raise MistakeError(tree, "a step of 0 never ends")
+            return _of_length(tree, range(*numbers))
+        raise MistakeError(tree, "places are written range(0, 32, 2), or [0, 1, 4, 5]")
+
+    def _call_repeat(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ())
+        loop, start, body = self._arguments(tree, 3)
+        name, level, places = self._loop(loop, scope)
+        inner = Scope({**scope.levels, name: level}, [*scope.repeats, level])
+        return Repeat(level, places, self._node(start, scope), self._node(body, inner))
+
+    def _call_each(self, tree: ast.Call, options: dict[str, ast.expr], scope: Scope) -> Node:
+        self._only(tree, options, ())
+        loop, body = self._arguments(tree, 2)
+        name, level, places = self._loop(loop, scope)
+        inner = Scope({**scope.levels, name: level}, scope.repeats)
+        return Each(level, places, self._node(body, inner))
+
+
+def _of_length(tree: ast.expr, places: range) -> range:
+    """The places, of which there are no more than products."""
+    if places[LONGEST:]:
+        raise MistakeError(tree, f"these are more than {LONGEST} places")
+    return places
+
+
+class _Reader(ExpressionReader):
+    def __init__(self, file: YamlFile, data: UnitFile) -> None:
+        super().__init__(file, data)
+        self.data = data
+
+    def unit(self, whole: bool) -> Unit:
+        data, formats = self.data, self.formats
+        if data.length > LONGEST:
+            raise self.file.error(("length",), f"{data.length} products are too many; at most {LONGEST}")
+        self._inputs()
+        self.read_roundings()
+        result, scale = self.result(), formats.get("scale")
+        try:
+            unit = Unit(formats["a"], formats["b"], formats["c"], data.length, result, scale, data.scale_block,
+                        self.steps, reference=data.unit, about=data.about, source=data.source,
+                        evidence=data.evidence)  # fmt: skip
+        except ParameterError as error:
+            if error.parameter in data.model_fields_set:
+                told = error.message
+                raise self.file.error((error.parameter,), told) from None
+            raise self.file.error(("steps", "d"), str(error)) from None
+        self.check_result(unit.d)
+        self._check_unread(unit, whole)
+        if whole:
+            self.check_used()
+            self._check_keys(unit)
+        return unit
+
+    def _check_keys(self, unit: Unit) -> None:
+        """Raises InputError for keys about an operand that no step reads."""
+        if "c" in self.data.inputs and not unit.addend:
+            raise self.file.error(("inputs", "c"), "no step reads c")
+        if unit.scale is None and "scale_block" in self.data.model_fields_set:
+            raise self.file.error(("scale_block",), "there are no scale factors: formats has no scale")
+        for name, places in unit.unread().items():
+            if name in FACTORS and places:
+                raise self.file.error(("formats", "scale"), f"no step reads {name}[{ranges(places)}]")
+
+    def _check_unread(self, unit: Unit, whole: bool) -> None:
+        """Raises InputError where no step reads some factor of a product and the file does not say that it is ignored
+        (`whole`), and where it says so of one that is read."""
+        ignored, said = unit.ignored(), sorted(set(self.data.ignored))
+        for k in said:
+            if k not in ignored:
+                why = "the steps read it" if 0 <= k < unit.length else "there is no such product"
+                raise self.file.error(("ignored",), f"product {k}: {why}")
+        if whole and any(k not in said for k in ignored):
+            unread = unit.unread()
+            parts = [f"{name}[{ranges([k for k in unread[name] if k not in said])}]" for name in ("a", "b")
+                     if set(unread[name]) - set(said)]  # fmt: skip
+            raise self.file.error(
+                ("length",),
+                f"no step reads {' and '.join(parts)}: mend the steps or the length, or say which products the unit "
+                f"ignores: `ignored: {list(ignored)}`",
+            )
+
+    def _inputs(self) -> None:
+        for key, value in self.data.inputs.items():
+            if key == "zeros":
+                if value not in ("signed", "positive"):
+                    raise self.file.error(("inputs", key), "zeros are read as signed, or as positive")
+                continue
+            if key not in ("subnormals", "a", "b", "c"):
+                raise self.file.error(("inputs", key), "the keys are zeros, subnormals, or subnormals of one: a, b, c")
+            if value not in SUBNORMALS:
+                raise self.file.error(
+                    ("inputs", key), str(UnknownNameError("reading of subnormals", value, SUBNORMALS))
+                )
+        everywhere = self.data.inputs.get("subnormals", "keep")
+        self.positive_zeros = self.data.inputs.get("zeros") == "positive"
+        self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in "abc"}
+
+
+def _is_positive(node: Node) -> bool:
+    """Whether a node is a number above zero."""
+    if not isinstance(node, Literal):
+        return False
+    return int(node.format.subnormals) <= node.pattern <= node.format.largest
+
+
+def _is_none(tree: ast.expr) -> bool:
+    return (isinstance(tree, ast.Name) and tree.id == "none") or (isinstance(tree, ast.Constant) and tree.value is None)
+
+
+# -- writing
+
+
+def unit_text(unit: Unit) -> str:
+    """The text of a unit, which `parse_unit` reads back as an equal one. Raises ParameterError for one that no file
+    says: of a plan whose units read their inputs in different ways, or with too many loops within one another."""
+    return _Writer(unit).text()
+
+
+def step_texts(unit: Unit) -> dict[str, str]:
+    """The roundings and the steps of a unit as they are written, by name."""
+    writer = _Writer(unit)
+    return writer.rounding_texts() | writer.step_texts()
+
+
+def rounding_text(how: Rounding) -> str:
+    """A rounding as it is written."""
+    parts = [how.format.name, how.mode, *_changed(how, ("overflow", "subnormals", "zero"))]
+    return f"round({', '.join([*parts, *([] if how.nan is None else [f'nan=0x{how.nan:x}'])])})"
+
+
+def _variable(level: int) -> str:
+    """The loop variable of a level."""
+    return VARIABLES[level - 1] if level <= len(VARIABLES) else f"loop{level}"
+
+
+class _Writer:
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.names: dict[Node, str] = {node: name for name, node in unit.names.items()}
+        for number, node in enumerate((n for n in closed_steps(unit.result) if n not in self.names), start=1):
+            self.names[node] = f"step{number}"
+        self.order = [node for node in walk(unit.result) if node in self.names]
+        self.roundings = self._named_roundings()
+        self.open: list[int] = []  # the levels of the repetitions around what is written
+
+    def _named_roundings(self) -> dict[Rounding, str]:
+        found = dict.fromkeys(node.rounding for node in walk(self.unit.result) if isinstance(node, Round))
+        if len(found) == 1:
+            return dict.fromkeys(found, "r")
+        return {rounding: f"r{number}" for number, rounding in enumerate(found, start=1)}
+
+    def text(self) -> str:
+        unit = self.unit
+        formats = {name: getattr(unit, name).name for name in "abcd"}
+        data: dict[str, Any] = {"unit": unit.reference}
+        data |= {key: getattr(unit, key) for key in ("about", "source", "evidence") if getattr(unit, key)}
+        used = [unit.a, unit.b, unit.c, *([unit.scale] if unit.scale else []), *(how.format for how in self.roundings)]
+        used += [node.format for node in walk(unit.result) if isinstance(node, Literal)]
+        if own := {fmt.name: _own_text(fmt) for fmt in used if not (fmt.name in FORMATS or is_spelling(fmt.name))}:
+            data["own_formats"] = own
+        data |= {"formats": formats | ({"scale": unit.scale.name} if unit.scale else {}), "length": unit.length}
+        if ignored := unit.ignored():
+            data["ignored"] = list(ignored)
+        if unit.scale:
+            data["scale_block"] = unit.scale_block
+        if inputs := self._inputs():
+            data["inputs"] = inputs
+        data["roundings"], data["steps"] = self.rounding_texts(), self.step_texts()
+        return _yaml(data)
+
+    def _inputs(self) -> dict[str, str]:
+        """How inputs are read, where not as they are."""
+        elements = {node for node in walk(self.unit.result) if isinstance(node, Element) and not node.is_factor}
+        reads: dict[str, str] = {}
+        for operand in OPERANDS[:3]:
+            ways = {node.subnormals for node in elements if node.operand == operand}
+            if len(ways) > 1:
+                raise ParameterError(operand, "its elements are read in several ways, and a unit file has one")
+            reads |= dict.fromkeys([str(operand)] if ways else [], next(iter(ways), "keep"))
+        zeros = {node.positive_zeros for node in elements}
+        if len(zeros) > 1:
+            raise ParameterError("zeros", "some elements are read as +0 where they are -0, and a unit file says all")
+        inputs: dict[str, str] = {}
+        if set(reads.values()) - {"keep"}:
+            inputs = {"subnormals": next(iter(reads.values()))} if len(set(reads.values())) == 1 else reads
+        return inputs | ({"zeros": "positive"} if True in zeros else {})
+
+    def rounding_texts(self) -> dict[str, str]:
+        return {name: rounding_text(how) for how, name in self.roundings.items()}
+
+    def step_texts(self) -> dict[str, str]:
+        steps = {self.names[node]: self._body(node) for node in self.order if node is not self.unit.result}
+        return steps | {"d": self._body(self.unit.result)}
+
+    def _node(self, node: Node) -> str:
+        return self.names[node] if node in self.names else self._body(node)
+
+    def _index(self, index: Index) -> str:
+        parts = [_variable(level) if factor == 1 else f"{factor}*{_variable(level)}"
+                 for level, factor in index.factors]  # fmt: skip
+        parts += [str(index.offset)] if index.offset or not parts else []
+        return " + ".join(parts) if len(parts) > 1 else parts[0]
+
+    def _body(self, node: Node) -> str:
+        match node:
+            case Constant():
+                return "-0" if node.negative else "+0"
+            case Literal():
+                return f"number(0x{node.pattern:x}, {node.format.name})"
+            case Element():
+                return "c" if node.index is None else f"{node.operand}[{self._index(node.index)}]"
+            case Running():
+                return "acc" if node.level == self.open[-1] else f"{_variable(node.level)}.acc"
+            case Product():
+                left, right = self._node(node.left), self._node(node.right)
+                changed = _changed(node, ("normalised", "limit"))
+                return f"product({', '.join([left, right, *changed])})" if changed else f"{left} * {right}"
+            case Gate():
+                return f"gate({self._node(node.term)}, {'-' if node.minus_zero else '+'}0)"
+            case Cancelling():
+                return f"cancelling({self._node(node.term)})"
+            case Relu():
+                return f"relu({', '.join([self._node(node.term), *_changed(node, ('nan', 'zero'))])})"
+            case Segment():
+                words = [str(node.first), str(node.end), *_changed(node, ("positive", "leading"))]
+                return f"segment({', '.join([self._node(node.term), *words])})"
+            case ExactSum():
+                return f"exact({', '.join(map(self._node, node.items))})"
+            case FusedSum():
+                bits = node.fraction_bits
+                words = [f"F={bits}" if isinstance(bits, int) else f"F={_listed(bits)}"]
+                words += [f"carry={node.carry_bits}"] if node.carry_bits is not None else []
+                words += _changed(node, ("rounding", "sticky", "zeros", "least"))
+                words += [f"{word}={_listed(value)}" for word in ("floors", "reach") if (value := getattr(node, word))]
+                return f"fused({', '.join([*map(self._node, node.items), *words])})"
+            case GridSum():
+                words = [f"F={_listed(node.fraction_bits)}", *_changed(node, ("rounding", "frame"))]
+                words += [f"{word}={_listed(value)}" for word in ("floors", "reach") if (value := getattr(node, word))]
+                return f"grid({', '.join([*map(self._node, node.items), *words])})"
+            case Cut():
+                words = [self._node(node.term), str(node.bits), node.mode, *_changed(node, ("least",))]
+                return f"cut({', '.join(words)})"
+            case Round():
+                return f"{self.roundings[node.rounding]}({self._node(node.term)})"
+            case Scale():
+                return f"scale({', '.join(map(self._node, node.operands))})"
+            case Repeat():
+                loop = f"{_variable(node.level)} in {_places(node.places)}"
+                start = self._node(node.start)
+                self.open.append(node.level)
+                body = self._node(node.body)
+                self.open.pop()
+                return f"repeat({loop}, {start}, {body})"
+            case Each():
+                return (
+                    self._slice(node)
+                    or f"each({_variable(node.level)} in {_places(node.places)}, {self._node(node.body)})"
+                )
+        raise TypeError(f"no text for {type(node).__name__}")
+
+    def _slice(self, node: Each) -> str | None:
+        """`a[0:16] * b[0:16]`, where a range of terms is one."""
+        body = node.body
+        if not (isinstance(body, Product) and isinstance(node.places, range)):
+            return None
+        if node.places.start or node.places.step != 1:
+            return None
+        sides = []
+        for factor in (body.left, body.right):
+            if not (isinstance(factor, Element) and factor.index is not None):
+                return None
+            factors = dict(factor.index.factors)
+            step = factors.pop(node.level, 0)
+            if step < 1:
+                return None
+            low = Index(factor.index.offset, tuple(factors.items()))
+            high = Index(factor.index.offset + step * len(node.places), tuple(factors.items()))
+            every = f":{step}" if step > 1 else ""
+            sides.append(f"{factor.operand}[{self._index(low)}:{self._index(high)}{every}]".replace(" ", ""))
+        changed = _changed(body, ("normalised", "limit"))
+        return f"product({', '.join([*sides, *changed])})" if changed else " * ".join(sides)
+
+
+def _own_text(fmt: Format) -> dict[str, Any]:
+    written = {key: getattr(fmt, key) for key in ("exponent", "fraction", "bias", "specials")}
+    return written if fmt.signed else {**written, "signed": False}
+
+
+def _changed(value: Any, names: tuple[str, ...]) -> list[str]:
+    """The parameters that differ from their defaults, as they are written."""
+    defaults = {item.name: item.default for item in fields(value)}
+    found = ((name, getattr(value, name)) for name in names)
+    return [f"{name}={str(own).lower()}" for name, own in found if own != defaults[name]]
+
+
+def _listed(values: tuple[int | None, ...]) -> str:
+    return f"[{', '.join('none' if value is None else str(value) for value in values)}]"
+
+
+def _places(places: Places) -> str:
+    if not isinstance(places, range):
+        return f"[{', '.join(map(str, places))}]"
+    end = places[-1] + places.step
+    if places.step != 1:
+        return f"range({places.start}, {end}, {places.step})"
+    return f"range({places.start}, {end})" if places.start else f"range({end})"
+
+
+def _yaml(data: dict[str, Any]) -> str:
+    """YAML with short mappings on one line, as in a file written by hand."""
+    import yaml  # a twentieth of the time of a command that writes no unit
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def mapping(dumper: yaml.SafeDumper, data: dict[str, Any]) -> yaml.Node:
+        short = all(isinstance(value, str) and len(value) < 20 for value in data.values())
+        return dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=short)
+
+    Dumper.add_representer(dict, mapping)
+    return yaml.dump(data, Dumper=Dumper, sort_keys=False, width=118, allow_unicode=True)

@@ -1,0 +1,40 @@
+"""The keys of unit files, and those that plan files share with them."""
+
+from __future__ import annotations
+
+from pydantic import Field, StrictInt
+
+from mmaprobe.smtmodel.arithmetic.formats import OwnSpecials
+from mmaprobe.smtmodel.base.yamlfile import Strict
+
+
+class OwnFormat(Strict):
+    """A format of one's own."""
+
+    exponent: int = Field(strict=True)
+    fraction: int = Field(strict=True)
+    bias: int | None = Field(default=None, strict=True)
+    specials: OwnSpecials
+    signed: bool = Field(default=True, strict=True)
+
+
+class ExpressionFile(Strict):
+    """What every file of an expression has."""
+
+    about: str = ""
+    source: str = ""
+    evidence: str = ""
+    own_formats: dict[str, OwnFormat] = Field(default={})
+    formats: dict[str, str]
+    roundings: dict[str, str] = Field(default={})
+    steps: dict[str, str | int]
+
+
+class UnitFile(ExpressionFile):
+    """What a unit file has."""
+
+    unit: str
+    length: StrictInt
+    ignored: list[StrictInt] = Field(default=[])
+    scale_block: StrictInt = 0
+    inputs: dict[str, str] = Field(default={})
