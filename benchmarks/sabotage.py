@@ -96,7 +96,7 @@ GOALS, ANSWERED = "goals.pickle", "answered.json"  # beside a log: what it state
 BOUNDS, FORMS = ("enclosures", "forms", "induction"), ("rewriting", "ranges", "effects", "normalising")
 UNITS = 80  # random units
 #: and to these, on random statements about plans
-PLANNED = ("addends", "grids", "merged", "plan_units", "plans", "stages", "equal")
+PLANNED = ("addends", "merged", "plan_units", "plans", "stages", "equal")
 PLANS = 80  # of them
 CHECKERS = ("certificates", "checking", "second")  # packages that no prover calls: their tests are run
 Function = tuple[str, str]  # file, and the qualified name of a function

@@ -279,7 +279,7 @@ def test_a_theorem_is_what_a_rule_made() -> None:
     changed, taken = copy.copy(made), terms()[0]
     for name in ("goal", "rule", "premises", "word"):
         object.__setattr__(empty, name, getattr(made, name))
-    object.__setattr__(taken, "goal", replace(goal, facts=replace(goal.facts, bits=1)))
+    object.__setattr__(taken, "goal", replace(goal, facts=replace(goal.facts, known=replace(goal.facts.known, bits=1))))
     for forged in (empty, changed, taken):
         with pytest.raises(RuleError, match="another kind"):
             enclosures.whole(forged)

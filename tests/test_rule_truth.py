@@ -76,7 +76,7 @@ def test_side_conditions_are_found_in_the_source() -> None:
         "carried: a chain has an instruction, and at most {MOST_CARRIED}, each of which is a step"
     ]
     assert len(refusals("needless_floor")) == 4
-    assert any("beside its exponent" in one.text for one in refusals("product"))
+    assert any("is not a number" in one.text for one in refusals("literal"))
     campaign = run((part_named("chains"),), lambda part: range(4))
     own = campaign.tally("carried")
     own.refused.clear()

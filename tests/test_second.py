@@ -16,6 +16,7 @@ from mmaprobe.queries.kernel.theorem import RULES as KERNEL
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.nodes import exact
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
@@ -95,16 +96,16 @@ def test_bounds_that_are_too_small_are_refused(sabotage: Any, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    ("where", "name", "value"),
     [
-        ("LOSSES", dict.fromkeys(enclosures.LOSSES, (Fraction(1, 2), Fraction(1, 2)))),
-        ("grid_of", lambda every: 0),
-        ("largest", lambda forms: forms[0]),
-        ("_multiplied", lambda facts: facts[0]),
+        (enclosures, "LOSSES", dict.fromkeys(enclosures.LOSSES, (Fraction(1, 2), Fraction(1, 2)))),
+        (exact, "grid_of", lambda every: 0),
+        (enclosures, "largest", lambda forms: forms[0]),
+        (enclosures, "_multiplied", lambda facts: facts[0]),
     ],
 )
-def test_a_broken_kernel_is_noticed(name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enclosures, name, value)
+def test_a_broken_kernel_is_noticed(where: Any, name: str, value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(where, name, value)
     found = []
     for parts in UNITS.values():
         unit = small(*parts).unit

@@ -42,7 +42,7 @@ PLANS = Part("rules of plans, and what their stages do", "error bounds of plans"
 SAME_PLANS = Part(
     "rules of equal plans",
     "plans that are equal",
-    _in("queries/kernel", "plan_units plans stages merged addends grids"),
+    _in("queries/kernel", "plan_units plans stages merged addends"),
 )
 COVERING = Part("what no input reaches", "cover", _in("queries/kernel", "unreachable conditions"))
 FACTS = Part("rules of facts about terms", "claims, equality, properties", _in("queries/kernel", "facts"))
@@ -77,8 +77,8 @@ MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
     *_in("smtmodel", "base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
     *_in("smtmodel/nodes",
-         "cancelling cut element exact fused gate given grid index node normal product relu repeat rewriting round "
-         "scale segment sums"),
+         "cancelling cut element exact fused gate given grid index known node normal product relu repeat rewriting "
+         "round scale segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "plan span stages lowering loop"), "smtmodel/nodes/chains.py",

@@ -59,6 +59,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
+from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 from tests import oracle
@@ -300,23 +301,39 @@ def facts_fail(facts: Facts, value: Value, exact: Lanes, sizes: Magnitudes, coun
     aligned, e = ~value.is_zero, value.exponent
     if facts.weight is not None:
         wrong["2^e > weight"] = aligned & (np.ldexp(1.0, np.minimum(e, 100)) > sizes.of(facts.weight))
-    if facts.least is not None:
-        wrong["e < least"] = aligned & (e < facts.least)
-    if facts.head is not None:
-        wrong["|v| > head * 2^e"] = aligned & (np.abs(v) > float(facts.head) * np.ldexp(1.0, np.maximum(e, -1000)))
-    if facts.digits is not None:
-        wrong["digits"] = aligned & ~is_whole(np.ldexp(v, np.minimum(facts.digits - e, 900)))
-    if facts.grid is not None:
-        wrong["grid"] = ~is_whole(np.ldexp(v, -facts.grid))
-    if facts.bits is not None:
-        odd = np.where(v != 0, np.frexp(v)[0], 0.0)  # from 1/2 to below 1
-        wrong["bits"] = ~is_whole(np.ldexp(odd, facts.bits))
-    if facts.formats is not None:
-        wrong["formats"] = ~np.logical_or.reduce([v == 0, *(np.isin(v, finite_numbers(fmt)) for fmt in facts.formats)])
+    wrong |= known_fails(facts.known, value)
     for name, where in wrong.items():
         if (where & counts).any():
             at = int(np.argmax(where & counts))
             yield f"{name}: v = {v[at]}, x = {x[at]}, e = {e[at]}"
+
+
+def known_fails(known: Known, value: Value) -> dict[str, Flags]:
+    """Where what is said to be known of a value is false, by what is said."""
+    v, aligned, e, wrong = value.exact, ~value.is_zero, value.exponent, dict[str, Flags]()
+    if known.least is not None:
+        wrong["e < least"] = aligned & (e < known.least)
+    if known.head is not None:
+        wrong["|v| > head * 2^e"] = aligned & (np.abs(v) > float(known.head) * np.ldexp(1.0, np.maximum(e, -1000)))
+    if known.digits is not None:
+        wrong["digits"] = aligned & ~is_whole(np.ldexp(v, np.minimum(known.digits - e, 900)))
+    if known.grid is not None:
+        wrong["grid"] = ~is_whole(np.ldexp(v, -known.grid))
+    if known.bits is not None:
+        odd = np.where(v != 0, np.frexp(v)[0], 0.0)  # from 1/2 to below 1
+        wrong["bits"] = ~is_whole(np.ldexp(odd, known.bits))
+    if known.formats is not None:
+        wrong["formats"] = ~np.logical_or.reduce([v == 0, *(np.isin(v, finite_numbers(fmt)) for fmt in known.formats)])
+    if known.top is not None:
+        wrong["|v| >= 2^top"] = np.abs(v) >= np.ldexp(1.0, np.clip(known.top, -1000, 1000))
+    if known.never_tiny and known.formats:
+        tiny = min(fmt.emin for fmt in known.formats)
+        wrong["subnormal"] = (v != 0) & (np.abs(v) < np.ldexp(1.0, tiny))
+    if known.zero:
+        wrong["not zero"] = v != 0
+    if known.never_minus:
+        wrong["-0"] = (v == 0) & value.every
+    return wrong
 
 
 def finite_numbers(fmt: Format) -> Lanes:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from math import ceil, floor
 from typing import ClassVar, TypeAlias
 
 from mmaprobe.queries.kernel.forms import (
@@ -59,7 +58,9 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.fused import aligned_head
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
+from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.units.unit import Unit
@@ -70,19 +71,13 @@ Places = tuple[tuple[int, int], ...]  # (level, place) of the loop variables tha
 @dataclass(frozen=True)
 class Facts:
     """-low <= v - x <= high, and |x| <= size. If v counts as nonzero in an alignment, its exponent e there satisfies
-    2^e <= weight, least <= e and |v| <= head * 2^e, and v is a multiple of 2^(e - digits). v is a multiple of 2^grid,
-    and has at most `bits` significant bits. `formats`: v is a number of one of these. None: not known."""
+    2^e <= weight (None: not known). `known`: what else is known of v where nothing overflows."""
 
     low: Form
     high: Form
     size: Form
     weight: Form | None = None
-    least: int | None = None
-    head: Fraction | None = None
-    digits: int | None = None
-    grid: int | None = None
-    bits: int | None = None
-    formats: frozenset[Format] | None = None
+    known: Known = UNKNOWN
 
     @property
     def error(self) -> Form:
@@ -258,20 +253,14 @@ def _made(node: Node, places: Places, facts: Facts, goals: Sequence[Enclosed], p
     return Made(Enclosed(goals[0].unit, node, places, facts, assuming, provided), tuple(premises))
 
 
-def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid: int | None = None,
-            flushed: bool = False) -> Facts:  # fmt: skip
-    """The facts about a number v of one of these formats: its exponent e is that of its magnitude, but at least emin;
-    with f fraction bits v is a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e. If v is not zero, |v| >= 2^grid, so
-    that 2^e <= |v| + 2^emin - 2^grid, also if v is subnormal. `flushed`: v is not subnormal."""
-    if not formats:
-        return Facts(low, high, size, NOUGHT, None, Fraction(2), 0, None, 0, formats)
-    own = min(fmt.emin - fmt.fraction for fmt in formats)
-    grid = own if grid is None else max(grid, own)
-    top = max(fmt.emin for fmt in formats)
-    tiny = NOUGHT if flushed or grid >= top else number(power(top) - power(grid))
-    least, fraction = min(fmt.emin for fmt in formats), max(fmt.fraction for fmt in formats)
-    head = 2 - power(-fraction)
-    found = Facts(low, high, size, NOUGHT, least, head, fraction, grid, fraction + 1, formats)
+def numbers(known: Known, low: Form, high: Form, size: Form) -> Facts:
+    """The facts about a number v of some format: its exponent e is that of its magnitude, but at least emin. If v is
+    not zero, |v| >= 2^grid, so that 2^e <= |v| + 2^emin - 2^grid, also if v is subnormal."""
+    found = Facts(low, high, size, NOUGHT, known)
+    if not known.formats or known.grid is None:
+        return found
+    top = max(fmt.emin for fmt in known.formats)
+    tiny = NOUGHT if known.never_tiny or known.grid >= top else number(power(top) - power(known.grid))
     return replace(found, weight=found.value + tiny)
 
 
@@ -281,41 +270,35 @@ def numbers(formats: frozenset[Format], low: Form, high: Form, size: Form, grid:
 @rule
 def element(unit: Unit | PlanAt, node: Element, places: Places = ()) -> Made:
     """An input is exact, v = x. Its exponent e is that of its magnitude, but at least emin (which counts for subnormal
-    numbers, where these are kept): 2^e <= max(|x|, 2^emin), and emin <= e. A number with f fraction bits is a multiple
-    of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
+    numbers, where these are kept): 2^e <= max(|x|, 2^emin)."""
     if places != bound_places(node, dict(places)):
         raise RuleError("element: it has other loop variables")
-    fmt = _format(unit, node)
-    index, known = node.index, dict(places)
-    if index is not None:
-        at = sum(factor * known[level] for level, factor in index.factors if level in known)
-        index = Index(index.offset + at, tuple(x for x in index.factors if x[0] not in known))
-    kept = fmt.subnormals and node.subnormals == "keep"
-    facts = numbers(frozenset({fmt}), NOUGHT, NOUGHT, magnitude(node.operand, index))
-    return Made(Enclosed(unit, node, places, replace(facts, weight=magnitude(node.operand, index, raised=kept))))
-
-
-def _format(unit: Unit | PlanAt, node: Element) -> Format:
-    found = {"a": unit.a, "b": unit.b, "c": unit.c, "scale_a": unit.scale, "scale_b": unit.scale}[node.operand]
-    if found is None:
+    fmt = unit.formats.get(node.operand)
+    if fmt is None:
         raise RuleError("element: the unit has no scale factors")
-    return found
+    index, given = node.index, dict(places)
+    if index is not None:
+        at = sum(factor * given[level] for level, factor in index.factors if level in given)
+        index = Index(index.offset + at, tuple(x for x in index.factors if x[0] not in given))
+    raised = magnitude(node.operand, index, raised=fmt.subnormals and node.subnormals == "keep")
+    known = node.known(Knowledge(unit.formats, fits=True), ())
+    return Made(Enclosed(unit, node, places, Facts(NOUGHT, NOUGHT, magnitude(node.operand, index), raised, known)))
 
 
 @rule
 def segment(node: Segment, places: Places, premises: Sequence[Theorem]) -> Made:
-    """A segment of an exact input is read exactly, v = x. It counts with the input's exponent, |v| is at most the
-    input, and it has no digit that the input has not; but it is no number of the format, as it is not normalised."""
+    """A segment of an exact input is read exactly, v = x. It counts with the input's exponent, and |v| is at most the
+    input."""
     goals = _joined("segment", node, places, _operands(node, places), premises)
     if goals[0].facts.error.parts:
         raise RuleError("segment: of a number that is not exact")
-    return _made(node, places, replace(goals[0].facts, formats=None), goals, premises)
+    return _made(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
 
 
 @rule
 def constant(unit: Unit | PlanAt, node: Constant) -> Made:
     """A zero is exact, and has no exponent of its own in an alignment."""
-    return Made(Enclosed(unit, node, (), numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
+    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, NOUGHT)))
 
 
 @rule
@@ -325,7 +308,7 @@ def literal(unit: Unit | PlanAt, node: Literal) -> Made:
     if isinstance(value, str) and value != "-0":
         raise RuleError(f"literal: {value} is not a number")
     size = number(0 if isinstance(value, str) else abs(value))
-    return Made(Enclosed(unit, node, (), numbers(frozenset({node.format}), NOUGHT, NOUGHT, size)))
+    return Made(Enclosed(unit, node, (), numbers(_known(node, ()), NOUGHT, NOUGHT, size)))
 
 
 @rule
@@ -333,7 +316,7 @@ def assumed(unit: Unit, node: Running | Element, formats: frozenset[Format]) -> 
     """The result so far of a loop, under the assumption that it is a number of these formats, |v - x| <= E and |x| <=
     A, for any E and A. Likewise the addend c, which is the previous result in a chain of instructions; if c reads
     subnormal numbers as zero, |v - x| <= E + 2^emin."""
-    level, lost, flushed = CHAIN, NOUGHT, False
+    level, lost, known = CHAIN, NOUGHT, Known.number(formats)
     if isinstance(node, Running):
         level = node.level
     elif node.operand != "c":
@@ -341,30 +324,26 @@ def assumed(unit: Unit, node: Running | Element, formats: frozenset[Format]) -> 
     elif formats != {unit.c}:
         raise RuleError("assumed: the addend is a number of its own format")
     elif node.subnormals != "keep":
-        lost, flushed = number(power(unit.c.emin)), True
+        lost, known = number(power(unit.c.emin)), replace(known, never_tiny=True)
     error = magnitude(ERROR, Index(level)) + lost
-    facts = numbers(formats, error, error, magnitude(SIZE, Index(level)), flushed=flushed)
+    facts = numbers(known, error, error, magnitude(SIZE, Index(level)))
     return Made(Enclosed(unit, node, (), facts, frozenset({Assumption(level, formats)})))
 
 
 def _multiplied(facts: Sequence[Facts]) -> Facts:
-    """The facts about an exact product: |v1 v2 - x1 x2| <= |x1| e2 + |x2| e1 + e1 e2; exponents add up, and so do the
-    places of last bits."""
+    """The bounds of an exact product: |v1 v2 - x1 x2| <= |x1| e2 + |x2| e1 + e1 e2; exponents add up."""
     one = facts[0]
     for two in facts[1:]:
         e, f = one.error, two.error
         error = one.size * f + two.size * e + e * f
-        one = Facts(
-            error, error, one.size * two.size,
-            None if one.weight is None or two.weight is None else one.weight * two.weight,
-            _sum(one.least, two.least), None if one.head is None or two.head is None else one.head * two.head,
-            _sum(one.digits, two.digits), _sum(one.grid, two.grid), _sum(one.bits, two.bits),
-        )  # fmt: skip
+        weight = None if one.weight is None or two.weight is None else one.weight * two.weight
+        one = Facts(error, error, one.size * two.size, weight)
     return one
 
 
-def _sum(one: int | None, two: int | None) -> int | None:
-    return None if one is None or two is None else one + two
+def _known(node: Node, goals: Sequence[Enclosed]) -> Known:
+    """What is known of a node where nothing overflows, from what is known of its operands or terms."""
+    return node.known(Knowledge({}, fits=True), [goal.facts.known for goal in goals])
 
 
 def _operands(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
@@ -374,16 +353,10 @@ def _operands(node: Node, places: Places) -> Iterator[tuple[Node, Places]]:
 @rule
 def product(node: Product, places: Places, premises: Sequence[Theorem]) -> Made:
     """An exact product, v = v1 v2: |v - x| <= |x1| e2 + |x2| e1 + e1 e2. Unnormalised, its exponent is the sum of its
-    factors'. Normalised, 2^e <= |v| < 2 * 2^e, and v has one digit more below its exponent if |v| < 4 * 2^(sum of the
-    exponents), as of two numbers or segments of numbers."""
+    factors'; normalised, 2^e <= |v|."""
     goals = _joined("product", node, places, _operands(node, places), premises)
-    found = _multiplied([goal.facts for goal in goals])
-    if node.normalised:
-        if any(goal.facts.formats is None for goal in goals) and (found.head is None or found.head >= 4):
-            raise RuleError("product: a factor may be too large beside its exponent")
-        digits = _sum(found.digits, 1)
-        head = Fraction(2) if digits is None else 2 - power(-digits)
-        found = replace(found, weight=found.value, least=found.grid, head=head, digits=digits)
+    found = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
+    found = replace(found, weight=found.value) if node.normalised else found
     bound = None if node.limit is None else NoOverflow(node, places, node.limit, found.value)
     return _made(node, places, found, goals, premises, bound)
 
@@ -395,24 +368,19 @@ def unchanged(node: Gate | Cancelling | Relu, places: Places, premises: Sequence
     exponent wherever it still counts. A rectifier, in v and in x alike, makes no difference v - x larger and changes no
     sign of one, and what is above zero stays as it is."""
     goals = _joined("unchanged", node, places, _operands(node, places), premises)
-    return _made(node, places, goals[0].facts, goals, premises)
+    return _made(node, places, replace(goals[0].facts, known=_known(node, goals)), goals, premises)
 
 
 @rule
 def scale(node: Scale, places: Places, premises: Sequence[Theorem]) -> Made:
     """A term times two scale factors, exactly: as a product of three."""
     goals = _joined("scale", node, places, _operands(node, places), premises)
-    return _made(node, places, _multiplied([goal.facts for goal in goals]), goals, premises)
+    found = replace(_multiplied([goal.facts for goal in goals]), known=_known(node, goals))
+    return _made(node, places, found, goals, premises)
 
 
 def _every_term(items: Sequence[Node], places: Places) -> list[tuple[Node, Places]]:
     return [term for item in items for term in terms_of(item, dict(places))]
-
-
-def grid_of(every: Sequence[Facts]) -> int | None:
-    """An exponent g such that all values are multiples of 2^g (a zero is, of any); None: not known."""
-    found = [facts.grid for facts in every if not facts.is_zero]
-    return min((grid for grid in found if grid is not None), default=0) if None not in found else None
 
 
 @rule
@@ -422,7 +390,7 @@ def exact(node: ExactSum, places: Places, premises: Sequence[Theorem]) -> Made:
     goals = _joined("exact", node, places, _every_term(node.items, places), premises)
     every = [goal.facts for goal in goals]
     facts = Facts(total(f.low for f in every), total(f.high for f in every), total(f.size for f in every), number(1),
-                  0, grid=grid_of(every), bits=every[0].bits if len(every) == 1 else None)  # fmt: skip
+                  _known(node, goals))  # fmt: skip
     return _made(node, places, facts, goals, premises)
 
 
@@ -448,8 +416,8 @@ class _Aligned:
     def lemma(self, mode: Mode) -> AlignmentLoses | None:
         """The lemma about its alignment, for a significand of `digits` bits below its exponent and as many above as its
         head needs; None for a sum, and if one of them is not known."""
-        digits, head = self.facts.digits, self.facts.head
-        if digits is None or head is None or self.facts.bits is None:
+        digits, head = self.facts.known.digits, self.facts.known.head
+        if digits is None or head is None or self.facts.known.bits is None:
             return None
         return AlignmentLoses(digits + int(head).bit_length(), digits, self.bits, mode)
 
@@ -458,25 +426,21 @@ class _Aligned:
         kept = LOSSES[mode][side] * power(-self.bits)
         if self.reach is None:
             return kept
-        if self.facts.head is None or self.reach < 0:
+        head = self.facts.known.head
+        if head is None or self.reach < 0:
             raise RuleError("fused: nothing is known of the size of a term that vanishes")
-        return max(kept, self.facts.head * power(-self.reach - 1))
-
-    def most(self, mode: Mode) -> Fraction | None:
-        """The most that it is once aligned, in units of 2^m; None: not known."""
-        if self.facts.head is None:
-            return None
-        units = self.facts.head * power(self.bits)
-        return (floor(units) if mode == "toward_zero" else ceil(units)) * power(-self.bits)
+        return max(kept, head * power(-self.reach - 1))
 
     @property
     def whole(self) -> bool:
         """Whether it loses nothing if its exponent is m."""
-        return self.facts.digits is not None and self.facts.digits <= self.bits
+        digits = self.facts.known.digits
+        return digits is not None and digits <= self.bits
 
     def safe(self, m: int) -> bool:
         """Whether it loses nothing aligned at this m, whatever its exponent is."""
-        return self.reach is None and self.facts.grid is not None and self.facts.grid >= m - self.bits
+        grid = self.facts.known.grid
+        return self.reach is None and grid is not None and grid >= m - self.bits
 
 
 def _aligned(node: FusedSum, places: Places, goals: Sequence[Enclosed]) -> list[_Aligned]:
@@ -518,16 +482,15 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
     bit adds at most half a unit 2^(m - F), for the largest F.
 
     m is the largest exponent of a term, 2^m <= the largest weight; or a lower bound of m (`zeros`, `least`, `floors`),
-    which changes nothing if no term's exponent lies below it. Aligned, |v| is at most the multiple of 2^(m - F) next
-    above head * 2^m, or below it toward zero, as rounding is monotonic. A sum that wraps must have room for all of
-    these: less than 2^(1 + carry bits) * 2^m."""
+    which changes nothing if no term's exponent lies below it. A sum that wraps must have room for all terms once they
+    are aligned (`aligned_head`): less than 2^(1 + carry bits) * 2^m."""
     goals = _joined("fused", node, places, _every_term(node.items, places), premises)
     terms, mode = _aligned(node, places, goals), node.rounding
     if not terms:
-        return _made(node, places, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+        return _made(node, places, numbers(ZERO, NOUGHT, NOUGHT, NOUGHT), goals, premises)
     every = [term.facts for term in terms]
     finest = max(node.fraction_bits) if isinstance(node.fraction_bits, tuple) else node.fraction_bits
-    heads = [head for term in terms if (head := term.most(mode)) is not None]
+    heads = [aligned_head(head, term.bits, mode) for term in terms if (head := term.facts.known.head) is not None]
     if node.carry_bits is not None and (len(heads) < len(terms) or sum(heads) >= power(1 + node.carry_bits)):
         raise RuleError(f"fused: a sum of {len(terms)} terms may wrap in {node.carry_bits} carry bits")
     weights = [f.weight for f in every if f.weight is not None]
@@ -535,7 +498,7 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
         raise RuleError("fused: the exponent of a term is not known")
     m = largest(weights)
     bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None
-              if any(f.least is None or f.least < bound for f in every)]  # fmt: skip
+              if any(f.known.least is None or f.known.least < bound for f in every)]  # fmt: skip
     sides = []
     for side in (0, 1):
         losses = [term.loss(mode, side) for term in terms]
@@ -544,13 +507,9 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
         at_bound = [power(bound) * (sticky + sum(x for x, term in zip(losses, terms, strict=True)
                                                  if not term.safe(bound))) for bound in bounds]  # fmt: skip
         sides.append(m * (sum(losses) - spared + sticky) + number(max(at_bound, default=0)))
-    leasts = [f.least for f in every if f.least is not None]
     facts = Facts(
         total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
-        total(f.size for f in every), m + number(max(map(power, bounds), default=0)),
-        min(leasts) if len(leasts) == len(every) else None,
-        sum(heads) + power(-finest) if len(heads) == len(every) else None,
-        finest + node.sticky, None if node.sticky else grid_of(every),
+        total(f.size for f in every), m + number(max(map(power, bounds), default=0)), _known(node, goals),
     )  # fmt: skip
     made = _made(node, places, facts, goals, premises)
     return with_lemmas(made, lemmas, alignments(node, places, premises))
@@ -565,13 +524,11 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     opposite to the frame's, counts m + 1 units in its direction, and so does a zero (m = 0): truncated, |v| is in [m, m
     + 1) units, and m + 1 differs from it by at most one unit. Without a frame, and without floors, a term with e - F =
     g loses nothing if it has at most F digits below its exponent; so if that is true of all terms, one of them loses
-    nothing.
-
-    |v| <= head_t * 2^(g + F_t) of each term, and at most two units more."""
+    nothing."""
     goals = _joined("grid", node, places, _every_term(node.items, places), premises)
     every = [goal.facts for goal in goals]
     if all(facts.is_zero for facts in every):
-        return _made(node, places, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT), goals, premises)
+        return _made(node, places, numbers(ZERO, NOUGHT, NOUGHT, NOUGHT), goals, premises)
     owners = [at for at, item in enumerate(node.items) for _ in terms_of(item, dict(places))]
     terms = [_Aligned(facts, node.fraction_bits[at], node.each(node.reach, at))
              for facts, at in zip(every, owners, strict=True)]  # fmt: skip
@@ -592,20 +549,16 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
         for term, flip in zip(terms, flips, strict=True):
             kept = Fraction(0) if term.facts.is_zero else LOSSES[node.rounding][side]
             if term.reach is not None and not term.facts.is_zero:
-                if term.facts.head is None:
+                if term.facts.known.head is None:
                     raise RuleError("grid: nothing is known of the size of a term that vanishes")
-                kept = max(kept, term.facts.head * power(-term.reach - 1))
+                kept = max(kept, term.facts.known.head * power(-term.reach - 1))
             truncated = node.rounding == "toward_zero" and term.reach is None
             losses.append(Fraction(1) if flip and truncated else kept + flip)
         lost = sum(losses) - (min(losses) if spare and not floors else 0)
         sides.append(unit * lost)
-    leasts = [term.facts.least - term.bits for term in counted if term.facts.least is not None]
-    heads = [term.facts.head * power(term.bits - finest) for term in counted if term.facts.head is not None]
     facts = Facts(
         total([*(f.low for f in every), sides[0]]), total([*(f.high for f in every), sides[1]]),
-        total(f.size for f in every), unit * power(finest),
-        min(leasts) + finest if len(leasts) == len(counted) else None,
-        sum(heads) + 2 * len(terms) * power(-finest) if len(heads) == len(counted) else None, finest,
+        total(f.size for f in every), unit * power(finest), _known(node, goals),
     )  # fmt: skip
     return _made(node, places, facts, goals, premises)
 
@@ -623,14 +576,13 @@ def cut(node: Cut, places: Places, premises: Sequence[Theorem], lemmas: Sequence
     With a least exponent the unit is at least u = 2^(least - n + 1), and a multiple of u loses nothing where u is the
     unit. Without one, the exponent with which a zero sum counts in an alignment is not known."""
     (goal,) = goals = _joined("cut", node, places, _operands(node, places), premises)
-    y, fraction = goal.facts, node.bits - 1
-    exact = y.bits is not None and y.bits <= node.bits
+    y, known, fraction = goal.facts, goal.facts.known, node.bits - 1
+    exact = known.bits is not None and known.bits <= node.bits
     relative = Fraction(0) if exact else power(-fraction)
-    fine = node.least is None or (y.grid is not None and y.grid >= node.least - fraction)
+    fine = node.least is None or (known.grid is not None and known.grid >= node.least - fraction)
     fixed = Fraction(0) if fine or node.least is None else power(node.least - fraction)
     low, high = (y.value * (relative * loss) + number(fixed * loss) for loss in LOSSES[node.mode])
-    head = 2 - power(-fraction)
-    found = Facts(y.low + low, y.high + high, y.size, None, node.least, head, fraction, y.grid, node.bits)
+    found = Facts(y.low + low, y.high + high, y.size, None, _known(node, goals))
     if node.least is not None:
         found = replace(found, weight=found.value + number(power(node.least)))
     return with_lemmas(_made(node, places, found, goals, premises), lemmas, [cut_loses(node.bits, node.mode)])
@@ -655,14 +607,16 @@ def after_rounding(y: Facts, how: Rounding) -> Facts:
     fmt = how.format
     if not fmt.subnormals:
         raise RuleError(f"rounded: {fmt.name} has no subnormal numbers")
-    relative = Fraction(0) if y.bits is not None and y.bits <= fmt.precision else power(-fmt.fraction)
-    flush = how.subnormals != "keep" and (y.grid is None or y.grid < fmt.emin)
-    fixed = Fraction(0) if y.grid is not None and y.grid >= fmt.emin - fmt.fraction else power(fmt.emin - fmt.fraction)
+    known = y.known
+    relative = Fraction(0) if known.bits is not None and known.bits <= fmt.precision else power(-fmt.fraction)
+    flush = how.subnormals != "keep" and (known.grid is None or known.grid < fmt.emin)
+    fine = known.grid is not None and known.grid >= fmt.emin - fmt.fraction
+    fixed = Fraction(0) if fine else power(fmt.emin - fmt.fraction)
     sides = []
     for loss in LOSSES[how.mode]:
         tiny = power(fmt.emin) if flush else fixed * loss
         sides.append(y.value * (relative * loss) + number(tiny))
-    return numbers(frozenset({fmt}), y.low + sides[0], y.high + sides[1], y.size, y.grid, how.subnormals != "keep")
+    return numbers(how.known(known, True), y.low + sides[0], y.high + sides[1], y.size)
 
 
 @rule

@@ -20,6 +20,7 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.queries.kernel.wording import form_text, up_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import Repeat
+from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.units.unit import Unit
 
 MOST_CARRIED = 1 << 16  # instructions of a chain, and so products of one in a report
@@ -67,7 +68,7 @@ def step_of(goal: Enclosed, assumption: Assumption) -> Step:
     level = assumption.level
     if assumption not in goal.assuming:
         raise RuleError("induction: the step assumes something else of the result so far")
-    if goal.facts.formats is None or not goal.facts.formats <= assumption.formats:
+    if goal.facts.known.formats is None or not goal.facts.known.formats <= assumption.formats:
         raise RuleError("induction: the step's result is not a number of the formats assumed")
     growth, part, own = linear(goal.facts.error, level)
     grown, kept, size = linear(goal.facts.size, level)
@@ -111,7 +112,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Mad
         raise RuleError("repeated: the start reads the result so far of a loop of the same level")
     own = [one for one in goal.assuming if isinstance(one, Assumption) and one.level == node.level]
     formats = own[0].formats if own else frozenset[Format]()
-    if len(own) > 1 or (own and (first.facts.formats is None or not first.facts.formats <= formats)):
+    if len(own) > 1 or (own and (first.facts.known.formats is None or not first.facts.known.formats <= formats)):
         raise RuleError("repeated: the start is not a number of the formats assumed")
     assuming, within = assumed_together("repeated", [first, goal]) - frozenset(own), goal.provided
     step = step_of(goal, own[0]) if own else None
@@ -122,7 +123,7 @@ def repeated(node: Repeat, places: Places, start: Theorem, body: Theorem) -> Mad
             facts = replace(facts, weight=facts.weight.at(node.level, node.places[-1]))
     else:
         error, size = step.run(node.places, first.facts.error, first.facts.size)
-        facts = numbers(formats, error, error, size)
+        facts = numbers(Known.number(formats), error, error, size)
         if step.growth < 1:
             error, size = replace(step, growth=Fraction(1)).run(node.places, first.facts.error, first.facts.size)
         within = frozenset(one.after(node.level, error, size) for one in within)
@@ -168,7 +169,7 @@ def chained(result: Theorem) -> Made:
     if not embeds(unit.d, unit.c):
         raise RuleError(f"chained: a result in {unit.d.name} cannot be an addend in {unit.c.name}")
     (own,) = (one for one in goal.assuming if isinstance(one, Assumption))
-    widened = replace(goal, facts=replace(goal.facts, formats=frozenset({unit.c})))
+    widened = replace(goal, facts=replace(goal.facts, known=Known.number(frozenset({unit.c}))))
     return Made(Chained(unit, step_of(widened, own)), (result,))
 
 

@@ -16,13 +16,12 @@ The rules about zeros hold where no nonzero sum is rounded to zero: all terms ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeGuard
 
-from mmaprobe.queries.kernel.grids import Grids, has_positive_sums, least_of, terms_of
-from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
-from mmaprobe.smtmodel.nodes.rewriting import rebuilt, written_out
+from mmaprobe.smtmodel.nodes import Constant, ExactSum, Node, Product, Round
+from mmaprobe.smtmodel.nodes.node import Knowledge
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt, terms_of, written_out
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -42,24 +41,12 @@ def merged_after_zero(unit: Unit) -> Node | None:
     return form if merger.is_never_minus(form) else None
 
 
-@dataclass(frozen=True)
-class _Size:
-    """Bounds of a value: its significand has at most `bits` bits and its magnitude, if finite, is below 2^`top`;
-    `finite`: it is neither infinite nor a NaN."""
-
-    bits: int
-    top: int
-    finite: bool
-
-
 class _Merger:
     """Flattens the nodes of one unit. `after_zero`: c is assumed not to be -0."""
 
     def __init__(self, unit: Unit, after_zero: bool) -> None:
-        self.formats: dict[str, Format] = {"a": unit.a, "b": unit.b, "c": unit.c}
-        self.after_zero = after_zero
+        self.known = Knowledge(unit.formats, frozenset("c" if after_zero else ""))
         self.found: dict[Node, Node] = {}
-        self.grids = Grids(self.formats)
         self.signless: dict[Node, Node] = {}
 
     def form(self, node: Node) -> Node:
@@ -73,7 +60,7 @@ class _Merger:
 
     def _with_zero(self, node: Node) -> Node:
         """The node with +0 among its terms, if its rounding makes zero sums +0 and no other sum zero."""
-        if not isinstance(node, Round) or not (node.rounding.zero == "positive" or has_positive_sums(node)):
+        if not isinstance(node, Round) or not (node.rounding.zero == "positive" or _has_positive_sums(node)):
             return node
         plain = Round(ExactSum((*terms_of(node), ZERO)), replace(node.rounding, zero="ieee"))
         return plain if self._keeps_zeros(plain) else node
@@ -115,16 +102,12 @@ class _Merger:
             return False
         if not how.nan_or_zero:
             return False
-        grids = [self.grids.of(term) for term in terms_of(node)]
-        return all(grid is not None and grid >= least_of(how.format) for grid in grids)
+        grids = [self.known.of(term).grid for term in terms_of(node)]
+        return all(grid is not None and grid >= how.format.emin - how.format.fraction for grid in grids)
 
     def is_never_minus(self, node: Node) -> bool:
         """Whether the value of a flattened node is known never to be -0."""
-        if isinstance(node, Element) and node.operand == "c":  # a subnormal below zero may be read as -0
-            return self.after_zero and (node.subnormals != "zero" or node.positive_zeros)
-        if isinstance(node, Round) and node.rounding.zero == "positive" and node.rounding.nan_or_zero:
-            return True
-        return _is_zero(node) or (self._keeps_zeros(node) and any(map(_is_zero, terms_of(node))))
+        return self.known.of(node).never_minus
 
     def _is_exact(self, node: Node) -> TypeGuard[Round]:
         """Whether a rounding has at most one term besides constants +0, and represents every value of that term
@@ -132,9 +115,9 @@ class _Merger:
         if not self._keeps_zeros(node):
             return False
         fmt = node.rounding.format
-        sizes = [self._size(term) for term in terms_of(node) if not _is_zero(term)]
+        sizes = [self.known.of(term) for term in terms_of(node) if not _is_zero(term)]
         return len(sizes) <= 1 and all(
-            size is not None and size.bits <= fmt.precision and size.top <= fmt.emax
+            size.bits is not None and size.bits <= fmt.precision and size.top is not None and size.top <= fmt.emax
             and (size.finite or (fmt.has_infinity and node.rounding.keeps_nan))
             for size in sizes
         )  # fmt: skip
@@ -143,20 +126,12 @@ class _Merger:
         """Whether a node is a rounding whose results are unchanged if they are rounded again by `how`."""
         return self._keeps_zeros(one) and (how.format, how.nan) == (one.rounding.format, one.rounding.nan)
 
-    def _size(self, node: Node) -> _Size | None:
-        """Bounds of the values of a node; None if they are not known."""
-        match node:
-            case Element() if node.operand in self.formats:
-                fmt = self.formats[node.operand]
-                return _Size(fmt.precision, fmt.emax + 1, not (fmt.has_infinity or fmt.has_nan))
-            case Round():
-                fmt = node.rounding.format
-                return _Size(fmt.precision, fmt.emax + 1, False)
-            case Product(limit=None):
-                left, right = self._size(node.left), self._size(node.right)
-                if left is not None and right is not None:
-                    return _Size(left.bits + right.bits, left.top + right.top, left.finite and right.finite)
-        return None
+
+def _has_positive_sums(rounding: Round) -> bool:
+    """Whether every exact zero sum of several terms is +0; a sum of one term is that term instead, with its sign."""
+    term = rounding.term
+    several = isinstance(term, ExactSum) and sum(item.count for item in term.items) > 1
+    return rounding.rounding.zero == "exact_positive" and several
 
 
 def _is_zero(term: Node) -> bool:

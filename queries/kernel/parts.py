@@ -43,6 +43,7 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Sum,
 )
+from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -170,7 +171,8 @@ def part(unit: Unit, node: Round, places: Places, lemmas: Sequence[Theorem]) -> 
     kept = frozenset(roundings_in(node))
     parted, how = Parted(unit, kept), node.rounding
     size = parted.size(parted.of(node, places))
-    facts = numbers(frozenset({how.format}), NOUGHT, NOUGHT, size, flushed=how.subnormals != "keep")
+    known = replace(Known.number(frozenset({how.format})), never_tiny=how.subnormals != "keep")
+    facts = numbers(known, NOUGHT, NOUGHT, size)
     provided = frozenset(
         NoOverflow(one, bound_places(one, dict(places)), one.rounding.format.emax,
                    parted.size(parted.of(one.term, places))) for one in kept

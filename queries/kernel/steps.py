@@ -66,6 +66,11 @@ class PlanAt:
         return self.plan.d
 
     @property
+    def formats(self) -> Mapping[str, Format]:
+        """The formats of its operands by name."""
+        return {"a": self.a, "b": self.b, "c": self.c}
+
+    @property
     def scale(self) -> Format | None:
         return self.plan.scale
 

@@ -18,7 +18,6 @@ from mmaprobe.queries.kernel.enclosures import (
     Facts,
     NoOverflow,
     after_rounding,
-    grid_of,
     numbers,
     with_lemmas,
 )
@@ -58,6 +57,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import Element, Node, Product, Scale
 from mmaprobe.smtmodel.nodes.element import OPERANDS
 from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 
@@ -163,13 +163,13 @@ def held(plan: Plan, step: SoFar, formats: frozenset[Format]) -> Made:
 
 def _assumed(plan: Plan, step: Step, level: int, formats: frozenset[Format]) -> Summed:
     error, size = (magnitude(name, Index(level)) for name in (ERROR, SIZE))
-    return Summed(plan, step, numbers(formats, error, error, size), frozenset({(level, formats)}))
+    return Summed(plan, step, numbers(Known.number(formats), error, error, size), frozenset({(level, formats)}))
 
 
 @rule
 def nothing(plan: Plan, step: Zero) -> Made:
     """A sum of no products, from +0: v = x = 0."""
-    return Made(Summed(plan, step, numbers(frozenset(), NOUGHT, NOUGHT, NOUGHT)))
+    return Made(Summed(plan, step, numbers(ZERO, NOUGHT, NOUGHT, NOUGHT)))
 
 
 @rule
@@ -182,7 +182,7 @@ def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem]) 
     goal: Summed = goal_of(start, Summed, "tile")
     if does.unit != step.model.unit or goal.step is not step.start:
         raise RuleError("tile: the premises are not about its unit and its start")
-    if goal.facts.formats is None or not all(step.model.c.holds(fmt) for fmt in goal.facts.formats):
+    if goal.facts.known.formats is None or not all(step.model.c.holds(fmt) for fmt in goal.facts.known.formats):
         raise RuleError(f"tile: the start is not a number of the unit's {step.model.c.name}")
     one, length = does.step, step.model.length
     parts = [_split(form) for form in (one.own, one.size)]
@@ -198,7 +198,7 @@ def tile(step: Tile, chain: Theorem, start: Theorem, lemmas: Sequence[Theorem]) 
         own, constant = _split(own)
         fixed += constant * length
     error = _apart([goal.facts.error * one.growth + goal.facts.size * one.part, own + fixed])
-    facts = numbers(frozenset({step.model.d}), error, error, _apart([goal.facts.size, size]))
+    facts = numbers(Known.number(frozenset({step.model.d})), error, error, _apart([goal.facts.size, size]))
     known = [RoundingLoses(how.format, how.mode) for how in step.converts if how is not None]
     return with_lemmas(Made(Summed(goal.plan, step, facts, goal.assuming, goal.growth), (chain, start)), lemmas, known)
 
@@ -213,7 +213,9 @@ def _conversions(plan: Plan, step: Tile) -> dict[str, Form]:
         if how is None:
             found[name] = NOUGHT
             continue
-        found[name] = after_rounding(numbers(frozenset({fmt}), NOUGHT, NOUGHT, _one(Factor(name))), how).error
+        found[name] = after_rounding(
+            numbers(Known.number(frozenset({fmt})), NOUGHT, NOUGHT, _one(Factor(name))), how
+        ).error
     inputs = [node for node in walk(step.model.unit.result) if isinstance(node, Element) and node.operand in found]
     if any(node.subnormals != "keep" for node in inputs):
         raise RuleError("tile: the unit reads subnormal numbers as zero after a conversion")
@@ -230,7 +232,8 @@ def added(step: Added, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     every = [goal.facts for goal in goals]
     error, size = (_apart([getattr(facts, name) for facts in every]) for name in ("error", "size"))
     own = [facts for facts in every if not facts.is_zero]
-    exact = Facts(error, error, size, grid=grid_of(every), bits=own[0].bits if len(own) == 1 else None)
+    known = Known(grid=grid_of([one.known for one in every]), bits=own[0].known.bits if len(own) == 1 else None)
+    exact = Facts(error, error, size, known=known)
     facts = after_rounding(exact, step.rounding)
     lemma = RoundingLoses(step.rounding.format, step.rounding.mode)
     return with_lemmas(Made(_joined(step, facts, goals), tuple(premises)), lemmas, [lemma])
@@ -260,7 +263,7 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
     if (first.step, goal.step) != (step.start, step.body) or first.plan is not goal.plan:
         raise RuleError("iterated: the premises are not about its start and its body")
     formats = [formats for level, formats in goal.assuming if level == step.level]
-    if len(formats) != 1 or any(facts.formats is None or not facts.formats <= formats[0]
+    if len(formats) != 1 or any(facts.known.formats is None or not facts.known.formats <= formats[0]
                                 for facts in (first.facts, goal.facts)):  # fmt: skip
         raise RuleError("iterated: a sum so far is not a number of the formats assumed")
     if len(goal.assuming) > 1 or goal.growth is not None or any(level == step.level for level, _ in first.assuming):
@@ -283,7 +286,9 @@ def iterated(step: Loop, start: Theorem, body: Theorem) -> Made:
     own = own * last + size.lifted(own.lifts) * (times * part)
     old = first.facts.error * (last * growth) + first.facts.size * (every * part)
     error = _apart([old, own + fixed * every])
-    facts = numbers(goal.facts.formats or frozenset(), error, error, _apart([first.facts.size, size]))
+    facts = numbers(
+        Known.number(goal.facts.known.formats or frozenset()), error, error, _apart([first.facts.size, size])
+    )
     return Made(Summed(goal.plan, step, facts, first.assuming, rate), (start, body))
 
 
@@ -301,11 +306,11 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     if any(goal.growth is not None or goal.assuming - goals[0].assuming for goal in goals):
         raise RuleError("halved: leaves assume different things of the start, or are of any number of products")
     plan, fmt = goals[0].plan, step.rounding.format
-    if any(goal.plan is not plan or not (goal.facts.formats or frozenset()) <= {fmt} for goal in goals):
+    if any(goal.plan is not plan or not (goal.facts.known.formats or frozenset()) <= {fmt} for goal in goals):
         raise RuleError("halved: leaves are of several plans, or not numbers of one format")
     grown, kept, own, fixed, sizes = Fraction(0), Fraction(0), [], Fraction(0), []
     for count, goal in enumerate(goals, 1):
-        if goal.facts.formats is None:
+        if goal.facts.known.formats is None:
             raise RuleError("halved: a leaf is not a number of a format")
         growth, part, rest = linear(goal.facts.error, START)
         entered, held_, more = linear(goal.facts.size, START)
@@ -316,8 +321,8 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
         own.append(products)
         sizes.append(size)
     error, old = (magnitude(name, Index(START)) for name in (ERROR, SIZE))
-    both = numbers(frozenset({fmt}), error, error, old)
-    added_ = after_rounding(Facts(error, error, old, grid=both.grid), step.rounding)
+    both = Known(grid=Known.number(frozenset({fmt})).grid)
+    added_ = after_rounding(Facts(error, error, old, known=both), step.rounding)
     rate, part, more = linear(added_.error, START)
     if rate < 1 or set(more.parts) - {ONE} or added_.size != old:
         raise RuleError("halved: an addition does more than a rounding")
@@ -325,7 +330,7 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     first, products = error * grown + old * kept, larger(own)
     above = (old + size.lifted(products.lifts)) * G * part
     found = (first + products) * last + above + last * magnitude(COUNT) * (fixed + more.constant)
-    facts = numbers(frozenset({fmt}), found, found, old + size)
+    facts = numbers(Known.number(frozenset({fmt})), found, found, old + size)
     lemma = RoundingLoses(fmt, step.rounding.mode)
     made_ = Made(Summed(plan, step, facts, goals[0].assuming, rate), tuple(leaves))
     return with_lemmas(made_, lemmas, [lemma])
@@ -345,7 +350,7 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem)
         raise RuleError("of_all_products: the premise is not about the steps of the plan")
     if at.length is None and at.repeats != repeated(stage):
         raise RuleError("of_all_products: the plan repeats something else")
-    known = first.facts.formats
+    known = first.facts.known.formats
     if {level for level, _ in goal.assuming} - {START} or known is None or not all(
         any(own.holds(fmt) for own in formats) for _, formats in goal.assuming for fmt in known
     ):  # fmt: skip
@@ -356,7 +361,7 @@ def of_all_products(at: PlanAt, node: Products, total_: Theorem, start: Theorem)
     starts = {Factor(ERROR, START): first.facts.error, Factor(SIZE, START): first.facts.size}
     error, size = (_put(form, lambda factor: starts.get(factor, _one(factor)))
                    for form in (goal.facts.error, goal.facts.size))  # fmt: skip
-    facts = numbers(goal.facts.formats or frozenset(), error, error, size)
+    facts = numbers(Known.number(goal.facts.known.formats or frozenset()), error, error, size)
     provided = first.provided | {NoOverflow(node, ())}
     return Made(Enclosed(at, node, (), facts, provided=provided), (total_, start))
 

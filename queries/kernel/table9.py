@@ -92,11 +92,12 @@ def summed(unit: Unit, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     if found != [(), *((k, k) for k in range(unit.length))]:
         raise RuleError("steps: not every product, and c, is added once")
     floors = [bound for bound in (total.zeros, total.least, *total.floors) if bound is not None]
-    if any(goal.facts.least is None or goal.facts.least < bound for goal in goals for bound in floors):
+    if any(goal.facts.known.least is None or goal.facts.known.least < bound for goal in goals for bound in floors):
         raise RuleError(f"fused: its floor {max(floors)} can exceed the exponents of all terms")
     if {goal_of(lemma, AlignmentLoses, "summed") for lemma in lemmas} != set(alignments(total, (), premises)):
         raise RuleError("summed: a lemma about the datapath is missing, or about another one")
-    whole = all(goal.facts.digits is not None and goal.facts.digits <= total.fraction_bits for goal in goals)
+    digits = [goal.facts.known.digits for goal in goals]
+    whole = all(number is not None and number <= total.fraction_bits for number in digits)
     return Made(SumInUnits(unit, len(goals) - whole), (*premises, *lemmas))
 
 

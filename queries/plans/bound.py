@@ -132,7 +132,7 @@ class _Composer:
 
 def _formats(theorem: Theorem) -> frozenset[Format]:
     assert isinstance(theorem.goal, (Summed, Enclosed))
-    return theorem.goal.facts.formats or frozenset()
+    return theorem.goal.facts.known.formats or frozenset()
 
 
 def _results(step: Step) -> frozenset[Format]:

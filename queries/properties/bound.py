@@ -171,7 +171,7 @@ class _Composer:
 
 def _formats(theorem: Theorem) -> frozenset[Format]:
     assert isinstance(theorem.goal, Enclosed)
-    return theorem.goal.facts.formats or frozenset()
+    return theorem.goal.facts.known.formats or frozenset()
 
 
 def _results(node: Node) -> frozenset[Format]:

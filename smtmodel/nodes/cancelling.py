@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes.cut import Cut
-from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Unary, Value, Variant
 from mmaprobe.smtmodel.nodes.sums import Sum
 
 
@@ -28,6 +29,10 @@ class Cancelling(Unary):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term)
         return Changed(value, value.term, [value.term.is_zero])
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """It is the sum, and has its exponent wherever it still counts."""
+        return replace(operands[0], never_minus=False, terms=())
 
     def variants(self) -> Iterator[Variant]:
         yield Variant("cancelling", True, False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -13,7 +13,8 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode, Target, round
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bit, choose, constant, select
-from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Unary, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.known import Known, power
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Unary, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.trace import Stage
 
 
@@ -36,6 +37,11 @@ class Cut(Unary):
         if not 2 <= self.bits <= 256:
             raise ParameterError("cut", f"{self.bits} bits are impossible; it takes a whole number from 2 to 256")
         check_number("least", self.least, EXPONENTS)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        fraction = self.bits - 1
+        (y,) = operands
+        return Known(self.least, 2 - power(-fraction), fraction, y.grid, self.bits, zero=y.zero, finite=y.finite)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)

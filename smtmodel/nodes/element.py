@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar, get_args
 
 from mmaprobe.smtmodel.arithmetic.decode import Unpacked, row, unpack
+from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Terminal, Value, Variant, others
+from mmaprobe.smtmodel.nodes.known import ZERO, Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Value, Variant, others
 from mmaprobe.smtmodel.nodes.trace import Stage
 
 Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
@@ -93,6 +96,16 @@ class Element(Terminal):
             item = replace(item, term=replace(item.term, sign=pattern.bit(fmt.field_width)))
         return item
 
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        fmt = knowledge.formats.get(self.operand)
+        if fmt is None:
+            return Known()
+        kept = self.subnormals != "zero" and self.operand in knowledge.unsigned
+        return replace(
+            Known.number(frozenset({fmt})), never_minus=self.positive_zeros or kept,
+            never_tiny=self.subnormals != "keep", finite=knowledge.fits or not (fmt.has_infinity or fmt.has_nan),
+        )  # fmt: skip
+
     def key(self, context: Context) -> Hashable:
         given = self._pattern(context).value  # a constant is one number, wherever it stands
         at = None if self.index is None or given is not None else context.at(self.index)
@@ -128,6 +141,9 @@ class Constant(Terminal):
         zero = unpack(constant(carrier, 0, fmt.width), fmt)
         return Number(replace(zero, term=replace(zero.term, sign=truth(carrier, self.negative))))
 
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        return replace(ZERO, never_minus=not self.negative)
+
     def sentence(self) -> str:
         return "-0" if self.negative else "+0"
 
@@ -148,6 +164,12 @@ class Literal(Terminal):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         carrier = context.patterns["c"][0].carrier
         return Number(unpack(constant(carrier, self.pattern, self.format.width), self.format))
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        value = exact_value(self.pattern, self.format)
+        if value in ("-0", 0):
+            return replace(ZERO, never_minus=value == 0)
+        return replace(Known.number(frozenset({self.format})), never_minus=True, finite=isinstance(value, Fraction))
 
     def sentence(self) -> str:
         return f"the {self.format.name} {self.pattern:#x}"

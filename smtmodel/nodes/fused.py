@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import ClassVar
 
@@ -13,13 +15,20 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.exact import ExactSum
-from mmaprobe.smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of, power
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
 #: exponents of zero terms that published units have, for f16 and f32 results (Xie et al. 2026, Table 5)
 PUBLISHED_ZEROS = (-19, -20, -21, -131, -132, -133)
 MOST_CARRIES = 6  # enough for 64 terms
+
+
+def aligned_head(head: Fraction, bits: int, mode: Mode) -> Fraction:
+    """The most that a term of at most head * 2^m is in units of 2^m, once `bits` bits below 2^m are kept of it."""
+    units = head * power(bits)
+    return (math.floor(units) if mode == "toward_zero" else math.ceil(units)) * power(-bits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +68,22 @@ class FusedSum(Sum):
     @property
     def bits_of_terms(self) -> tuple[int, ...]:
         return self.by_term(self.fraction_bits)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """Its exponent m is at least that of a term. Aligned, |v| of a term is at most the multiple of 2^(m - F) next
+        above head * 2^m, or below it toward zero, as rounding is monotonic."""
+        terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
+        if not terms:
+            return replace(ZERO, never_minus=all(known.never_minus for known in operands))
+        finest = max(self.bits_of_terms)
+        leasts = [known.least for known, _ in terms if known.least is not None]
+        heads = [aligned_head(known.head, bits, self.rounding) for known, bits in terms if known.head is not None]
+        return Known(
+            min(leasts) if len(leasts) == len(terms) else None,
+            sum(heads) + power(-finest) if len(heads) == len(terms) else None, finest + self.sticky,
+            None if self.sticky else grid_of([known for known, _ in terms]),
+            finite=all(known.finite for known in operands),
+        )  # fmt: skip
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         names, values, keeps, floors, reach = [], [], [], [], []

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import Unpacked
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import choose, truth
-from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.product import Product
 
 
@@ -36,6 +37,10 @@ class Gate(Unary):
         zero = item.is_zero  # of a product: whether a factor is zero
         sign = choose(zero, truth(zero.carrier, self.minus_zero), item.sign)
         return Number(Unpacked(replace(item.term, sign=sign), zero, item.is_infinite & ~zero, item.is_nan & ~zero))
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """It is the product, with its exponent, but for the sign of a zero."""
+        return replace(operands[0], never_minus=False, terms=())
 
     def variants(self) -> Iterator[Variant]:
         yield from others("minus_zero", self.minus_zero, (False, True))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.nodes.node import Context, Number, Terminal, Value
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Number, Terminal, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +24,9 @@ class Given(Terminal):
     def evaluate(self, context: Context, keep: int | None) -> Value:
         pattern = context.patterns["given"][self.slot]
         return Number(unpack(pattern, self.format), pattern, (self.format, pattern))
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        return Known.number(frozenset({self.format}))
 
     def sentence(self) -> str:
         return f"a number of {self.format.name}"

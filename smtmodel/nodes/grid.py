@@ -12,7 +12,8 @@ from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
-from mmaprobe.smtmodel.nodes.node import Context, Node, Total, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, power
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
@@ -50,6 +51,21 @@ class GridSum(Sum):
     @property
     def bits_of_terms(self) -> tuple[int, ...]:
         return self.by_term(self.fraction_bits)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """In units of the grid, a term of at most head * 2^e counts at most one more, and one more where its bits are
+        flipped."""
+        terms = [(known, bits) for known, bits in zip(operands, self.bits_of_terms, strict=True) if not known.zero]
+        if not terms:
+            return replace(ZERO, never_minus=all(known.never_minus for known in operands))
+        finest = max(self.bits_of_terms)
+        leasts = [known.least - bits for known, bits in terms if known.least is not None]
+        heads = [known.head * power(bits - finest) for known, bits in terms if known.head is not None]
+        return Known(
+            min(leasts) + finest if len(leasts) == len(terms) else None,
+            sum(heads) + 2 * len(operands) * power(-finest) if len(heads) == len(terms) else None, finest,
+            finite=all(known.finite for known in operands),
+        )  # fmt: skip
 
     def of_terms(self, terms: Sequence[tuple[int, Node]]) -> Self:
         found = super(GridSum, replace(self, frame=None)).of_terms(terms)

@@ -16,6 +16,7 @@ from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant
 from mmaprobe.smtmodel.carriers.carrier import Made
 from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.nodes.trace import Trace
 
 
@@ -324,6 +325,16 @@ class Node:
     def sentence(self) -> str:
         """What it does, in words, after its name."""
 
+    @property
+    def known_from(self) -> tuple[Node, ...]:
+        """The nodes from which follows what is known of its value."""
+        return self.operands
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """What is known of its value, from what is known of each term of each node of `known_from`: nothing, unless a
+        kind of node says it."""
+        return Known()
+
     def variants(self) -> Iterator[Variant]:
         """Plausible other values of its parameters, one at a time; impossible combinations are among them."""
         return iter(())
@@ -456,6 +467,32 @@ def others(parameter: str, old: object, values: Iterable[object]) -> Iterator[Va
 def near(value: int) -> tuple[int, ...]:
     """The numbers beside a number, the nearest first."""
     return value - 1, value + 1, value - 2, value + 2
+
+
+@dataclass
+class Knowledge:
+    """What is known of the nodes of one unit. `formats`: those of its operands, by name. `unsigned`: operands of which
+    no element is -0. `running`: of the results so far of the loops around, by level. `fits`: on inputs that are
+    finite, where nothing overflows; else on all inputs."""
+
+    formats: Mapping[str, Format]
+    unsigned: frozenset[str] = frozenset()
+    running: Mapping[int, Known] = field(default_factory=dict)
+    fits: bool = False
+    _found: dict[Node, Known] = field(default_factory=dict)
+
+    def of(self, node: Node) -> Known:
+        """What is known of a node."""
+        if node not in self._found:
+            self._found[node] = node.known(self, [known for term in node.known_from for known in self._terms(term)])
+        return self._found[node]
+
+    def _terms(self, item: Node) -> list[Known]:
+        return [self.of(item)] * item.count
+
+    def within(self, level: int, so_far: Known) -> Knowledge:
+        """The same within a loop, of whose results so far this is known."""
+        return Knowledge(self.formats, self.unsigned, {**self.running, level: so_far}, self.fits)
 
 
 class Terminal(Node):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.alignment import reaches
@@ -11,7 +12,8 @@ from mmaprobe.smtmodel.arithmetic.decode import Unpacked, multiply, row
 from mmaprobe.smtmodel.arithmetic.ieee import product_specials
 from mmaprobe.smtmodel.base.errors import EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.nodes.element import Element
-from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.known import Known, power, total
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.trace import Stage
 
 
@@ -82,6 +84,22 @@ class Product(Node):
         if self.limit is not None:
             is_infinite = is_infinite | (reaches(formed, self.limit) & ~(is_zero | is_nan))
         return Unpacked(formed, is_zero, is_infinite, is_nan)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """Unnormalised, its exponent is the sum of its factors'. Normalised, 2^e <= |v| < 2 * 2^e, and v has one digit
+        more below its exponent if |v| < 4 * 2^(sum of the exponents), as of two numbers or segments of numbers."""
+        left, right = operands
+        plus = all(known.zero and known.never_minus for known in operands)
+        found = replace(left.times(right), never_minus=plus)
+        if self.limit is not None:
+            found = replace(found, finite=knowledge.fits and found.finite)
+        if not self.normalised:
+            return found
+        if None in (left.formats, right.formats) and (found.head is None or found.head >= 4):
+            return replace(found, least=found.grid, head=None, digits=None)
+        digits = total(found.digits, 1)
+        return replace(found, least=found.grid, head=Fraction(2) if digits is None else 2 - power(-digits),
+                       digits=digits)  # fmt: skip
 
     def variants(self) -> Iterator[Variant]:
         yield from others("normalised", self.normalised, (False, True))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 from mmaprobe.smtmodel.arithmetic.decode import Term, Unpacked
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, truth
-from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 
 Nan = Literal["keep", "zero"]
 ReluZero = Literal["positive", "keep", "signed"]
@@ -52,6 +53,10 @@ class Relu(Unary):
         sign = {"positive": no, "keep": term.sign & ~lost, "signed": term.sign & ~dropped}[self.zero]
         rectified = replace(term, sign=sign, significand=kept)
         return Unpacked(rectified, is_zero | lost, positive, is_nan & ~dropped)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """What is above zero stays as it is, and all else is zero, or a NaN."""
+        return replace(operands[0], never_minus=False, terms=())
 
     def variants(self) -> Iterator[Variant]:
         yield from others("relu_nan", self.nan, NANS)

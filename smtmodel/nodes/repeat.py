@@ -11,9 +11,11 @@ from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes.element import Element, Operand
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.node import Context, Node, Value
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 Places = range | tuple[int, ...]
+ROUNDS = 4  # in which what is known of the results so far of a loop must settle
 
 
 def places_of(numbers: Sequence[int]) -> Places:
@@ -49,6 +51,9 @@ class Running(Node):
     def place(self, context: Context) -> str:
         return "acc"
 
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        return knowledge.running.get(self.level, Known())
+
     def evaluate(self, context: Context, keep: int | None) -> Value:
         return context.running[self.level]
 
@@ -79,6 +84,22 @@ class Repeat(Node):
     @property
     def binds(self) -> int | None:
         return self.level
+
+    @property
+    def known_from(self) -> tuple[Node, ...]:
+        return ()
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """By induction: what is known of the start, and of a result whenever it is known of the result before, is known
+        of all results."""
+        so_far = knowledge.of(self.start)
+        for _ in range(ROUNDS):
+            found = knowledge.within(self.level, so_far).of(self.body)
+            either = so_far.or_else(found)
+            if either == so_far:
+                return found
+            so_far = either
+        return knowledge.within(self.level, Known()).of(self.body)
 
     @kept_property
     def free(self) -> frozenset[int]:
@@ -145,6 +166,10 @@ class Each(Node):
     @property
     def count(self) -> int:
         return len(self.places) * self.body.count
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """Of each of its terms."""
+        return operands[0]
 
     def places_of_terms(self, context: Context) -> list[str]:
         found = []

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from mmaprobe.smtmodel.nodes.element import Element
+from mmaprobe.smtmodel.nodes.exact import ExactSum
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.node import Node
 from mmaprobe.smtmodel.nodes.repeat import Each, Repeat, Running
+from mmaprobe.smtmodel.nodes.round import Round
 
 Leaf = Callable[[Node], Node | None]
 #: a node renumbered: by the depth of loops around it, and the levels that those on which it depends have become
@@ -154,3 +156,9 @@ def numbered(node: Node, depth: int = 0, found: Numbered | None = None) -> Node:
         return with_operands(part, (visit(operand, names, depth) for operand in part.operands))
 
     return visit(node, {}, depth)
+
+
+def terms_of(rounding: Round) -> list[Node]:
+    """The terms that a rounding adds exactly: those of its exact sum, nested ones included, or its one term."""
+    items = rounding.term.flat.items if isinstance(rounding.term, ExactSum) else (rounding.term,)
+    return [term for item in items for term in each_of(item)]

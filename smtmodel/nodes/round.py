@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +18,8 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, select, truth
 from mmaprobe.smtmodel.nodes.cut import Cut
 from mmaprobe.smtmodel.nodes.element import Element
-from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, others
+from mmaprobe.smtmodel.nodes.known import ANY, Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, others
 from mmaprobe.smtmodel.nodes.repeat import Running
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
 
@@ -75,6 +76,48 @@ class Rounding:
         """Whether a NaN stays one, or becomes +0."""
         return self._nan_value in ("nan", 0)
 
+    def known(self, y: Known, fits: bool) -> Known:
+        """What is known of a number y once it is rounded. `fits`: y is finite, and does not overflow.
+
+        A multiple of 2^g stays one, unless the largest number stands for it, or the pattern of a NaN, which may be any
+        number. Unless rounding is down, an exact zero sum is -0 only if all its terms are negative or -0; so it is not
+        if one of them is never -0. What is not zero is rounded to -0, or is subnormal, only if it may lie near zero
+        (`_is_far`)."""
+        fmt, plain = self.format, self.nan_or_zero or fits
+        grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
+        found = replace(Known.number(frozenset({fmt}), grid), finite=fits or not (fmt.has_infinity or fmt.has_nan))
+        if not plain:
+            return found
+        if y.zero:
+            found = replace(found, grid=ANY, zero=True)
+        terms, flushes = y.terms or (y,), self.subnormals != "keep"
+        positive = (self.zero == "exact_positive" and len(terms) > 1) or any(known.never_minus for known in terms)
+        return replace(
+            found, never_tiny=flushes or self._is_far(terms, True),
+            never_minus=self.zero == "positive"
+            or (self.mode != "down" and positive and self._is_far(terms, flushes)),
+        )  # fmt: skip
+
+    def _is_far(self, terms: Sequence[Known], normal: bool) -> bool:
+        """Whether the exact sum of some terms is zero or at least 2^e, the smallest positive number of the format, the
+        smallest normal one if `normal`.
+
+        It is if all terms are multiples of 2^e; or if all terms but one, y, are multiples of 2^(e + p), where y is a
+        number of the format, of p bits of precision, and of at least 2^e itself if it is not zero. If the other terms
+        together are zero, the sum is y. Else let 2^g be what they are multiples of: if y is below 2^(g - 1), the sum is
+        at least 2^(g - 1); and if it is not, y is a multiple of 2^(g - p), and so is the sum."""
+        fmt = self.format
+        least = fmt.emin if normal else fmt.emin - fmt.fraction
+        if all(known.grid is not None and known.grid >= least for known in terms):
+            return True
+        near = [known for known in terms if known.grid is None or known.grid - fmt.precision < least]
+        return len(near) == 1 and _is_number(near[0], fmt) and (not normal or near[0].never_tiny)
+
+
+def _is_number(known: Known, fmt: Format) -> bool:
+    """Whether a value is zero or a number of a format."""
+    return known.formats is not None and known.formats <= {fmt}
+
 
 @dataclass(frozen=True, eq=False)
 class Round(Unary):
@@ -92,6 +135,9 @@ class Round(Unary):
     def converts(self) -> Element | None:
         """The input that it converts to another format, if it reads one."""
         return self.term if isinstance(self.term, Element) else None
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        return self.rounding.known(operands[0], knowledge.fits)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         how = self.rounding

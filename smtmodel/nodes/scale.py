@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from mmaprobe.smtmodel.arithmetic.decode import multiply
 from mmaprobe.smtmodel.carriers.algebra import any_of
-from mmaprobe.smtmodel.nodes.node import Changed, Context, Node, Value
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,10 @@ class Scale(Node):
         nothing = any_of([*zeros, ~term.term.significand.any() & ~infinite])
         nans = left.is_nan, right.is_nan, infinite & any_of(zeros), beyond & nothing
         return Changed(term, multiply(term.term, scale), zeros, nans, beyond)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        term, left, right = operands
+        return term.times(left).times(right)
 
     def sentence(self) -> str:
         return "times its scale factors"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -10,7 +10,8 @@ from mmaprobe.smtmodel.arithmetic.decode import Unpacked, fit
 from mmaprobe.smtmodel.base.errors import ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import constant, truth
 from mmaprobe.smtmodel.nodes.element import Element
-from mmaprobe.smtmodel.nodes.node import Context, Node, Number, Unary, Value, Variant, near, others
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Unary, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import BITS
 
 
@@ -70,6 +71,11 @@ class Segment(Unary):
         if self.positive:
             sign = sign & ~is_zero
         return Unpacked(replace(term, sign=sign, significand=kept), is_zero, is_infinite, is_nan)
+
+    def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
+        """It counts with the input's exponent, and has no digit that the input has not; but it is no number of the
+        format, as it is not normalised."""
+        return replace(operands[0], formats=None, never_minus=False, never_tiny=False)
 
     def variants(self) -> Iterator[Variant]:
         yield from others("end", self.end, near(self.end))

@@ -77,6 +77,12 @@ class Unit:
         return self.a, self.b, self.c, self.length, self.scale, self.scale_block
 
     @cached_property
+    def formats(self) -> Mapping[str, Format]:
+        """The formats of its operands by name."""
+        scales = {} if self.scale is None else {"scale_a": self.scale, "scale_b": self.scale}
+        return {"a": self.a, "b": self.b, "c": self.c, **scales}
+
+    @cached_property
     def addend(self) -> bool:
         """Whether any step reads c."""
         return any(isinstance(node, Element) and node.operand == "c" for node in walk(self.result))
@@ -177,15 +183,13 @@ class Unit:
     ) -> tuple[Bits, Trace]:
         """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `memo`:
         for several units on the same inputs, what they share (by formats)."""
-        formats = {"a": self.a, "b": self.b, "c": self.c}
         patterns: dict[str, Sequence[Bits]] = {"a": a, "b": b, "c": (c,)}
         if self.scale is not None:
-            formats |= {"scale_a": self.scale, "scale_b": self.scale}
             patterns |= {"scale_a": scale_a, "scale_b": scale_b}
         shared = None if memo is None else memo.setdefault((self.a, self.b, self.c, self.scale), {})
         signals = Trace() if trace is None else trace
         names = self.labels if signals.keeps else {}  # which nothing else reads
-        context = Context(patterns, formats, names, signals, self.titles, shared)
+        context = Context(patterns, self.formats, names, signals, self.titles, shared)
         result = context.value(self.result).pattern
         assert result is not None
         return result, context.trace

@@ -11,6 +11,7 @@ from tests.second.goals import CHAIN, Condition, Facts, Goal, read_condition
 from tests.second.magnitudes import Form, add, most, need, plain, two
 
 #: by mode, in units of the last place: how far a rounding lowers a value at most, and how far it raises one
+ANY = 1 << 20  # a place above all: zero is a multiple of every power of two
 FALLS = {"nearest_even": "1/2", "nearest_away": "1/2", "toward_zero": "1", "to_odd": "1", "down": "1", "up": "0"}
 RISES = FALLS | {"down": "0", "up": "1"}
 LOSSES = {mode: (Fraction(FALLS[mode]), Fraction(RISES[mode])) for mode in FALLS}
@@ -112,7 +113,7 @@ class Document:
                 flushed: bool = False) -> Facts:  # fmt: skip
         """The facts that hold of a number of one of these formats."""
         if not formats:
-            return Facts(low, high, size, {}, None, Fraction(2), 0, None, 0, formats)
+            return Facts(low, high, size, {}, None, Fraction(2), 0, ANY, 0, formats)
         own = min(map(self.last, formats))
         grid = own if grid is None else max(own, grid)
         top = max(map(self.emin, formats))

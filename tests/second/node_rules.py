@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import count
 from typing import Any
 
-from tests.second.document import LOSSES, Document, conclude, largest_number, need_lemmas, need_nothing
+from tests.second.document import ANY, LOSSES, Document, conclude, largest_number, need_lemmas, need_nothing
 from tests.second.goals import CHAIN, Condition, Facts, Goal, frozen
 from tests.second.magnitudes import ONE, Form, Monomial, add, most, need, plain, single, times, two
 
@@ -126,7 +126,7 @@ def scale(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
 def grid_of(every: Sequence[Facts]) -> int | None:
     """The g of 2^g, of which a sum of these terms is a multiple; None if it is not known."""
     found = [facts.grid for facts in every if not facts.nothing]
-    return None if None in found else min((grid for grid in found if grid is not None), default=0)
+    return None if None in found else min((grid for grid in found if grid is not None), default=ANY)
 
 
 def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
@@ -299,4 +299,6 @@ def after_rounding(tree: Document, y: Facts, how: Mapping[str, Any]) -> Facts:
             tiny = two(emin)
         sides.append(add(times(y.value, relative * part), plain(tiny)))
     low, high = add(y.low, sides[0]), add(y.high, sides[1])
-    return tree.numbers(frozenset({number}), low, high, y.size, y.grid, flushes)
+    last = largest_number(fmt)[0] - fraction  # the largest number may stand for what is beyond it
+    grid = y.grid if y.grid is None or y.grid >= ANY else min(y.grid, last)
+    return tree.numbers(frozenset({number}), low, high, y.size, grid, flushes)

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from typing import Any
 
-from mmaprobe.queries.kernel.enclosures import NoOverflow
+from mmaprobe.queries.kernel.enclosures import Facts, NoOverflow
 from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -83,6 +83,10 @@ class Written:
                 return self.formats.setdefault(value, len(self.formats))
             case Form():
                 return [[str(factor), self._plain(sorted(atom))] for atom, factor in value.parts.items()]
+            case Facts():
+                bounds = {name: part for name, part in self._fields(value).items() if name != "known"}
+                names = ("least", "head", "digits", "grid", "bits", "formats")  # of which the second statement speaks
+                return bounds | {name: self._plain(getattr(value.known, name)) for name in names}
             case NoOverflow():
                 if value not in self.conditions:
                     self.conditions[value] = len(self.conditions)

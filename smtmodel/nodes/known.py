@@ -1,0 +1,100 @@
+"""What is known of the values of nodes: each node says it of its own from what is known of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TypeVar
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+
+Size = TypeVar("Size", int, Fraction)
+ANY = 1 << 20  # an exponent above all: zero is a multiple of every power of two
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is true of every value v of a node that is finite. None, or False: not known.
+
+    Where v counts as nonzero in an alignment, its exponent e there satisfies `least` <= e and |v| <= `head` * 2^e, and
+    v is a multiple of 2^(e - `digits`). v is a multiple of 2^`grid`, has at most `bits` significant bits, and |v| <
+    2^`top`; it is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is not -0. `never_tiny`: v
+    is zero or at least the smallest normal number of its format. `finite`: no value of the node is infinite or a NaN.
+    `terms`: of an exact sum, what is known of each term."""
+
+    least: int | None = None
+    head: Fraction | None = None
+    digits: int | None = None
+    grid: int | None = None
+    bits: int | None = None
+    top: int | None = None
+    formats: frozenset[Format] | None = None
+    zero: bool = False
+    never_minus: bool = False
+    never_tiny: bool = False
+    finite: bool = False
+    terms: tuple[Known, ...] = ()
+
+    @staticmethod
+    def number(formats: frozenset[Format], grid: int | None = None) -> Known:
+        """A number of one of these formats (of none: zero), and, if given, a multiple of 2^grid. Its exponent is that
+        of its magnitude, but at least emin; with f fraction bits it is a multiple of 2^(e - f), and at most (2 - 2^-f)
+        * 2^e."""
+        if not formats:
+            return ZERO
+        own, fraction = min(fmt.emin - fmt.fraction for fmt in formats), max(fmt.fraction for fmt in formats)
+        return Known(
+            min(fmt.emin for fmt in formats), 2 - power(-fraction), fraction, own if grid is None else max(grid, own),
+            fraction + 1, max(fmt.emax for fmt in formats) + 1, formats,
+        )  # fmt: skip
+
+    def or_else(self, other: Known) -> Known:
+        """What is true of both."""
+        if self.zero or other.zero:
+            found = replace(self if other.zero else other, zero=self.zero and other.zero)
+        else:
+            found = Known(
+                _least(self.least, other.least), _most(self.head, other.head), _most(self.digits, other.digits),
+                _least(self.grid, other.grid), _most(self.bits, other.bits), _most(self.top, other.top),
+                None if self.formats is None or other.formats is None else self.formats | other.formats,
+            )  # fmt: skip
+            found = replace(found, never_tiny=self.never_tiny and other.never_tiny)
+        return replace(found, never_minus=self.never_minus and other.never_minus, finite=self.finite and other.finite,
+                       terms=())  # fmt: skip
+
+    def times(self, other: Known) -> Known:
+        """Of exact products, unnormalised: exponents add up, and so do the places of last bits."""
+        return Known(
+            total(self.least, other.least), None if self.head is None or other.head is None else self.head * other.head,
+            total(self.digits, other.digits), total(self.grid, other.grid), total(self.bits, other.bits),
+            total(self.top, other.top), zero=self.zero or other.zero, finite=self.finite and other.finite,
+        )  # fmt: skip
+
+
+UNKNOWN = Known()
+ZERO = Known(None, Fraction(2), 0, ANY, 0, -ANY, frozenset(), True, True, True, True)
+
+
+def power(exponent: int) -> Fraction:
+    """2^exponent."""
+    return Fraction(2) ** exponent
+
+
+def total(one: int | None, other: int | None) -> int | None:
+    """The sum of two numbers, where both are known."""
+    return None if one is None or other is None else one + other
+
+
+def grid_of(every: Sequence[Known]) -> int | None:
+    """An exponent g such that all values are multiples of 2^g; None: not known."""
+    found = [known.grid for known in every if not known.zero]
+    return min((grid for grid in found if grid is not None), default=ANY) if None not in found else None
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else min(one, other)
+
+
+def _most(one: Size | None, other: Size | None) -> Size | None:
+    return None if one is None or other is None else max(one, other)

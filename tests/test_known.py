@@ -1,0 +1,115 @@
+"""What nodes say is known of their values, held against exact values of random small units on random inputs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+
+from benchmarks.rules.meanings import known_fails
+from benchmarks.rules.numbers import Evaluation, Loops, TooWide
+from benchmarks.rules.units import small_unit
+from mmaprobe.smtmodel.nodes import Constant, Each, FusedSum, GridSum, Node, Repeat, Round
+from mmaprobe.smtmodel.nodes.known import ZERO, Known
+from mmaprobe.smtmodel.nodes.node import Knowledge
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.units.unit import Unit
+
+ROWS = 1500
+UNITS = 60  # of one test
+
+
+def nodes_of(node: Node, loops: Loops) -> Iterator[tuple[Node, Loops]]:
+    """The nodes outside of loops with running results, for each place of ranges of terms."""
+    if isinstance(node, Each):
+        for place in node.places:
+            yield from nodes_of(node.body, {**loops, node.level: (place, None)})
+        return
+    yield node, loops
+    for operand in (node.start,) if isinstance(node, Repeat) else node.operands:
+        yield from nodes_of(operand, loops)
+
+
+def false_of(unit: Unit, rng: random.Random) -> list[str]:
+    """What is false of what is known of a unit's nodes."""
+    draw = np.random.default_rng(rng.randrange(1 << 30))
+    sizes = {"a": unit.length, "b": unit.length, "scale_a": unit.scales, "scale_b": unit.scales, "c": 1}
+    inputs = {}
+    for name, fmt in unit.formats.items():
+        for place in range(sizes[name]):
+            zeros = draw.integers(0, 2, ROWS).astype(np.uint64) * np.uint64(fmt.sign_bit if fmt.signed else 0)
+            some = draw.integers(0, 1 << fmt.width, ROWS).astype(np.uint64)
+            inputs[name, place] = np.where(draw.random(ROWS) < 0.3, zeros, some)
+    evaluation, plus = Evaluation(unit.formats, inputs, ROWS), inputs["c", 0] != unit.c.sign_bit
+    found = []
+    for unsigned, fits in ((False, False), (True, False), (False, True)):
+        knowledge = Knowledge(unit.formats, frozenset({"c"} if unsigned else ()), fits=fits)
+        for node, loops in nodes_of(unit.result, {}):
+            value, known = evaluation.value(node, loops), knowledge.of(node)
+            counts = value.finite & (plus | (not unsigned)) & (~value.fault | (not fits))
+            found += [
+                f"{name} of {node}" for name, wrong in known_fails(known, value).items() if (wrong & counts).any()
+            ]
+            if known.finite and not fits and not value.finite.all():
+                found.append(f"finite of {node}")
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_known_is_true(seed: int) -> None:
+    rng, seen = random.Random(seed), 0
+    for _ in range(UNITS):
+        unit = small_unit(rng)
+        try:
+            assert false_of(unit, rng) == []
+            seen += 1
+        except TooWide:
+            continue
+    assert seen > UNITS / 2
+
+
+@pytest.mark.parametrize("kind", [partial(FusedSum, fraction_bits=2), partial(GridSum, fraction_bits=(2,))])
+def test_a_sum_of_nothing_but_a_minus_zero_may_be_one(kind: Callable[..., Node]) -> None:
+    unit = small_unit(random.Random(1))
+    assert (
+        false_of(replace(unit, result=Round(kind((Constant(negative=True),)), Rounding(unit.d))), random.Random(2))
+        == []
+    )
+
+
+def test_each_thing_is_known_of_some_node() -> None:
+    """Else the test above would ask nothing of it."""
+    rng, seen = random.Random(9), set[str]()
+    for _ in range(200):
+        unit = small_unit(rng)
+        knowledge = Knowledge(unit.formats)
+        for node, _ in nodes_of(unit.result, {}):
+            known = knowledge.of(node)
+            seen |= {name for name, value in vars(known).items() if value not in (None, False, ())}
+    assert seen == set(vars(ZERO))
+
+
+@pytest.mark.parametrize("name", ["_is_far", "nan_or_zero"])
+def test_a_broken_statement_is_found_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = property(lambda self: True) if name == "nan_or_zero" else lambda self, terms, normal: True
+    monkeypatch.setattr(Rounding, name, broken)
+    rng, found = random.Random(3), list[str]()
+    for _ in range(150):
+        try:
+            found += false_of(small_unit(rng), rng)
+        except TooWide:
+            continue
+    assert found
+
+
+def test_nothing_is_known_of_a_node_that_says_nothing() -> None:
+    class Strange(Round):
+        def known(self, knowledge: Knowledge, operands: object) -> Known:
+            return Node.known(self, knowledge, ())
+
+    unit = small_unit(random.Random(1))
+    assert Knowledge(unit.formats).of(Strange(unit.result, Rounding(unit.d))) == Known()
