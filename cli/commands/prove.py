@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -89,8 +88,7 @@ def prove(
     """
     from mmaprobe.cli.commands.prove_plans import about_plans, run_plans
     from mmaprobe.queries.properties.proving import proofs_of
-    from mmaprobe.queries.properties.report import proof_document, proof_key, said
-    from mmaprobe.queries.search.contradiction import check_problems
+    from mmaprobe.queries.properties.report import proof_document, said
     from mmaprobe.smtmodel.tables.reference import names_plan
 
     if wanted == ERROR_BOUND:
@@ -112,20 +110,8 @@ def prove(
     if wanted.startswith("monotonic"):
         refuse(FALLING, "compare")
     problems = _problems(models, wanted, restrictions, compare)
-    key = proof_key(problems, wanted, confirm)
-    store = options.store
-    document = store.find_result(key) if store and not options.fresh and certificate is None else None
-    if document is None or not _proved_by(document, options.solver):
-        proofs = proofs_of(problems, options, confirm)
-        document = proof_document(wanted, proofs)
-        by_form = all(proof.why and not proof.lemmas for proof in proofs)
-        complete = document["confirmed_by"] or not confirm or document["verdict"] == "different" or by_form
-        if store and document["verdict"] != "unknown" and complete:
-            store.record_result(key, document)
-    else:
-        say("answered from the store (--fresh asks again)")
-        if document["verdict"] == "equal":
-            check_problems(problems)
+    proofs = proofs_of(problems, options, confirm)
+    document = proof_document(wanted, proofs)
     document["statement"] = STATEMENTS[wanted]
     document["zeros_only"] = list(problems[0].zeros) if problems else []
     say(_headline(document))
@@ -147,11 +133,6 @@ def prove(
         print_json(document | {"verdict": said(wanted, document["verdict"])})
     check_attached(failure)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
-
-
-def _proved_by(document: Mapping[str, Any], solver: str) -> bool:
-    """Whether a stored result was given by the solver asked for."""
-    return solver == "auto" or all(engine.split()[0] == solver for engine in document["engines"])
 
 
 def _fixed(models: tuple[str, ...]) -> str:
