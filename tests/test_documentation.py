@@ -28,7 +28,7 @@ from tests.documentation import DRAWN, PAGES, PICTURES, ROOT, Block, Terminal, b
 from tests.documented import REFERENCE, check_command, mentioned, prose
 from tests.test_recordings import left_open
 
-LANGUAGES = {"", "console", "sh", "yaml", "python", "toml", "text"}
+LANGUAGES = {"", "console", "sh", "yaml", "python", "toml", "text", "mermaid"}
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 WITH_CONSOLE = [
     name for name, page in zip(NAMES, PAGES, strict=True) if any(b.language == "console" for b in blocks(page))
