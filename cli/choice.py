@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from mmaprobe.smtmodel.base.digits import LONGEST, is_decimal, is_whole
 from mmaprobe.smtmodel.base.errors import nearest
 from mmaprobe.smtmodel.base.files import can_be_named
 
@@ -23,6 +24,47 @@ class Choice(click.Choice[str]):
             self.fail(error.message + (f" Did you mean {near!r}?" if near else ""), param, ctx)
 
 
+class _Whole:
+    """What is taken for a whole number, on the command line and in the file of defaults."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        kind: Any = super()
+        if not (is_whole(value.strip()) if isinstance(value, str) else type(value) is int):
+            kind.fail(f"{value!r} is not a whole number: up to {LONGEST:,} digits, 0 to 9, are.", param, ctx)
+        return kind.convert(value, param, ctx)
+
+
+class WholeNumber(_Whole, click.IntRange):
+    """A whole number in a range: digits, where click also takes 1_0, and of the file of defaults true and 2.5."""
+
+
+class Length(_Whole, click.types.IntParamType):
+    """A number of products, whose range depends on what is asked."""
+
+
+class Millimetres(click.FloatRange):
+    """A length of a drawing on paper."""
+
+    LONGEST = 10_000.0
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if not _is_number(value):
+            self.fail(f"{value!r} is not a number of millimetres.", param, ctx)
+        if (length := super().convert(value, param, ctx)) > self.LONGEST:
+            self.fail(f"{value} mm is wider than any paper: up to {self.LONGEST:,.0f}.", param, ctx)
+        return length
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value of the command line, or of the file of defaults, is a finite number."""
+    if isinstance(value, str):
+        return is_decimal(value.strip())
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
 class Seconds(click.ParamType[float]):
     """A time in seconds above 0 (or 0 too, with `zero`), up to the longest wait that a clock supports."""
 
@@ -34,8 +76,8 @@ class Seconds(click.ParamType[float]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         try:
-            seconds = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError, OverflowError):
+            seconds = float(value) if _is_number(value) else math.nan
+        except OverflowError:
             seconds = math.nan
         if not (0 < seconds <= self.LONGEST or (self.zero and seconds == 0)):
             least = "from 0" if self.zero else "above 0"
@@ -68,7 +110,7 @@ class PageFile(FileName):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = Path(str(super().convert(value, param, ctx)))
-        if path.suffix not in self.endings and not path.is_char_device():  # /dev/stdout
+        if path.suffix not in self.endings and not (path.is_char_device() or path.is_fifo()):  # /dev/stdout
             self.fail(f"{path}: a name that ends in {' or '.join(self.endings)} is needed.", param, ctx)
         return path
 

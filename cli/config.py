@@ -49,6 +49,8 @@ def load_defaults(group: click.Group, path: Path, name: str) -> dict[str, Any]:
         try:
             if (found := _meant(group, name, table, key)) is not None:
                 command, option = found
+                if isinstance(option.type, click.types.BoolParamType) and not isinstance(value, bool):
+                    raise ValueError(f"{value!r} is not a value of this option: true or false, without quotes")
                 option.type_cast_value(click.Context(group.commands[command]), value)
                 if command == name:
                     defaults[str(option.name)] = value
@@ -92,6 +94,8 @@ def _line(text: str, table: str, key: str) -> int | None:
     other spellings."""
     section = ""
     for number, line in enumerate(text.splitlines(), 1):
+        if table and key and re.match(rf"\s*\[\s*{re.escape(table)}\s*\.\s*{re.escape(key)}\b", line):
+            return number
         if header := re.match(r"\s*\[\s*([\w-]+)", line):
             section = header.group(1)
             if section == table and not key:

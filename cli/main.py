@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from mmaprobe.cli.completion import PROGRAM
 from mmaprobe.cli.config import config_path, load_defaults
 from mmaprobe.cli.interrupts import interrupts_end, interrupts_raise
 from mmaprobe.cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
@@ -86,7 +87,7 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name, command, rest = super().resolve_command(ctx, args)
-        if name is not None and (path := config_path()) is not None:
+        if name is not None and not ctx.resilient_parsing and (path := config_path()) is not None:
             ctx.default_map, ctx.meta[CONFIGURATION] = {name: load_defaults(self, path, name)}, str(path)
         return name, command, rest
 
@@ -102,6 +103,15 @@ class Group(click.Group):
             code = IncompleteError.exit_code
         interrupts_end(code)
         sys.exit(code)
+
+    def _main_shell_completion(
+        self, ctx_args: MutableMapping[str, Any], prog_name: str, complete_var: str | None = None
+    ) -> None:
+        try:
+            super()._main_shell_completion(ctx_args, prog_name, complete_var)
+        except (KeyError, ValueError) as error:  # its variables are not as a shell's script sets them
+            why = f"COMP_WORDS and COMP_CWORD are not those of a shell ({error})"
+            raise click.UsageError(f"{why}: `{PROGRAM} completion` prints the script that completes") from None
 
     def _code(self, args: Sequence[str] | None, prog_name: str | None, **rest: Any) -> int:
         """Runs a command line and gives its exit code; an error is printed."""

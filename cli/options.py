@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from mmaprobe.cli.choice import Choice, FileName, Seconds, VectorsFile
+from mmaprobe.cli.choice import Choice, FileName, Seconds, VectorsFile, WholeNumber
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.line import Line
 from mmaprobe.smtmodel import VERSION
@@ -55,6 +55,15 @@ CONVERT = click.option(
 CLUSTER = click.option("--cluster", metavar="ADDRESS", help="Use the workers of this dask scheduler (docs/cluster.md).")
 
 RESTRICTIONS_HELP = f"Inputs admitted (comma-separated): {', '.join(RESTRICTIONS)}, {WINDOW}."
+
+
+def named_restrictions(context: click.Context, param: click.Parameter, value: str) -> str:
+    """The value of --inputs. Raises click.BadParameter for an empty one, as an unset variable of a script gives it."""
+    if not value and context.get_parameter_source(str(param.name)) in TYPED:
+        raise click.BadParameter(f"a word is missing; known: {', '.join((*RESTRICTIONS, WINDOW))}.", context, param)
+    return value
+
+
 COMPARE_HELP = "value: +0 and -0 are equal, and formats of results may differ"
 
 
@@ -92,7 +101,7 @@ def _with_solver_options(
             help="Keep answers in this SQLite file (default: in the cache folder).",
         ),
         click.option(
-            "--memory", type=click.IntRange(64), default=8192, show_default=True,
+            "--memory", type=WholeNumber(64, 1 << 24), default=8192, show_default=True,
             help="Memory limit of a solver process, in MiB.",
         ),
         click.option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.choice import FileName, Millimetres
 from mmaprobe.cli.options import refuse
 from mmaprobe.smtmodel.base.files import write_whole
 
@@ -82,7 +82,7 @@ def picture_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--tikz", type=PictureFile(".tex"), metavar="FILE", help="Draw it into this file as a tikzpicture, for LaTeX."
     )
     @click.option(
-        "--width", type=click.FloatRange(min=0, min_open=True), metavar="MM",
+        "--width", type=Millimetres(), metavar="MM",
         help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper.",
     )  # fmt: skip
     @functools.wraps(command)

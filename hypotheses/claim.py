@@ -28,6 +28,7 @@ from mmaprobe.smtmodel.algorithms.parts import Part
 from mmaprobe.smtmodel.algorithms.predicate import parse_predicate
 from mmaprobe.smtmodel.algorithms.scene import Shape
 from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.base.yamlfile import Strict, YamlFile, read_file, read_yaml
@@ -160,7 +161,7 @@ def _case(parsed: _ClaimFile, plain: YamlFile, case: Case) -> Claim:
 
 def _terms(file: YamlFile, parsed: _ClaimFile) -> int:
     text = str(parsed.terms)
-    if not text.isdigit() or not 0 < int(text) <= 256:
+    if not is_digits(text) or not 0 < int(text) <= 256:
         raise file.error(("terms",), f"{text!r}: the number of products is a whole number from 1 to 256")
     return int(text)
 

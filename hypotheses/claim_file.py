@@ -69,10 +69,26 @@ def stated(head: Head, file: YamlFile, case: Case) -> dict[str, Any]:
 def cases_of(file: YamlFile, schema: type[Parsed]) -> Iterator[tuple[Parsed, YamlFile, Case]]:
     """Every choice of values: the file with them, checked, as it is, and the choice. Raises InputError."""
     values = validate(file, schema).cases
+    for name, given in values.items():
+        if not given:
+            raise file.error(("cases", name), "no values")
+        if not _names({key: part for key, part in file.data.items() if key != "cases"}, "{" + name + "}"):
+            raise file.error(("cases", name), f"nothing in the file is {{{name}}}, which it would replace")
     for chosen in product(*values.values()):
         case = dict(zip(values, chosen, strict=True))
         filled = YamlFile(file.name, _filled(file.data, case), file.lines)
         yield validate(filled, schema), filled, case
+
+
+def _names(value: Any, name: str) -> bool:
+    """Whether a name stands in a value of a file."""
+    if isinstance(value, dict):
+        return any(_names(part, name) for part in value.values())
+    return (
+        any(_names(part, name) for part in value)
+        if isinstance(value, list)
+        else isinstance(value, str) and name in value
+    )
 
 
 def _filled(value: Any, case: Case) -> Any:

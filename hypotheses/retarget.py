@@ -19,8 +19,8 @@ from mmaprobe.smtmodel.nodes import Constant, FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.tables.reference import member_of, with_parameters
 
-_TERM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:([-+*/])(\d+))?")
-_NUMBER = re.compile(r"-?\d+")
+_TERM = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:([-+*/])([0-9]+))?")
+_NUMBER = re.compile("-?[0-9]+")
 
 #: symbol -> meaning
 SYMBOLS: dict[str, str] = {

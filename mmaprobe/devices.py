@@ -109,7 +109,8 @@ def order(device: Devices, formats: str, length: int, *, timeout: float = 300.0,
 
     Units: `formats` are those of a, b, c and the result, `"f16,f16,f32,f32"`, or of a, b and the result for a device
     without an addend; the arrays have their types. `length` is K, up to 4096; the questions grow like K log K.
-    `timeout`: seconds for everything; `device_timeout`: seconds for one answer.
+    `timeout`: seconds for everything; `device_timeout`: seconds for one answer of a device that is named (a function is
+    called here, and waited for).
 
     Raises MmaprobeError: formats that are not known, a device that fails, that contradicts itself, or whose order is
     not revealed.
@@ -146,7 +147,7 @@ def identify(
     Units: without `family`, `formats` and `length` as for `order`. `family` is a name of `mmaprobe list families` or
     the path of a family file, which have formats and length of their own; or a GPU (H100, RTX 4090, MI300X), whose
     instructions with these formats and this length are the candidates. `timeout`: seconds for everything;
-    `device_timeout`: seconds for one answer; `solver` as for `distinguish`.
+    `device_timeout`: seconds for one answer, as for `order`; `solver` as for `distinguish`.
 
     Raises MmaprobeError as `order` does.
 
@@ -269,6 +270,7 @@ def _opened(device: Devices, timeout: float, asked: Model, until: float) -> Devi
     from mmaprobe.runner.devices import open_device
     from mmaprobe.runner.protocol import Device, check_asked
 
+    timeout = seconds_of("device_timeout", timeout)
     if isinstance(device, Device):
         return check_asked(device, asked)
     if isinstance(device, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import sys
 from typing import TYPE_CHECKING, SupportsIndex
 
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
@@ -41,7 +42,7 @@ def seconds_of(name: str, given: object) -> float:
         raise WantedError(name, given, "a number of seconds")
     if not given > 0:
         raise ParameterError(name, f"{given} is impossible; it takes a positive number of seconds")
-    return float(given)
+    return float(min(given, sys.float_info.max))
 
 
 def text_of(name: str, given: object, example: str) -> str:

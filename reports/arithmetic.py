@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TypeVar
 
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import spaced
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -36,7 +37,7 @@ from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import Unit
 
 INNER = ", of a rounding on the way"  # ends what a line says of another rounding than the result's
-_NUMBER = re.compile(r"-?\d+")
+_NUMBER = re.compile("-?[0-9]+")
 Kind = TypeVar("Kind", bound=Node)
 #: line of a data sheet -> the parameters of families on which it depends
 LINES = {
@@ -145,7 +146,7 @@ def in_words(parameter: str, value: str) -> str:
     tables = {"overflow": _BEYOND, "zero_sign": _ZERO, "flush_outputs": _TINY}
     if value in tables.get(parameter, {}):
         return f"{tables[parameter][value]}{INNER}"
-    if parameter == "block" and value.isdecimal():
+    if parameter == "block" and is_digits(value):
         return f"{value} products in a step"
     return "c joins the finished sum" if (parameter, value) == ("family", "late") else spaced(f"{parameter} {value}")
 

@@ -18,6 +18,7 @@ from mmaprobe.runner.kernels import CAPABILITIES, Kernel, Operand, Variant, arch
 from mmaprobe.runner.launch import GpuMemoryError, Launcher
 from mmaprobe.runner.nvrtc import Compiled, compiler_for
 from mmaprobe.runner.protocol import CLOCK, DEFAULT_TIMEOUT, DeviceUnavailableError, Patience
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import install
 from mmaprobe.smtmodel.evaluate.batch import Patterns
@@ -29,7 +30,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 LARGEST = 1 << 21  # vectors of one launch
 SMALLEST = 1 << 8  # a launch of fewer must fit
 #: the values of what may follow an instruction's name, as patterns
-OPTIONS = {"row": r"\d+", "column": r"\d+", "neighbours": "zero|random", "seed": r"\d+", "columns": r"\d+",
+OPTIONS = {"row": "[0-9]+", "column": "[0-9]+", "neighbours": "zero|random", "seed": "[0-9]+", "columns": "[0-9]+",
            "a": "shared|registers"}  # fmt: skip
 
 
@@ -72,7 +73,7 @@ def parse_name(text: str) -> tuple[str, Position, Variant | None]:
             raise InputError(f"cuda:{text}: {part.strip()!r} is none of {known}")
         if key in given:
             raise InputError(f"cuda:{text}: {key} is given twice")
-        given[key] = int(value) if value.isdecimal() else value
+        given[key] = int(value) if is_digits(value) else value
     if given.get("seed", 0) >> 32:
         raise InputError(f"cuda:{text}: seed has more than 32 bits")
     chosen = {key: given.pop(key) for key in ("columns", "a") if key in given}

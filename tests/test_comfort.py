@@ -267,7 +267,7 @@ def test_defaults_from_a_file(tmp_path: Path) -> None:
         ("[prove]\nconfirm = [true]", "2: confirm: [True] is not a value of this option"),
         ("store = 5", "1: store: 5 is not a value of this option; text is in quotes"),
         ('[verify]\nsolver = "zz3"', "2: solver: 'zz3' is not one of"),  # of another command than the one given
-        ("[prove.deep]\nx = 1", " deep: unknown option"),
+        ("[prove.deep]\nx = 1", "1: deep: unknown option"),
     ],
 )
 def test_bad_defaults_are_refused(text: str, message: str, tmp_path: Path) -> None:

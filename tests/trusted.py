@@ -75,7 +75,7 @@ SAID = Part("what a claim says", "claims", ["queries/kernel/scene.py", "smtmodel
 GOALS = Part("what is asked", "all", [*_in("queries/kernel", "problem statements"), "smtmodel/inputs/admitted.py"])
 MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
-    *_in("smtmodel", "base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
+    *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
     *_in("smtmodel/nodes",
          "cancelling cut element exact fused gate given grid index known node normal product relu repeat rewriting "
          "round scale segment sums"),

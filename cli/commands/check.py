@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.choice import FileName, Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.options import JSON, print_json, progress, say
 from mmaprobe.smtmodel.base.interrupts import allow
@@ -35,7 +35,7 @@ BELIEVED = (
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(0, min_open=True),
+    type=Seconds(),
     default=SECONDS,
     show_default=True,
     metavar="SECONDS",

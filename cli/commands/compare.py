@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.choice import Choice, FileName, Seconds
+from mmaprobe.cli.choice import Choice, FileName, Seconds, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import (
@@ -47,17 +47,17 @@ FILE = FileName()
 @click.option(
     "-n",
     "count",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     help="How many differences of different kinds to look for (default: 3; with --gemm 1).",
 )
 @click.option(
     "--samples",
-    type=click.IntRange(0),
+    type=WholeNumber(0, 1_000_000_000),
     default=4000,
     show_default=True,
     help="Random vectors to ask, after published, discriminating and special-value vectors.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the random vectors.")
+@click.option("--seed", type=WholeNumber(0), default=1, show_default=True, help="Seed of the random vectors.")
 @click.option("--vectors", metavar="FILE", shell_complete=file_names, help="Ask these vectors first.")
 @click.option(
     "--model",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.choice import Choice, FileName
+from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models, questions_or_models
 from mmaprobe.cli.options import (
@@ -21,6 +21,7 @@ from mmaprobe.cli.options import (
     JSON,
     RESTRICTIONS_HELP,
     VECTORS_OUTPUT,
+    named_restrictions,
     overall,
     print_json,
     progress,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 @click.option(
     "-n",
     "count",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     default=1,
     show_default=True,
     help="How many vectors for each pair; they differ in what they exercise.",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     "restrictions",
     metavar="LIST",
     default="",
+    callback=named_restrictions,
     help=f"For two models. {RESTRICTIONS_HELP}",
 )
 @click.option(

@@ -9,6 +9,7 @@ import click
 
 from mmaprobe.cli.array_files import ROUNDED, load_matrix, of_file
 from mmaprobe.cli.options import print_json
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError
 from mmaprobe.smtmodel.base.escapes import printable
 
@@ -87,8 +88,8 @@ def _operands(files: tuple[str, ...], element: str, formats: tuple[Any, Any, Any
     from mmaprobe.smtmodel.plans.gemm import addend
 
     row, _, column = element.partition(",")
-    if not (row.strip().isdecimal() and column.strip().isdecimal()):
-        raise click.UsageError(f"--element is a row and a column, counted from 0: 3,5, not {element}")
+    if not (is_digits(row.strip()) and is_digits(column.strip())):
+        raise click.UsageError(f"--element is a row and a column, counted from 0: 3,5, not {element!r}")
     i, j = int(row), int(column)
     sides = []
     for file, fmt in zip(files, formats, strict=False):

@@ -15,6 +15,7 @@ from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import JSON, loudness, print_json, refuse, say
 from mmaprobe.cli.picture_files import PictureFiles, picture_options
 from mmaprobe.cli.reading import open_input
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.files import check_utf8, is_file
 from mmaprobe.smtmodel.base.jsontext import parse_json
@@ -159,7 +160,7 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
         return _parsed(text, "VECTOR", None), "VECTOR"
     file, line = text, None
     head, _, tail = text.rpartition(":")
-    if head and tail.isdigit() and not is_file(text):
+    if head and is_digits(tail) and not is_file(text):
         file, line = head, int(tail)
     number, content = 0, ""
     if not (line or file == "-" or os.path.exists(file)):

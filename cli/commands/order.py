@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mmaprobe.cli.choice import FileName, Seconds
+from mmaprobe.cli.choice import FileName, Length, Seconds
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, say
@@ -33,7 +33,7 @@ FORMATS = click.option(
     help="The formats of a, b, c and the result; A,B,D for a device without an addend. Instructions have theirs.",
 )  # fmt: skip
 LENGTH = click.option(
-    "--length", type=int, metavar="K", help="The number of products, up to 4096. Instructions have theirs."
+    "--length", type=Length(), metavar="K", help="The number of products, up to 4096. Instructions have theirs."
 )
 
 

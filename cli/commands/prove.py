@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from mmaprobe.cli.choice import Choice
+from mmaprobe.cli.choice import Choice, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.commands.error_bound import ERROR_BOUND, prove_bound
 from mmaprobe.cli.completion import models
@@ -16,6 +16,7 @@ from mmaprobe.cli.options import (
     COMPARE_HELP,
     JSON,
     RESTRICTIONS_HELP,
+    named_restrictions,
     print_json,
     refuse,
     say,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     "restrictions",
     metavar="LIST",
     default="",
+    callback=named_restrictions,
     help=RESTRICTIONS_HELP,
 )
 @click.option(
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
 @click.option("--explain", is_flag=True, help="Print the chain of lemmas.")
 @click.option(
     "--length",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     metavar="K",
     help="Prove two plans, or two units in chains, equal at this K (default: at every multiple of a tile). "
     "error-bound: of a chain of instructions with K products.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.choice import FileName, Millimetres, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import studies
 from mmaprobe.cli.options import CLUSTER, JSON, loudness, opened_pool, print_json, progress, say
@@ -18,15 +18,13 @@ from mmaprobe.smtmodel.base.wording import install
 @click.command(cls=Command)
 @click.argument("name", shell_complete=studies)
 @click.option("--sizes", metavar="N,N,...", help="Sizes instead of the study's own.")
-@click.option(
-    "--seed", type=click.IntRange(0), default=0, show_default=True, help="The same seed gives the same numbers."
-)
+@click.option("--seed", type=WholeNumber(0), default=0, show_default=True, help="The same seed gives the same numbers.")
 @click.option(
     "-o", "--output", type=FileName(file_okay=False), default=Path("."), show_default=True,
     metavar="DIR", help="Where NAME.csv, NAME.png and NAME.svg go.",
 )  # fmt: skip
 @click.option(
-    "--width", type=click.FloatRange(min=0, min_open=True), metavar="MM",
+    "--width", type=Millimetres(), metavar="MM",
     help="The width of the drawing in millimetres, with text of 7 points: 85 is a column of a paper. Writes NAME.pdf "
     "as well.",
 )  # fmt: skip
@@ -94,7 +92,7 @@ def _sizes(text: str) -> tuple[int, ...]:
     """The sizes in a list such as 32,64,128, ascending and without duplicates. Raises ParameterError."""
     from mmaprobe.smtmodel.base.errors import ParameterError
 
-    if not re.fullmatch(r"\d+(,\d+)*", text):
+    if not re.fullmatch("[0-9]+(,[0-9]+)*", text):
         raise ParameterError("--sizes", f"{text!r} is not a list of sizes such as 32,64,128")
     if long := [part for part in text.split(",") if len(part) > DIGITS]:
         raise ParameterError("--sizes", f"{long[0]} is too large: a size has up to {DIGITS} digits")

@@ -41,7 +41,7 @@ COMPARED = {
     "bits": "results are compared bit by bit, NaNs alike unless both units name their pattern",
 }
 #: a unit file of the folder, as a claim names it; the unit of an algorithm, as its reference does
-HELD = re.compile(r"\./unit-\d+\.yaml")
+HELD = re.compile(r"\./unit-[0-9]+\.yaml")
 _OF_ALGORITHM = re.compile(r"(\bunit=(?=\()\(|\bunit=)((?<=\()[^()]*|[^,()]*)")
 REFERENCES = ("model", "other", "reduction")  # keys of claims
 
@@ -291,7 +291,7 @@ _KINDS = {WITNESS: _witness, COVER: _cover, PLANS: _plans_equal, PROPERTY: _prop
 def named(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Of each unit file, whether the table has its unit under its name."""
     for name in sorted(texts):
-        if name not in (LEFT, RIGHT, UNIT) and not re.fullmatch(r"unit-\d+\.yaml", name):
+        if name not in (LEFT, RIGHT, UNIT) and not re.fullmatch(r"unit-[0-9]+\.yaml", name):
             continue
         unit = parse_unit(texts[name], name)
         called = plain_line(unit.reference)

@@ -16,6 +16,7 @@ from mmaprobe.smtmodel.algorithms.steps import RESULT, Outside, Pair, SumOfSize
 from mmaprobe.smtmodel.algorithms.words import adder, scaled, split
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Rounding
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import check_addend
@@ -124,7 +125,7 @@ class Multiword:
         """The cross products in their order."""
         if self.order not in ("small_first", "large_first"):
             parts = self.order.split("-")
-            if not all(len(part) == 2 and part.isdigit() for part in parts):
+            if not all(len(part) == 2 and is_digits(part) for part in parts):
                 raise ParameterError("order", f"{self.order} is impossible; it takes {PARAMETERS['order'].admits()}")
             return tuple((int(part[0]), int(part[1])) for part in parts)
         sign = -1 if self.order == "small_first" else 1

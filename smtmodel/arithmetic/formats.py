@@ -210,8 +210,8 @@ _ROWS = (
 FORMATS = {row.name: row for row in _ROWS}
 
 
-_FIELDS = re.compile(rf"(u?)e(\d+)m(\d+)(?:b(\d+))?_({'|'.join(get_args(OwnSpecials))})")
-_P3109 = re.compile(r"binary(\d+)p(\d+)(?:([su])([ef]))?")
+_FIELDS = re.compile(rf"(u?)e([0-9]{{1,9}})m([0-9]{{1,9}})(?:b([0-9]{{1,9}}))?_({'|'.join(get_args(OwnSpecials))})")
+_P3109 = re.compile("binary([0-9]{1,9})p([0-9]{1,9})(?:([su])([ef]))?")
 
 
 def own_format(

@@ -38,11 +38,11 @@ class Inputs:
 
     def add(self, path: Path) -> None:
         if self._names is not None:
-            self._names.add(os.path.realpath(path))
+            self._names.add(real_path(path))
 
     def check(self, path: Path) -> None:
         """Raises InputError for one of them."""
-        if self._names and os.path.realpath(path) in self._names:
+        if self._names and real_path(path) in self._names:
             raise InputError("would overwrite an input", str(path))
 
 
@@ -55,6 +55,23 @@ def is_file(name: str) -> bool:
         return Path(name).is_file()
     except (OSError, ValueError):
         return False
+
+
+def missing_file(path: Path | str) -> InputError:
+    """The error for a file that is not there. Some commands read "-" as standard input, the others say that they do
+    not."""
+    if str(path) == "-":
+        return InputError("standard input is not read here: name a file", "-")
+    return InputError("no such file", str(path))
+
+
+def real_path(path: Path | str) -> str:
+    """Where a path leads to, by whatever links. Raises InputError where it is one of a folder that is not there any
+    more."""
+    try:
+        return os.path.realpath(path)
+    except OSError as error:
+        raise InputError(f"the current folder is gone: {error.strerror}", str(path)) from None
 
 
 def can_be_named(name: Path | str) -> bool:
@@ -115,7 +132,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             yield stream
         return
     INPUTS.check(path)
-    target = Path(os.path.realpath(path))
+    target = Path(real_path(path))
     if target.exists() and not os.access(target, os.W_OK):
         raise InputError("cannot be written: Permission denied", str(path))
     _check_unclaimed(target, path)
@@ -211,7 +228,7 @@ def _lock(stream: IO[bytes], path: Path) -> None:
 
 def _special(path: Path) -> bool:
     """Whether a path is not a regular file, or a name of one that is already open, such as /dev/stdout."""
-    parent = os.path.realpath(path.parent)
+    parent = real_path(path.parent)
     if parent == "/dev" or parent.startswith("/proc/"):
         return True
     return path.exists() and not path.is_file()

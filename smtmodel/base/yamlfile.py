@@ -6,6 +6,7 @@ expand to and the errors of pydantic at their keys.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mmaprobe.smtmodel.base.errors import InputError, nearest
-from mmaprobe.smtmodel.base.files import INPUTS, NOT_UTF8, check_utf8
+from mmaprobe.smtmodel.base.files import INPUTS, NOT_UTF8, check_utf8, missing_file
 from mmaprobe.smtmodel.base.jsontext import plain_reason
 
 Key = tuple[str | int, ...]
@@ -28,6 +29,8 @@ SCALARS = {
     "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "null": "empty",
     "timestamp": "a date", "binary": "text in base64", "merge": "<<", "value": "=",
 }  # fmt: skip
+#: whole numbers. YAML 1.1 has others, of which programs make other numbers: 010, which is 8, 1_0 and 1:10
+_WHOLE = re.compile("[-+]?(0|[1-9][0-9]*|0x[0-9a-fA-F]+)")
 #: how messages of the parser begin, and what is wrong then
 SYNTAX = {
     "mapping values are not allowed": "a second colon on a line, or a line indented deeper than the one above it; "
@@ -150,6 +153,11 @@ def _construct(node: yaml.Node, path: Key, file: YamlFile, above: tuple[yaml.Nod
         return out
     if isinstance(node, yaml.SequenceNode):
         return [_construct(child, (*path, index), file, above) for index, child in enumerate(node.value)]
+    plain = isinstance(node, yaml.ScalarNode) and not node.style
+    if plain and node.tag == f"{STANDARD}int" and not _WHOLE.fullmatch(node.value):
+        written = "decimal digits, without zeros before them, or 0x and hexadecimal ones"
+        why = f"{node.value!r}: a whole number is written in {written}; put text in quotes"
+        raise InputError(f"not a value: {why}", file.name, line)
     try:
         return yaml.constructor.SafeConstructor().construct_object(node)
     except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError) as error:
@@ -238,7 +246,7 @@ def read_file(path: Path) -> str:
         with path.open(encoding="utf-8", errors=NOT_UTF8) as stream:
             return check_utf8(stream.read(MOST_CHARACTERS + 1), str(path))
     except FileNotFoundError:
-        raise InputError("no such file", str(path)) from None
+        raise missing_file(path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
     except ValueError:  # a null character, or half of a surrogate pair

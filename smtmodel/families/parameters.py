@@ -12,6 +12,7 @@ from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named, is_spelling
 from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, ROUNDINGS
+from mmaprobe.smtmodel.base.digits import is_digits, is_whole
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
 
 FAMILY = "family"  # which function it is whose parameters the others are
@@ -162,9 +163,9 @@ def parse_parameter(name: str, value: Any, table: Mapping[str, Parameter] = PARA
         return value == "true"
     if row.pattern and re.fullmatch(r"(0x)?[0-9a-fA-F]+", value):
         return int(value, 16)
-    if row.low is not None and re.fullmatch(r"-?\d+", value):
+    if row.low is not None and is_whole(value) and value[0] != "+":
         return int(value)
-    if row.order and re.fullmatch(r"\d+([-:]\d+)*", value):
+    if row.order and all(map(is_digits, re.split("[-:]", value))):
         return tuple(tuple(int(k) for k in part.split("-")) for part in value.split(":"))
     raise _impossible(name, value, row)
 

@@ -15,22 +15,28 @@ WINDOW = "exponents=LOW..HIGH"
 
 
 def parse_inputs(restrictions: str) -> Inputs:
-    """The restrictions of inputs that a comma-separated list names. Raises UnknownNameError."""
+    """The restrictions of inputs that a comma-separated list names; "" names none. Raises UnknownNameError, or
+    ParameterError for a list with a word missing."""
     from pydantic import ValidationError
 
     from mmaprobe.smtmodel.inputs.admitted import Inputs
 
     chosen: dict[str, Any] = {}
-    for word in (part.strip() for part in restrictions.split(",")):
-        window = re.fullmatch(r"exponents=(-?\d+)\.\.(-?\d+)", word)
+    for word in (part.strip() for part in restrictions.split(",") if restrictions):
+        window = re.fullmatch(r"exponents=(-?[0-9]{1,9})\.\.(-?[0-9]{1,9})", word)
         if window:
+            if "exponents" in chosen:
+                raise ParameterError("inputs", f"{word}: there is another window before it")
             low, high = map(int, window.groups())
             if low > high:
                 raise ParameterError("inputs", f"{word}: {low} is above {high}, no number is admitted")
             chosen["exponents"] = {"min": low, "max": high}
         elif word in RESTRICTIONS:
             chosen[word] = True
-        elif word:
+        elif not word:
+            known = ", ".join((*RESTRICTIONS, WINDOW))
+            raise ParameterError("inputs", f"{restrictions!r}: a word is missing; known: {known}")
+        else:
             raise UnknownNameError("restriction of inputs", word, (*RESTRICTIONS, WINDOW))
     try:
         return Inputs.model_validate(chosen)

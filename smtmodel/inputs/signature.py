@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import NotModelledError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
@@ -124,6 +125,6 @@ def _scale(text: str, length: int) -> tuple[Format, int]:
     found = format_named(name.strip())
     if found.signed:
         raise ParameterError("scale", f"{name} has a sign: it is not a format of scale factors; ue8m0 and ue4m3 are")
-    if not block.strip().isdecimal() or int(block) < 1 or length % int(block):
+    if not is_digits(block.strip()) or int(block) < 1 or length % int(block):
         raise ParameterError("scale", f"{text!r}: give FORMAT/BLOCK, where BLOCK products share a factor and divide K")
     return found, int(block)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import MmaprobeError, NotModelledError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -28,7 +29,7 @@ PLAN, LENGTH = "plan:", "@length="  # of the reference of a plan, and of one at 
 
 _NOT_ONE_CHANGE = ("length", "nan", "scale_format", "output")  # of the arithmetic, to another unit's
 _IEEE = re.compile(r"ieee/fma/(\w+)(?:\.(\w+)\.(\w+)\.(\w+))?")
-_SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n(\d+)(k.*)")
+_SHAPE = re.compile(r"((?:hopper/wgmma|blackwell/tcgen05mma(?:_block_scale)?)/m)(64|128)n([0-9]{1,9})(k.*)")
 
 
 @lru_cache(maxsize=4096)  # asked for each vector of a file
@@ -102,7 +103,7 @@ def parse_plan_path(text: str) -> Plan:
 
 def _planned(text: str) -> Model:
     name, _, value = text.rpartition(LENGTH)
-    if not name or not value.strip().isdecimal():
+    if not name or not is_digits(value.strip()):
         raise ParameterError(text, f"a plan is a model for a given number of products: {name or text}{LENGTH}64")
     return Model(text, unit_of_plan(parse_plan_path(name), int(value)))
 

@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Product, Round
 from mmaprobe.smtmodel.nodes.normal import normal
@@ -20,7 +21,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 TURN = "ieee/turn/"  # what the references begin with
 MOST = 64  # products
-_TOKENS = re.compile(r"\d+|[c()+]")
+_TOKENS = re.compile("[0-9]{1,9}|[c()+]")
 
 
 @lru_cache(maxsize=512)
@@ -86,7 +87,7 @@ class _Reader:
         return self._sum(Round(first, self.rounding) if isinstance(first, Product) else first, ")")
 
     def _product(self, token: str) -> Product:
-        if not token.isdecimal():
+        if not is_digits(token):
             raise self._error(f"{token!r} stands where a product or a sum in brackets is wanted")
         self.products.append(number := int(token))
         return Product(Element("a", Index(number)), Element("b", Index(number)))

@@ -23,6 +23,7 @@ A step is one expression in Python's syntax, read by Python's own parser and nev
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
@@ -95,6 +96,11 @@ def parse_unit(text: str, name: str, *, whole: bool = False) -> Unit:
     return _Reader(file, validate(file, UnitFile)).unit(whole)
 
 
+#: what Python reads as numbers and nobody else: 1_0, 0b10, 0o7
+_ODD_NUMBER = re.compile(r"\b(0[bo][0-9_]+|0x[0-9a-f_]*_[0-9a-f_]*|[0-9]+_[0-9_]*)\b", re.ASCII | re.IGNORECASE)
+_WORD = re.compile(r"\w+")
+
+
 @dataclass
 class Scope:
     """What names stand for at a place of an expression."""
@@ -162,7 +168,7 @@ class ExpressionReader:
             raise self.file.error(("formats", "d"), f"the result of the last step is {fmt.name}")
 
     def check_used(self) -> None:
-        """Raises InputError for a step on which the result does not hang."""
+        """Raises InputError for a step on which the result does not hang, and for a format that nothing has."""
         texts, waiting, read = {name: str(step) for name, step in self._data.steps.items()}, ["d"], {"d"}
         while waiting:
             tree = ast.parse(texts[waiting.pop()].strip(), mode="eval")
@@ -172,6 +178,11 @@ class ExpressionReader:
         for name in texts:
             if name not in read:
                 raise self.file.error(("steps", name), "d does not hang on this step: use it, or leave it out")
+        texts |= self._data.roundings
+        words = {*self._data.formats.values(), *(word for text in texts.values() for word in _WORD.findall(text))}
+        for name in self._own_formats:
+            if name not in words:
+                raise self.file.error(("own_formats", name), "nothing has this format: use it, or leave it out")
 
     def _own(self, name: str, own: OwnFormat) -> Format:
         try:
@@ -213,6 +224,9 @@ class ExpressionReader:
         return name
 
     def _read(self, section: str, name: str, text: str, build: Callable[[ast.expr], Any]) -> Any:
+        if odd := _ODD_NUMBER.search(text.strip()):
+            wanted = f"{odd.group()!r}: a number is written in decimal digits alone, or as 0x and hexadecimal ones"
+            raise self._mistake((section, name), (1, odd.start() + 1), wanted)
         try:
             return build(ast.parse(text.strip(), mode="eval").body)
         except SyntaxError as error:
