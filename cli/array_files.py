@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.smtmodel.base.errors import IncompleteError, InexactError, InputError, ParameterError
+from mmaprobe.smtmodel.base.files import missing_file
 
 ARCHIVE, ARCHIVE_END = b"PK\3\4", 22  # how a .npz file begins, and how many bytes its last record has at least
 HEADER = 1 << 16  # bytes before the numbers of a .npy file: NumPy itself reads at most 10,000
@@ -53,9 +54,12 @@ def load(path: Path, mapped: bool = False) -> dict[str, NDArray[Any]]:
             plain = mapped and stream.read(6) == np.lib.format.MAGIC_PREFIX
             stream.seek(0)
             loaded = np.load(path if plain else stream, mmap_mode="r" if plain else None, allow_pickle=False)
-            return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+            tables = {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+            if strange := [name for name, table in tables.items() if not isinstance(table, np.ndarray)]:
+                raise InputError(f"{strange[0]}: not an array of numbers", str(path))
+            return tables
     except FileNotFoundError:
-        raise InputError("no such file", str(path)) from None
+        raise missing_file(path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", str(path)) from None
     except MemoryError:
@@ -94,6 +98,11 @@ def _check_promise(stream: IO[bytes], size: int, name: str) -> None:
         raise InputError(f"its header is said to have {length:,} bytes: damaged, or no .npy file of numbers", name)
     stream.seek(start)
     header = ast.literal_eval(stream.read(length).decode())
-    promised = math.prod(header["shape"]) * np.lib.format.descr_to_dtype(header["descr"]).itemsize
+    kind = np.lib.format.descr_to_dtype(header["descr"])
+    if kind.hasobject:
+        raise InputError("it holds objects of Python, not numbers", name)
+    if any(axis < 0 for axis in header["shape"]):
+        raise InputError(f"its header promises the shape {header['shape']}: damaged, or no .npy file of numbers", name)
+    promised = math.prod(header["shape"]) * kind.itemsize
     if promised != size - start - length:
         raise InputError(f"its header promises {promised:,} bytes, but {size - start - length:,} follow", name)

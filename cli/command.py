@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from mmaprobe.smtmodel.base.errors import InputError
-from mmaprobe.smtmodel.base.files import INPUTS, check_folder, is_file
+from mmaprobe.smtmodel.base.files import INPUTS, check_folder, is_file, real_path
 from mmaprobe.smtmodel.base.interrupts import allow
 
 #: parameters that name a file to write
@@ -46,7 +46,7 @@ class Command(click.Command):
         for parameter in self.params:
             if parameter.name not in OUTPUTS or (value := ctx.params[parameter.name]) in (None, "-"):
                 continue
-            option, path = parameter.opts[-1], Path(os.path.realpath(value))
+            option, path = parameter.opts[-1], Path(real_path(value))
             if isinstance(parameter.type, click.Path) and not parameter.type.file_okay:
                 check_folder(Path(value))
                 if path.is_dir():
@@ -76,7 +76,7 @@ def _check_folder(folder: Path, named: Mapping[Path, str]) -> None:
     if not folder.exists():
         return
     for path, option in named.items():
-        if Path(os.path.realpath(folder)) in path.parents:
+        if Path(real_path(folder)) in path.parents:
             raise InputError(f"--{FOLDER} would overwrite {option or 'an input'}: {path.name} is in it", str(folder))
     check_place(folder)
 
@@ -91,4 +91,4 @@ def _inputs(ctx: click.Context) -> Iterator[Path]:
             ends = [0, *(at for found in SEPARATORS.finditer(text) for at in found.span()), len(text)][: 2 * PARTS]
             for part in dict.fromkeys(text[start:end] for start in ends[::2] for end in ends[1::2] if start < end):
                 if is_file(part):
-                    yield Path(os.path.realpath(part))
+                    yield Path(real_path(part))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -11,6 +13,7 @@ from typing import IO, Any
 
 from mmaprobe.cli.options import progress
 from mmaprobe.cli.streams import standard_input
+from mmaprobe.smtmodel.base.files import NOT_UTF8
 from mmaprobe.smtmodel.base.progress import Share, Throttle
 
 
@@ -23,10 +26,20 @@ def open_input(name: str) -> Iterator[tuple[Iterable[str], str]]:
     from mmaprobe.smtmodel.inputs.vectors import open_text
 
     if name == "-":
-        yield _counted(standard_input(), "standard input"), "standard input"
+        yield _counted(_plain(standard_input()), "standard input"), "standard input"
         return
     with open_text(Path(name)) as stream:
         yield _counted(stream, name), name
+
+
+def _plain(stream: IO[str]) -> IO[str]:
+    """Standard input as text, also where it is compressed."""
+    from mmaprobe.smtmodel.inputs.vectors import GZIP
+
+    buffer: Any = getattr(stream, "buffer", None)
+    if not hasattr(buffer, "peek") or buffer.peek(len(GZIP))[: len(GZIP)] != GZIP:
+        return stream
+    return io.TextIOWrapper(gzip.GzipFile(fileobj=buffer), encoding="utf-8", errors=NOT_UTF8)
 
 
 def _counted(lines: IO[str], name: str) -> Iterator[str]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import jinja2
 from markupsafe import Markup
@@ -15,24 +16,24 @@ from mmaprobe.reports.styles import style_sheet
 from mmaprobe.reports.views import Pictures, Section
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError
 from mmaprobe.smtmodel.base.files import check_utf8
-from mmaprobe.smtmodel.base.jsontext import parse_json
+from mmaprobe.smtmodel.base.jsontext import parse_json, shown
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import LONGEST, open_text, vector_of
 
 T = TypeVar("T")
 
-#: keys that identify the document of a command -> the function that makes its sections
-BUILDERS: tuple[tuple[frozenset[str], Callable[[dict[str, Any], Pictures], list[Section]]], ...] = (
-    (frozenset({"property", "proofs"}), solved.proved),
-    (frozenset({"claims"}), solved.verified),
-    (frozenset({"family", "verdict", "asked"}), measured.identified),
-    (frozenset({"family", "classes", "vectors"}), solved.separated),
-    (frozenset({"device", "answered", "questions"}), measured.ran),
-    (frozenset({"rows", "mismatches", "models"}), measured.evaluated),
-    (frozenset({"study", "files"}), measured.studied),
-    (frozenset({"devices", "differences"}), measured.compared),
-    (frozenset({"evaluations", "difference"}), measured.explained),
-    (frozenset({"questions"}), solved.distinguished),
+#: keys that identify the document of a command, the command, the function that makes its sections
+BUILDERS: tuple[tuple[frozenset[str], str, Callable[[dict[str, Any], Pictures], list[Section]]], ...] = (
+    (frozenset({"property", "proofs"}), "prove", solved.proved),
+    (frozenset({"claims"}), "verify", solved.verified),
+    (frozenset({"family", "verdict", "asked"}), "identify", measured.identified),
+    (frozenset({"family", "classes", "vectors"}), "separate", solved.separated),
+    (frozenset({"device", "answered", "questions"}), "run", measured.ran),
+    (frozenset({"rows", "mismatches", "models"}), "evaluate", measured.evaluated),
+    (frozenset({"study", "files"}), "study", measured.studied),
+    (frozenset({"devices", "differences"}), "compare", measured.compared),
+    (frozenset({"evaluations", "difference"}), "explain", measured.explained),
+    (frozenset({"questions"}), "distinguish", solved.distinguished),
 )
 COMMANDS = "run, compare, identify, separate, prove (no bounds), verify, distinguish, evaluate, explain or study"
 
@@ -84,20 +85,59 @@ def _read(read: Callable[[dict[str, Any]], T], document: dict[str, Any], path: s
     """What `read` makes of a document. Its errors are raised as InputError with file and line."""
     try:
         return read(document)
-    except KeyError as error:
-        raise InputError("this key is missing; not as a command wrote it", path, line, str(error.args[0])) from None
-    except (TypeError, IndexError, AttributeError, ArithmeticError) as error:
-        raise InputError(f"not as a command wrote it: {error}", path, line) from None
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        looked_for = str(error.args[0]) if isinstance(error, KeyError) else None
+        raise wrong_document(document, path, line, looked_for) from None
     except (ValueError, MmaprobeError) as error:
         raise InputError(str(error), path, line) from None
+
+
+#: what is needed, by pydantic's kinds of errors
+_WANTED = {
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "an object"),
+    **dict.fromkeys(("list_type", "tuple_type"), "a list"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    "string_type": "text",
+}
+
+
+def wrong_document(document: dict[str, Any], path: str, line: int | None, looked_for: str | None = None) -> InputError:
+    """The error for a document that is not as its command wrote it, with the key at fault. `looked_for`: the key that
+    was not there, of a document that its schema does not refuse."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from mmaprobe.reports.documents import DOCUMENTS
+
+    command = next((command for keys, command, _ in BUILDERS if keys <= document.keys()), None)
+    message, key = "not as a command wrote it: values do not fit together", None
+    if looked_for is not None:
+        message, key = "this key is missing; not as a command wrote it", looked_for
+    try:
+        TypeAdapter(DOCUMENTS.get(command or "", Any)).validate_python(document)
+    except ValidationError as problem:
+        errors = problem.errors()
+        if get_args(DOCUMENTS[command or ""]):  # one of several documents: the one with the fewest mistakes
+            count = Counter(error["loc"][0] for error in errors)
+            least = min(count, key=lambda kind: count[kind])
+            errors = [error | {"loc": error["loc"][1:]} for error in errors if error["loc"][0] == least]
+        at_fault = [error for error in errors if error["type"] not in ("missing", "extra_forbidden")]
+        if at_fault:
+            kind, said = at_fault[0]["type"], at_fault[0]["msg"]
+            key = ".".join(map(str, at_fault[0]["loc"])) or None
+            message = (
+                f"not as a command wrote it: {_WANTED.get(kind) or said.replace('Input should be ', '')} is needed"
+            )
+    return InputError(message, path, line, key)
 
 
 def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     """The sections for a document. Raises ValueError and other errors if the document does not have the expected
     fields."""
     if document.get("schema", 1) != 1:
-        raise ValueError(f"schema: {document['schema']!r} is not known; this version reads schema 1")
-    build = next((build for keys, build in BUILDERS if keys <= document.keys()), None)
+        raise ValueError(f"schema: {shown(document['schema'])} is not known; this version reads schema 1")
+    build = next((build for keys, _, build in BUILDERS if keys <= document.keys()), None)
     if build is None or "revealed" in document:  # what `order` says has a number of questions
         raise ValueError(f"no results of {COMMANDS} (with --json)")
     made = build(document, pictures)
@@ -135,5 +175,14 @@ def report(paths: Sequence[str], program: str, title: str = "") -> str:
     template = environment(program).get_template("report.html")
     try:
         return template.render(title=title or "mmaprobe report", sections=found, pictured=pictures.count)
-    except (TypeError, jinja2.UndefinedError) as error:  # a value of another kind where the page wants text
-        raise InputError(f"not as a command wrote it: {error}", ", ".join(paths)) from None
+    except (TypeError, jinja2.UndefinedError):  # a value of another kind where the page wants text
+        raise _unprintable(paths) from None
+
+
+def _unprintable(paths: Sequence[str]) -> InputError:
+    """The error for the first document that is not as its command wrote it."""
+    for path in paths:
+        for line, document in _numbered(path):
+            if (error := wrong_document(document, path, line)).key is not None:
+                return error
+    return InputError("not as a command wrote it: values do not fit together", ", ".join(paths))

@@ -15,6 +15,7 @@ from mmaprobe.runner.calling import AWAITED, is_async, numbers_of, takes
 from mmaprobe.runner.foreign import ForeignError, contained
 from mmaprobe.runner.protocol import DEFAULT_TIMEOUT, Device, DeviceError, Source, unread
 from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.files import missing_file
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.operands import Operands
@@ -35,6 +36,8 @@ class CallableDevice(Device):
 
     Arrays have NumPy's type of their format, or that of ml_dtypes. The result may hold patterns as unsigned integers.
     """
+
+    scaled = False
 
     def __init__(
         self, function: Callable[..., Any], name: str, shape: Shape = (SIDE, SIDE), place: tuple[int, int] = (0, 0)
@@ -175,8 +178,9 @@ def open_callable(text: str, timeout: float = DEFAULT_TIMEOUT, until: float | No
         raise InputError(f"device 'python:{text}': it is written python:FILE.py:FUNCTION")
     path = Path(file)
     if not os.path.isfile(file):
-        there = "is no regular file" if os.path.exists(file) else "no such file"
-        raise InputError("is a folder: a Python file is needed" if os.path.isdir(file) else there, file)
+        if not os.path.exists(file):
+            raise missing_file(file)
+        raise InputError("is a folder: a Python file is needed" if os.path.isdir(file) else "is no regular file", file)
     function = Called(path, name, f"python:{text}", timeout, until)
     try:
         return CallableDevice(function, f"python:{text}")

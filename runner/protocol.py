@@ -70,12 +70,13 @@ class Device(ABC):
 
     `description` (name, driver, ...) is what the device says of itself, complete once it has answered a vector.
     A device is closed on leaving its `with` block. `steady`: it gives the same answer always, and need not be asked
-    twice.
+    twice; `scaled`: scale factors can be given to it.
     """
 
     name: str
     description: dict[str, Any]
     steady: bool = False
+    scaled: bool = True
     patience: Patience = Patience()
 
     def check_time(self, vector: Vector, number: int) -> None:
@@ -181,6 +182,9 @@ def check_asked(device: Device, asked: Model) -> Device:
         if asked.reference:
             raise ParameterError("--device", f"{device.name} takes no addend, and {asked.reference} reads one")
         raise ParameterError("--formats", f"{device.name} takes no addend: give three formats, a,b,d")
+    if asked.scale is not None and not device.scaled:
+        wanted = f"and {asked.reference} needs them" if asked.reference else "leave out --scale"
+        raise ParameterError("--device", f"{device.name} takes no scale factors: {wanted}")
     return device
 
 

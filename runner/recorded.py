@@ -32,6 +32,8 @@ class RecordedDevice(Device):
         gpu = ""
         if not os.path.exists(file) and "@" in file:
             file, _, gpu = file.rpartition("@")
+            if not gpu:
+                raise InputError("after @ stands a GPU, the `gpu` of rows", self.name)
         with open_text(Path(file)) as stream:
             for vector in read_vectors(lines_of(stream, file), file, None if asked is None else lambda: asked, gpu):
                 if vector.d is not None:

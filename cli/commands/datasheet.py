@@ -16,7 +16,7 @@ from mmaprobe.cli.completion import models_or_architectures
 from mmaprobe.cli.options import opened_store, progress, refuse, say
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
-from mmaprobe.smtmodel.base.files import is_file, write_whole
+from mmaprobe.smtmodel.base.files import is_file, missing_file, write_whole
 from mmaprobe.smtmodel.base.progress import Pieces, Wait
 from mmaprobe.smtmodel.base.wording import counted, duration
 
@@ -121,7 +121,7 @@ def _short(subject: str | None, output: Path) -> None:
 
 def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     from mmaprobe.reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
-    from mmaprobe.reports.report import documents
+    from mmaprobe.reports.report import documents, wrong_document
     from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
     from mmaprobe.smtmodel.tables.reference import is_unit_file, names_plan, parse_reference
@@ -130,15 +130,17 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
     if is_file(subject) and not is_unit_file(subject):
+        document = documents(subject)[0]
         try:
-            return [sheet_of_identified(documents(subject)[0], ask)]
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            reason = str(error) if type(error) is ValueError else "it is not what identify --json prints"
-            raise InputError(reason, subject) from None
+            return [sheet_of_identified(document, ask)]
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            if type(error) is ValueError:
+                raise InputError(str(error), subject) from None
+            raise wrong_document(document, subject, None) from None
     if names_plan(subject):
         return [_sheet_of_plan(subject, ask)]
     if subject.endswith(".json"):
-        raise InputError("no such file", subject)
+        raise missing_file(subject)
     if "/" not in subject and not is_unit_file(subject):
         if (arch := architecture_of(subject)) is not None:
             return sheets_of(arch, ask, pieces)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mmaprobe.cli.choice import VectorsFile
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import JSON, print_json, say, write_vectors
@@ -25,6 +26,7 @@ EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that gi
 @click.option(
     "-o",
     "--output",
+    type=VectorsFile(),
     metavar="FILE",
     shell_complete=file_names,
     help="Write every row with the model's result under `predictions`.",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from mmaprobe.cli.choice import Choice
+from mmaprobe.cli.choice import Choice, FileName
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import say
@@ -41,7 +41,12 @@ mmaprobe export answers.jsonl --format npz -o answers.npz
 @click.argument("file", metavar="FILE", shell_complete=file_names)
 @click.option("--format", "wanted", type=Choice(list(FORMATS)), required=True, help="One of the formats above.")
 @click.option(
-    "-o", "--output", metavar="OUT", shell_complete=file_names, help="Write it here (default: standard output)."
+    "-o",
+    "--output",
+    type=FileName(path_type=None),
+    metavar="OUT",
+    shell_complete=file_names,
+    help="Write it here (default: standard output).",
 )
 @click.option(
     "--model", metavar="MODEL", shell_complete=models, help="Evaluate every row under this model instead of its own."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from mmaprobe.cli.candidates import MODEL, family_of
-from mmaprobe.cli.choice import FileName
+from mmaprobe.cli.choice import FileName, Length, VectorsFile
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.commands.identify_gemm import RECORDED, map_gemm, plans_of_files
 from mmaprobe.cli.commands.order import asked_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o",
     "--output",
+    type=VectorsFile(),
     metavar="ANSWERS",
     shell_complete=file_names,
     help="Append the answers here; a run cut short goes on from them.",
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     help="Without FAMILY: the formats of a, b, c and the result, or A,B,D without c. Instructions have theirs.",
 )
 @click.option(
-    "--length", type=int, metavar="K", help="Without FAMILY: the number of products. Instructions have theirs."
+    "--length", type=Length(), metavar="K", help="Without FAMILY: the number of products. Instructions have theirs."
 )
 @click.option(
     "--scale", metavar="FORMAT/BLOCK",
@@ -97,7 +98,7 @@ def identify(
         raise click.UsageError(f"--save {save}: the name of a unit file, or of a plan file, ends in .yaml")
     if family is None:
         if gemm:
-            _plans(device_name, formats, length, scale, shape, output, model, save, options, as_json)
+            _plans(device_name, formats, length, scale, shape, output, model, save, device_timeout, options, as_json)
         refuse("it goes with FAMILY", "model")
         refuse("it goes with --gemm", "shape")
         asked = asked_of(device_name, formats, length, scale)
@@ -138,7 +139,7 @@ def identify(
 
 def _plans(
     device: str, formats: str | None, length: int | None, scale: str | None, shape: str | None, output: str | None,
-    model: str | None, save: Path | None, options: Options, as_json: bool,
+    model: str | None, save: Path | None, device_timeout: float, options: Options, as_json: bool,
 ) -> NoReturn:  # fmt: skip
     """The plans of a recorded product or of a function; ends the command."""
     if device.startswith(RECORDED):
@@ -149,7 +150,8 @@ def _plans(
     if formats is None or length is None:
         raise click.UsageError("--gemm needs --formats and --length")
     refuse("a matrix product has no scale factors", "scale")
-    map_gemm(device, formats, length, shape or "64,64", save, options, as_json)
+    given = "64,64" if shape is None else shape
+    map_gemm(device, formats, length, given, save, device_timeout, options, as_json)
 
 
 def _asked(family: str, model: str | None) -> Model | None:

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from mmaprobe.smtmodel.digits import is_digits
+
 from mmaprobe.cli.options import print_json, progress, say
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp
@@ -26,11 +28,12 @@ RECORDED = "recorded:"  # prefix of the files of one product
 
 
 def map_gemm(
-    name: str, formats: str, length: int, shape: str, save: Path | None, options: Options, as_json: bool
-) -> NoReturn:
+    name: str, formats: str, length: int, shape: str, save: Path | None, device_timeout: float, options: Options,
+    as_json: bool,
+) -> NoReturn:  # fmt: skip
     """Ask the function, print the result, and end with the exit code. Raises MmaprobeError."""
     start = time.monotonic()
-    mapper = mapper_of(name, formats, length, shape, options.timeout)
+    mapper = mapper_of(name, formats, length, shape, options.timeout, device_timeout)
     failure: MmaprobeError | None = None
     try:
         try:
@@ -53,8 +56,11 @@ def map_gemm(
     sys.exit(0 if whole else 3 if found.plans else 1)
 
 
-def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float | None) -> Mapper:
-    """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` in seconds. Raises MmaprobeError."""
+def mapper_of(
+    name: str, formats: str, length: int, shape: str, timeout: float | None, device_timeout: float = 60.0
+) -> Mapper:
+    """The Mapper for a function python:FILE.py:FUNCTION, with `timeout` seconds in all and `device_timeout` for one
+    call. Raises MmaprobeError."""
     from mmaprobe.queries.order.reveal import UnrevealedError, reveal
     from mmaprobe.queries.plans.library import Mapper
     from mmaprobe.queries.plans.rules import Shape
@@ -66,7 +72,7 @@ def mapper_of(name: str, formats: str, length: int, shape: str, timeout: float |
     asked, start = parse_signature(formats, length), time.monotonic()
     rows, columns = _sides(shape)
     deadline = None if timeout is None else start + timeout
-    device = open_device(name, until=deadline)
+    device = open_device(name, device_timeout, until=deadline)
     if not isinstance(device, CallableDevice):
         raise InputError(f"device {name!r}: --gemm asks a function that multiplies matrices, python:FILE.py:FUNCTION")
     check_asked(device, asked)
@@ -146,7 +152,7 @@ def _save(path: Path | None, plans: Sequence[Plan]) -> None:
 
 def _sides(text: str) -> tuple[int, int]:
     parts = text.split(",")
-    if len(parts) != 2 or not all(part.strip().isdecimal() and 0 < int(part) <= 4096 for part in parts):
+    if len(parts) != 2 or not all(is_digits(part.strip()) and 0 < int(part) <= 4096 for part in parts):
         raise ParameterError("--shape", f"{text!r}: give M,N, two whole numbers from 1 to 4096")
     return int(parts[0]), int(parts[1])
 

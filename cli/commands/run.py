@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mmaprobe.cli.choice import VectorsFile
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import DEVICE, DEVICE_TIMEOUT, JSON, print_json, progress, refuse, say
@@ -60,6 +61,7 @@ def device(model: str, device_timeout: float) -> None:
 @click.option(
     "-o",
     "--output",
+    type=VectorsFile(),
     metavar="ANSWERS",
     shell_complete=file_names,
     help="Append the answers here (default: standard output).",

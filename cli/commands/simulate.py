@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mmaprobe.cli.array_files import load, of_file
-from mmaprobe.cli.choice import Choice, FileName
+from mmaprobe.cli.choice import Choice, FileName, WholeNumber
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import file_names, models, plans
 from mmaprobe.cli.options import CONVERT, JSON, print_json, progress, refuse, say
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     help="compiled: C code, built by this machine's compiler; auto: compiled where that is possible and pays off; "
     "cuda: the same code on an NVIDIA GPU, for a --model.",
 )  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), help="Processor cores to use (default: all).")
+@click.option("--threads", type=WholeNumber(1), help="Processor cores to use (default: all).")
 @JSON
 def simulate(
     files: tuple[str, ...], model: str | None, plan: str | None, output: Path, convert: Any, scale_a: Path | None,
@@ -182,7 +183,10 @@ def _save(path: Path, results: dict[str, NDArray[Any]]) -> None:
     from mmaprobe.smtmodel.base.files import whole_file
 
     with whole_file(path) as stream:
+        into = stream if stream.seekable() else io.BytesIO()  # NumPy asks where it is in a file
         if "" in results:
-            np.save(stream, results[""])
+            np.save(into, results[""])
         else:
-            np.savez(stream, **results)  # type: ignore[arg-type]
+            np.savez(into, **results)  # type: ignore[arg-type]
+        if isinstance(into, io.BytesIO):
+            stream.write(into.getvalue())

@@ -271,6 +271,8 @@ class Probe:
         """Fill in what gives a power of two at a leaf, whatever its weight."""
         sign, shift = weights.get(leaf, (1, 0))
         power = power[0] * sign, power[1] - shift
+        if weights:
+            self._check_reach(leaf, power[1], normal)
         if leaf == "c":
             row.c = power_pattern(self.model.c, *power)
             return
@@ -278,6 +280,17 @@ class Probe:
         if scales:
             block = leaf // self.model.scale_block
             row.scale_a[block], row.scale_b[block] = scales
+
+    def _check_reach(self, leaf: Leaf, exponent: int, normal: bool) -> None:
+        """Raises UnrevealedError for a power of two that no number at a leaf gives: a device that multiplies a term by
+        2^-200, or that gives any number at all, has weights that make up for nothing."""
+        formats = [self.model.c] if leaf == "c" else self._factors
+        low, high = map(sum, zip(*(exponents(fmt, normal and leaf != "c") for fmt in formats), strict=True))
+        if not low <= exponent <= high:
+            name = "term c" if leaf == "c" else f"product {leaf}"
+            raise self.fail(
+                f"{name} counts so much, or so little, that 2^{exponent} is wanted there: none of its numbers"
+            )
 
     def _factors_of(self, power: Power, normal: bool) -> list[int]:
         """The patterns of the factors of a signed power of two, the sign with the first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, NoReturn
 
@@ -17,10 +18,11 @@ class BrokenJsonError(ValueError):
 
 def parse_json(text: str | bytes) -> Any:
     """What a JSON text says. Raises BrokenJsonError, or ValueError for what must not be in it: a key given twice, a
-    number of thousands of digits, NaN or Infinity, a half of a surrogate pair, which no file can hold."""
+    number of thousands of digits or beyond 10^308, NaN or Infinity, a half of a surrogate pair, which no file can hold.
+    """
     try:
         text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        found = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+        found = json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
         if _HALF.search(text):
             _check_text(found, "")
         return found
@@ -34,6 +36,17 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("not JSON: nested too deep") from None
     except ValueError as error:
         raise ValueError(plain_reason(error)) from None
+
+
+def shown(value: Any) -> str:
+    """A value of a JSON text as messages quote it: text as Python does, null and true as JSON writes them."""
+    return repr(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _number(text: str) -> float:
+    if math.isinf(found := float(text)):
+        raise ValueError(f"{text} is larger than any number that programs read")
+    return found
 
 
 def _constant(name: str) -> NoReturn:

@@ -14,8 +14,8 @@ from typing import IO, Any
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, nearest
-from mmaprobe.smtmodel.base.files import NOT_UTF8, check_utf8
-from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json
+from mmaprobe.smtmodel.base.files import NOT_UTF8, check_utf8, missing_file
+from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json, shown
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
@@ -24,12 +24,14 @@ from mmaprobe.smtmodel.tables.reference import normalised_name, parse_reference
 SCHEMA_VERSION = 1
 
 _OWN = {"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b", "d"}
+_PARTS = ("arch", "unit", "instruction")  # of the name of a model
 _KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
           "reaches"}  # fmt: skip
 _HEX = re.compile(r"[0-9a-fA-F]+")
 _WORDS = {2: "B", 4: "H", 8: "I", 16: "Q"}  # by the hexadecimal digits of a pattern, what `struct` calls it
 LONGEST = 1 << 28  # characters of a line: a vector of ten million products has fewer
 _BOM = "\ufeff"
+GZIP = b"\x1f\x8b"  # how compressed files begin
 
 
 ModelOf = Callable[[], Model]
@@ -89,7 +91,7 @@ def parse_pattern(text: Any, fmt: Format, key: str) -> int:
     if not isinstance(text, str):
         one = f', 1 is "{to_hex(fmt.one, fmt)}"' if fmt.one_exponent == fmt.bias else ""
         hint = f": numbers are bit patterns{one}" if isinstance(text, (int, float)) else ""
-        raise ValueError(f"{key}: {text!r} is not a string of hexadecimal digits{hint}")
+        raise ValueError(f"{key}: {shown(text)} is not a string of hexadecimal digits{hint}")
     if not _HEX.fullmatch(text):
         hint = ": write the digits alone, without 0x" if text[:2] in ("0x", "0X") else ""
         raise ValueError(f"{key}: {text!r} is not hexadecimal{hint}")
@@ -109,8 +111,8 @@ def parse_row(
     if not isinstance(row, dict):
         raise ValueError("a JSON object is needed")
     _check_keys(row)
-    if row.get("schema", SCHEMA_VERSION) != SCHEMA_VERSION:
-        raise ValueError(f"schema: version {row['schema']!r} is not known; this is version {SCHEMA_VERSION}")
+    if (schema := row.get("schema", SCHEMA_VERSION)) != SCHEMA_VERSION or isinstance(schema, bool):
+        raise ValueError(f"schema: version {shown(schema)} is not known; this is version {SCHEMA_VERSION}")
     if not isinstance(row.get("id", ""), str | int | None) or isinstance(row.get("id"), bool):
         raise ValueError("id: a string or a number is needed")
     model = _model_of(row, model_of) if instead is None else _model_or(row, instead)
@@ -186,12 +188,13 @@ def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:
 
 
 def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
-    for key in ("model", "arch", "unit", "instruction"):
+    for key in ("model", *_PARTS):
         if key in row and not isinstance(row[key], str):
-            raise ValueError(f"{key}: {row[key]!r} is not a string")
+            raise ValueError(f"{key}: {shown(row[key])} is not a string")
     if "model" in row:
+        _check_alike(row)
         return _named("model", row["model"])
-    missing = [key for key in ("arch", "unit", "instruction") if key not in row]
+    missing = [key for key in _PARTS if key not in row]
     if len(missing) == 3 and model_of is not None:
         return model_of()
     if len(missing) == 3:
@@ -199,6 +202,16 @@ def _model_of(row: dict[str, Any], model_of: ModelOf | None) -> Model:
     if missing:
         raise ValueError(f"{missing[0]}: this field is missing (or give `model`, a model reference)")
     return _named("instruction", normalised_name(row["arch"], row["unit"], row["instruction"]))
+
+
+def _check_alike(row: dict[str, Any]) -> None:
+    """Raises ValueError for a part of another instruction than `model` names, which nothing would read."""
+    if row.keys().isdisjoint(_PARTS):
+        return
+    base = row["model"].partition("@")[0].strip().lower()
+    for key, part in zip(_PARTS, base.split("/", 2), strict=False):
+        if key in row and normalised_name("", "", row[key])[2:] not in (part, base):
+            raise ValueError(f"{key}: {row[key]!r}, but the row's model is {row['model']}: leave one of them out")
 
 
 def _named(key: str, reference: str) -> Model:
@@ -215,14 +228,22 @@ def _model_or(row: dict[str, Any], instead: Model) -> Model:
         return instead
 
 
+def _is_gzip(path: Path) -> bool:
+    """Whether a file is compressed, or says so by its name. What cannot be read twice is believed."""
+    if path.suffix == ".gz" or not path.is_file():
+        return path.suffix == ".gz"
+    with path.open("rb") as stream:
+        return stream.read(len(GZIP)) == GZIP
+
+
 def open_text(path: Path) -> IO[str]:
     """A text file, or a gzip file of text, for `check_utf8`. Raises InputError."""
     try:
-        if path.suffix == ".gz":
+        if _is_gzip(path):
             return gzip.open(path, "rt", encoding="utf-8", errors=NOT_UTF8)
         return path.open(encoding="utf-8", errors=NOT_UTF8)
     except FileNotFoundError:
-        raise InputError("no such file", str(path)) from None
+        raise missing_file(path) from None
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", str(path)) from None
 
