@@ -3,6 +3,7 @@ module is loaded is the interpreter's, and few modules are loaded here."""
 
 try:
     import gc
+    import os
 
     from mmaprobe.cli.interrupts import interrupts_leave, leave
 except KeyboardInterrupt:
@@ -23,3 +24,6 @@ def main() -> None:
         with_room(command)
     except SystemExit as end:
         leave(end.code)
+    except MemoryError:  # none for the frames
+        os.write(2, b"error: memory ran out\n")
+        leave(3)

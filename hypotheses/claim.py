@@ -215,17 +215,19 @@ def claims() -> dict[str, tuple[AnyClaim, ...]]:
 
 def claims_named(name: str) -> list[AnyClaim]:
     """The cases of a claim by id, one case (`ID@terms=2,split=toward_zero`; what is not said stays open), or those of
-    a file. Raises UnknownNameError, InputError."""
-    plain, _, chosen = name.partition("@")
+    a file, of which a case is chosen alike. Raises UnknownNameError, InputError."""
+    plain, at, chosen = name.partition("@")
+    if is_file(name):  # whatever is in its name
+        plain, at = name, ""
     if plain in _shipped():
-        found = build_claims(_shipped()[plain])
-    elif name.endswith((".yaml", ".yml")) or "/" in name or is_file(name):
-        return build_claims(read_yaml(read_file(Path(name)), name))
+        every, hint = build_claims(_shipped()[plain]), f" (`mmaprobe list claims {plain}` shows all)"
+    elif plain.endswith((".yaml", ".yml")) or "/" in plain or is_file(plain):
+        every, hint = build_claims(read_yaml(read_file(Path(plain)), plain)), ""
     else:
         raise UnknownNameError("claim", plain, _shipped(), hint=" (`mmaprobe list claims` shows all)")
-    for key, value in assignments(chosen.split(",") if chosen else []).items():
+    found = every
+    for key, value in assignments(chosen.split(",") if at else []).items():
         found = [claim for claim in found if str(claim.case.get(key)) == value]
         if not found:
-            known = [claim.id for claim in build_claims(_shipped()[plain])]
-            raise UnknownNameError("case", name, known, f" (`mmaprobe list claims {plain}` shows all)")
+            raise UnknownNameError("case", name, [claim.id for claim in every], hint)
     return found

@@ -17,8 +17,11 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
+from mmaprobe.hypotheses.claim import claims_named
+from mmaprobe.queries.certificates.bitblast import cnf_of_text
+from mmaprobe.queries.checking.finding import reason
 from mmaprobe.reports.report import BUILDERS
-from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.base.errors import InputError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.inputs.vectors import read_vectors
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -241,3 +244,72 @@ def test_a_function_takes_no_scale_factors() -> None:
     run(
         "identify", *asked, "--scale", "ue8m0/4", code=2, said="python:f.py:f takes no scale factors: leave out --scale"
     )
+
+
+# --- certificates, claims, names ----------------------------------------------------------------------------------
+
+
+def test_a_query_that_is_cut_short() -> None:
+    """pysmt's parser goes round for ever at the end of an open bracket."""
+    constant = "; a comment (\n(declare-const |a (| (_ BitVec 4))\n"
+    whole = f"(set-logic QF_BV)\n{constant}(assert (= |a (| #x3))\n(get-value (|a (|))\n"
+    assert cnf_of_text(whole).text
+    for cut in (whole[:-2], whole[:-4], whole[:70]):
+        with pytest.raises(ValueError, match="a bracket is not closed"):
+            cnf_of_text(cut)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (FileNotFoundError(2, "No such file", "/far/away/left.yaml"), "left.yaml: No such file"),
+        (OSError(22, "is not a regular file"), "is not a regular file"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid"), "not text in UTF-8"),
+        (KeyError("schema"), "schema: this key is missing"),
+        (ValueError("not JSON"), "not JSON"),
+        (InputError("the file is empty", "left.yaml", 1), "left.yaml:1: the file is empty"),
+        (RuntimeError("odd"), "RuntimeError: odd"),
+    ],
+)
+def test_why_a_file_of_a_certificate_cannot_be_read(error: Exception, said: str) -> None:
+    assert reason(error) == said
+
+
+CLAIM = """id: mine
+about: x
+source: y
+says: nothing
+expect: refuted
+cases: {terms: [2, 4]}
+terms: "{terms}"
+inputs: {format: f16, a: [-2, 2], b: [-2, 2], c: zero}
+parts:
+  one: hopper/mma/m16n8k16.f32.f16.f16.f32
+  two: hopper/mma/m16n8k16.f32.f16.f16.f32@block=2
+claim: error(one) <= error(two)
+"""
+
+
+def test_one_case_of_a_claim_file() -> None:
+    for name in ("c.yaml", "c@1.yaml"):
+        Path(name).write_text(CLAIM)
+        assert [claim.case["terms"] for claim in claims_named(name)] == [2, 4]
+    assert [claim.case["terms"] for claim in claims_named("c.yaml@terms=4")] == [4]
+    with pytest.raises(UnknownNameError, match=r"unknown case 'c\.yaml@terms=5'"):
+        claims_named("c.yaml@terms=5")
+    for name in ("c.yaml@", "ootomo-not-worse-f16@"):
+        with pytest.raises(ParameterError, match="a parameter is written name=value"):
+            claims_named(name)
+
+
+def test_names_that_say_what_is_wanted() -> None:
+    for name in ("ieee/fma", "ieee/fma/", "ieee/fma/f32.f16", "ieee/fma/f32.f16.f16.f32.f32"):
+        run("show", name, code=2, said=f"{name}: it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C")
+    run("explain", V, "", code=2, said="VECTOR '': no such file; a vector is a JSON object")
+    assert "`mmaprobe list models `" not in run("list", "", code=2).stderr
+    assert run("list", "Hopper", "fp8", code=0).stdout == run("list", "hopper", "fp8", code=0).stdout
+    for name in "ab":
+        np.save(f"{name}.npy", np.full((4, 4), 1 << 17, np.uint32))
+    asked = ("simulate", "a.npy", "b.npy", "-o", "d.npy")
+    run(*asked, "--model", V, code=2, said="a.npy: a pattern is wider than the 16 bits of f16")
+    run(*asked, "--plan", "plan:cublas/plain@length=4", code=2, said="the matrices say K: plan:cublas/plain")

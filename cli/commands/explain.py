@@ -164,7 +164,7 @@ def _row(text: str) -> tuple[dict[str, Any], str]:
         file, line = head, int(tail)
     number, content = 0, ""
     if not (line or file == "-" or os.path.exists(file)):
-        raise InputError("no such file; a vector is a JSON object, or FILE:LINE", file)
+        raise InputError("no such file; a vector is a JSON object, or FILE:LINE", file or "VECTOR ''")
     with open_input(file) as (lines, name):
         try:
             for number, content in enumerate(lines, start=1):

@@ -29,13 +29,15 @@ class KindOrGpu(Choice):
         from mmaprobe.smtmodel.tables.gpus import GPUS, gpu_named
 
         architectures = {row["id"].partition("/")[0] for row in _models()}
-        if gpu_named(str(value)) or value in architectures:
+        if gpu_named(str(value)):
             return str(value)
+        if str(value).lower() in architectures:
+            return str(value).lower()
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
             gpu = "a GPU of `mmaprobe list gpus` (in quotes if its name has a space)"
-            found = any(_has(row, pattern) for row in _models() for pattern in _meant((str(value),)))
+            found = value and any(_has(row, pattern) for row in _models() for pattern in _meant((str(value),)))
             hint = f" `mmaprobe list models {value}` lists the instructions with it." if found else ""
             if "Did you mean" not in error.message:
                 near = nearest(str(value), [*architectures, *(name for names in GPUS.values() for name in names)])

@@ -109,9 +109,14 @@ def simulate(
 
 def _map_or_plan(text: str) -> PlanMap | Plan:
     from mmaprobe.queries.plans.mapping import read_map
-    from mmaprobe.smtmodel.tables.reference import parse_plan_path
+    from mmaprobe.smtmodel.base.errors import ParameterError
+    from mmaprobe.smtmodel.tables.reference import LENGTH, parse_plan_path
 
-    return read_map(Path(text)) if text.endswith(".json") else parse_plan_path(text)
+    if text.endswith(".json"):
+        return read_map(Path(text))
+    if LENGTH in text:
+        raise ParameterError("--plan", f"{text}: the matrices say K: {text.partition(LENGTH)[0]}")
+    return parse_plan_path(text)
 
 
 def _factors(option: str, table: dict[str, NDArray[Any]], name: str) -> NDArray[Any]:

@@ -9,6 +9,7 @@ which literal belongs to which term, which solvers do not tell.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -109,8 +110,15 @@ class Blaster:
         return _RULES[kind](self.gates, *arguments)
 
 
+_UNREAD = re.compile(r";[^\n]*|\|[^|]*\|")  # where brackets are none: comments, names in bars
+
+
 def cnf_of_text(text: str) -> Cnf:
-    """The formula of a query in SMT-LIB, read by pysmt's parser."""
+    """The formula of a query in SMT-LIB, read by pysmt's parser. Raises ValueError for a text that is cut short, at the
+    end of which that parser goes round for ever; otherwise whatever the parser does."""
+    read = _UNREAD.sub(" ", text)
+    if read.count("(") != read.count(")"):
+        raise ValueError("a bracket is not closed")
     from pysmt.smtlib.parser import SmtLibParser
 
     script = SmtLibParser(Environment()).get_script(StringIO(text))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+
+from mmaprobe.smtmodel.base.errors import MmaprobeError
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,17 @@ class Contents:
     pieces: Sequence[str]
 
 
+def reason(error: Exception) -> str:
+    """Why a file of a certificate could not be read, in words; errors that nobody foresaw by their names."""
+    if isinstance(error, OSError):
+        return ": ".join(filter(None, [Path(str(error.filename or "")).name, error.strerror or str(error)]))
+    if isinstance(error, UnicodeDecodeError):
+        return "not text in UTF-8"
+    if isinstance(error, KeyError):
+        return f"{error.args[0]}: this key is missing"
+    return str(error) if isinstance(error, ValueError | MmaprobeError) else f"{type(error).__name__}: {error}"
+
+
 Texts = Mapping[str, str]  # of the files in a folder, by name
 Look = Callable[[Texts, Contents], Iterator[Finding]]
 
@@ -40,7 +54,7 @@ def of_file(name: str) -> Callable[[Look], Look]:
             try:
                 every += look(texts, contents)
             except Exception as error:
-                every = [Finding(name, f"cannot be read: {type(error).__name__}: {error}", "fault")]
+                every = [Finding(name, f"cannot be read: {reason(error)}", "fault")]
             yield from every
 
         return found

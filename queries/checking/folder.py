@@ -15,7 +15,7 @@ from mmaprobe.queries.certificates.place import is_ours
 from mmaprobe.queries.certificates.reading import Held, digest, file_text, is_folder
 from mmaprobe.queries.certificates.statement import named, statement
 from mmaprobe.queries.checking.answers import ANSWERS
-from mmaprobe.queries.checking.finding import Contents, Finding
+from mmaprobe.queries.checking.finding import Contents, Finding, reason
 from mmaprobe.queries.solvers.contract import ENGINE_NAMES, Answer
 from mmaprobe.smtmodel.base.errors import InputError
 
@@ -90,7 +90,7 @@ def stated(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         page = readme(texts, [piece.model_dump() for piece in manifest.pieces])
         names = list(named(texts))
     except Exception as error:  # as of a file that is no such document
-        yield Finding(MANIFEST, f"what is stated cannot be read: {type(error).__name__}: {error}", "fault")
+        yield Finding(MANIFEST, f"what is stated cannot be read: {reason(error)}", "fault")
         return
     yield from (Finding(STATED, line) for line in question.splitlines())
     yield from (Finding(name, says) for name, says in names)
@@ -100,7 +100,7 @@ def stated(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         if file_text(folder / README) != page:
             yield Finding(README, "does not say what the files state", "fault")
     except (OSError, UnicodeDecodeError) as error:
-        yield Finding(README, f"cannot be read: {error}", "fault")
+        yield Finding(README, f"cannot be read: {reason(error)}", "fault")
 
 
 def _strays(folder: Path, manifest: Manifest) -> Iterator[Finding]:
@@ -158,7 +158,7 @@ def _fault(folder: Path, name: str, suffix: str, timeout: float | None) -> tuple
         try:
             return formula_fault(folder, name), True
         except Exception as error:  # the parser of another library says in many ways that it cannot read a file
-            return f"cannot be read beside {name}.smt2: {type(error).__name__}", True
+            return f"cannot be read beside {name}.smt2: {reason(error)}", True
     found = check_piece(folder, name, timeout)
     return found.fault, found.complete
 
@@ -171,7 +171,7 @@ def _words(folder: Path, query: str, words: Sequence[str], ask: AskSolver | None
     try:
         text = file_text(folder / query)
     except (OSError, UnicodeDecodeError) as error:
-        return Finding(query, f"cannot be read: {error}", "fault")
+        return Finding(query, f"cannot be read: {reason(error)}", "fault")
     answers = [ask(engine, text) for engine in named]
     said = "; ".join(map(str, answers))
     if any(answer.status == "sat" for answer in answers):

@@ -109,13 +109,15 @@ def nans(patterns: Matrix, fmt: Format) -> NDArray[np.bool_]:
 
 
 def _checked(patterns: Matrix, fmt: Format) -> Matrix:
-    """Patterns that may be those of a format. Raises ParameterError for a type that is too narrow for them, which holds
-    something else."""
+    """Patterns of a format. Raises ParameterError for a type that is too narrow for them, which holds something else,
+    and for a pattern with more bits."""
     wanted = kind_of(fmt)
     if patterns.dtype.itemsize < np.dtype(wanted).itemsize:
         raise ParameterError(
             "", f"{patterns.dtype} is too narrow for patterns of {fmt.name}: {np.dtype(wanted)} is wanted"
         )
+    if patterns.size and patterns.dtype.itemsize * 8 > fmt.width and int(patterns.max()) >> fmt.width:
+        raise ParameterError("", f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
     return patterns
 
 

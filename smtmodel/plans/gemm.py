@@ -100,11 +100,11 @@ def _tape(plan: Plan, length: int, products: int, engine: Engine) -> Tape | None
         return None
     try:
         return noted(plan, length)
-    except UncompiledError as error:
+    except UncompiledError:
         if engine == "auto":
             return None
         why = "there is no C compiler" if compiler() is None else failure() or "it is too long for a compiler"
-        raise ParameterError("engine", f"{error} cannot be compiled: {why}; numpy computes the same") from None
+        raise ParameterError("engine", f"it cannot be compiled: {why}; numpy computes the same") from None
 
 
 def _whole(

@@ -141,6 +141,8 @@ def _base_model(base: str) -> Model:
             raise ParameterError(base, "the name of a unit file ends in .yaml")
         if base.endswith((".jsonl", ".jsonl.gz")):
             raise ParameterError(base, "a file of vectors, where a model is wanted")
+        if base == "ieee/fma" or base.startswith("ieee/fma/"):
+            raise ParameterError(base, "it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C with four formats")
         raise _unknown(base)
     return Model.of(base, FORMATS[row.a], FORMATS[row.b], FORMATS[row.c], row.member)
 
