@@ -16,7 +16,7 @@ from mmaprobe.cli.interrupts import interrupts_end, interrupts_raise
 from mmaprobe.cli.options import ARGUMENTS, CONFIGURATION, LINE, LOUDNESS
 from mmaprobe.cli.streams import NobodyReadsError, secure
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.base.errors import FaultError, IncompleteError, MmaprobeError
+from mmaprobe.smtmodel.base.errors import FaultError, IncompleteError, MmaprobeError, UnknownNameError
 from mmaprobe.smtmodel.base.interrupts import state
 from mmaprobe.smtmodel.base.wording import abridged
 
@@ -129,7 +129,7 @@ class Group(click.Group):
             return error.exit_code
         except MmaprobeError as error:
             told = isinstance(error, IncompleteError)
-            LINE.say(f"error: {error}")
+            LINE.say(f"error: {error}{_also(error)}")
             return error.exit_code
         except (KeyboardInterrupt, click.Abort) as end:
             if isinstance(end.__cause__, EOFError):  # a damaged file was loaded: click takes it for the input's end
@@ -143,6 +143,16 @@ class Group(click.Group):
             LINE.end()
             if state.late and not told:
                 LINE.say(f"time ran out: {state.seconds:g} s were given, and the work was cut short")
+
+
+def _also(error: MmaprobeError) -> str:
+    """What else a name is that names no model: the algorithms are written alike."""
+    if not (isinstance(error, UnknownNameError) and error.kind == "model"):
+        return ""
+    from mmaprobe.smtmodel.algorithms import ALGORITHMS
+
+    known = error.name.partition("@")[0] in ALGORITHMS
+    return "; it is an algorithm on top of a unit, as claims name them (docs/claims.md)" if known else ""
 
 
 def _failed(error: Exception) -> int:

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import StrictInt
+from pydantic import StrictInt, field_validator
 
 from mmaprobe.hypotheses.claim_file import Case, Head, Statement, cases_of, located, stated
 from mmaprobe.hypotheses.library import yaml_files
@@ -48,6 +48,13 @@ class _Inputs(Strict):
     b: Exponents
     c: Exponents | Literal["zero"]
     where: tuple[str, ...] = ()
+
+    @field_validator("c", mode="before")
+    @classmethod
+    def _zero_is_the_only_word(cls, given: Any) -> Any:
+        if isinstance(given, str) and given != "zero":
+            raise ValueError(f"{given!r}: a window of exponents, [LOW, HIGH], or the word zero is needed")
+        return given
 
 
 class _Maximise(Strict):

@@ -159,6 +159,15 @@ def test_archives_of_something_else() -> None:
         run(*asked, code=2, said="a.npz: x: not an array of numbers")
 
 
+def test_an_archive_and_an_array() -> None:
+    np.save("a.npy", np.ones((4, 4), np.float16))
+    np.savez("b.npz", x=np.ones((4, 4), np.float16))
+    Path("b.npz").rename("b.npy")
+    for files in (("a.npy", "b.npy"), ("b.npy", "a.npy")):
+        said = "b.npy: an archive, as .npz files are; a.npy is one array"
+        run("simulate", *files, "-o", "d.npy", "--model", V, code=2, said=said)
+
+
 def test_arrays_of_objects_and_of_less_than_nothing() -> None:
     np.save("b.npy", np.ones((4, 4), np.float16))
     np.save("a.npy", np.array([[1, "x"]], dtype=object), allow_pickle=True)
@@ -303,6 +312,12 @@ def test_one_case_of_a_claim_file() -> None:
 
 
 def test_names_that_say_what_is_wanted() -> None:
+    for name in ("ootomo-yokota", f"ootomo-yokota@unit={V},products=4"):
+        run(
+            "show", name, code=2, said="unknown model 'ootomo-yokota' (`mmaprobe list models` shows all); it is an algo"
+        )
+    Path("c.yaml").write_text(CLAIM.replace("c: zero", "c: zer0"))
+    run("verify", "c.yaml", code=2, said="c.yaml:8: inputs.c: 'zer0': a window of exponents, [LOW, HIGH], or the word")
     for name in ("ieee/fma", "ieee/fma/", "ieee/fma/f32.f16", "ieee/fma/f32.f16.f16.f32.f32"):
         run("show", name, code=2, said=f"{name}: it is written ieee/fma/FORMAT, or ieee/fma/D.A.B.C")
     run("explain", V, "", code=2, said="VECTOR '': no such file; a vector is a JSON object")

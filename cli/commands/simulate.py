@@ -82,6 +82,10 @@ def simulate(
     tables = [load(Path(name)) for name in files]
     scales = [None if path is None else load(path) for path in (scale_a, scale_b)]
     names = [name for name in tables[0] if all(name in table for table in tables)]
+    if len({"" in table for table in tables}) > 1:
+        single = files[next(place for place, table in enumerate(tables) if "" in table)]
+        archive = files[next(place for place, table in enumerate(tables) if "" not in table)]
+        raise InputError(f"an archive, as .npz files are; {single} is one array: give files of one kind", archive)
     if not names:
         raise InputError("matrices of .npz files are multiplied name by name, and no name is in every file", files[0])
     if unused := sorted({name for table in tables for name in table} - {*names}):
