@@ -117,7 +117,8 @@ def _checked(patterns: Matrix, fmt: Format) -> Matrix:
             "", f"{patterns.dtype} is too narrow for patterns of {fmt.name}: {np.dtype(wanted)} is wanted"
         )
     if patterns.size and patterns.dtype.itemsize * 8 > fmt.width and int(patterns.max()) >> fmt.width:
-        raise ParameterError("", f"a pattern is wider than the {fmt.width} bits of {fmt.name}")
+        wanted = f"bit patterns of {fmt.name} are wanted"
+        raise ParameterError("", f"a pattern is wider than the {fmt.width} bits of {fmt.name}: {wanted}")
     return patterns
 
 
