@@ -119,6 +119,7 @@ def test_numbers_that_would_be_written_as_infinity() -> None:
         (ROW | {"schema": True}, "schema: version true is not known"),
         (ROW | {"c": None}, "c: null is not a string of hexadecimal digits"),
         (ROW | {"model": None}, "model: null is not a string"),
+        (ROW | {"predictions": {"two": None}}, "predictions: two: null is not a string of hexadecimal digits"),
     ],
 )
 def test_what_a_row_says_and_nothing_reads(row: dict[str, Any], said: str) -> None:

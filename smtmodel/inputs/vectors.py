@@ -137,7 +137,7 @@ def parse_row(
         raise ValueError("predictions: an object of hypotheses and bit patterns is needed")
     for name, text in row.get("predictions", {}).items():
         if not isinstance(text, str) or not _HEX.fullmatch(text):
-            raise ValueError(f"predictions: {name}: {text!r} is not a string of hexadecimal digits")
+            raise ValueError(f"predictions: {name}: {shown(text)} is not a string of hexadecimal digits")
     extra = {key: value for key, value in row.items() if key not in _OWN or (key == "model" and model is instead)}
     scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
     operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
