@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mmaprobe.smtmodel.digits import is_digits
-
 from mmaprobe.cli.options import print_json, progress, say
+from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.base.interrupts import TimeUp
 from mmaprobe.smtmodel.base.wording import counted
