@@ -162,10 +162,9 @@ def chained(result: Theorem) -> Made:
     next."""
     goal: Enclosed = goal_of(result, Enclosed, "chained")
     unit = goal.unit
-    if goal.node != unit.result or {one.level for one in goal.assuming} != {CHAIN}:
+    levels = {one.level for one in goal.assuming}
+    if goal.node != unit.result or levels != {CHAIN} or not isinstance(unit, Unit):  # a plan is no instruction
         raise RuleError("chained: the premise is not about the result for any addend c: there is none, or it is fixed")
-    if not isinstance(unit, Unit):
-        raise RuleError("chained: a plan is not an instruction")
     if not embeds(unit.d, unit.c):
         raise RuleError(f"chained: a result in {unit.d.name} cannot be an addend in {unit.c.name}")
     (own,) = (one for one in goal.assuming if isinstance(one, Assumption))

@@ -181,9 +181,9 @@ def needless_floor(scope: Scope, node: Node) -> Replacement | None:
 def needless_carry(scope: Scope, node: Node) -> Replacement | None:
     """A sum in F + 1 + n bits and a sign does not wrap if it is always below 2^(F + 1 + n) units. A term below h * 2^e
     is less than h * 2^F units when aligned, or one unit more if alignment may round it up."""
-    if not isinstance(node, FusedSum) or node.carry_bits is None or not fits(scope, node):
+    if not isinstance(node, FusedSum) or node.carry_bits is None or (terms := _ranges(scope, node)) is None:
         return None
-    if (terms := _ranges(scope, node)) is None:
+    if not fits(scope, node):
         return None
     lemmas = dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, node.rounding) for one, bits in terms)
     return Replacement(replace(node, carry_bits=None), tuple(lemmas))
@@ -575,6 +575,8 @@ def congruent(scope: Scope, node: Node, operands: Sequence[Theorem | None]) -> M
     sum with m. A loop depends on its start as a number of a format. A difference in the signs of zeros is passed on by
     the nodes of `BLIND`, and ends where, before and after, every zero result, or every exact zero sum, is +0."""
     goals = [None if one is None else goal_of(one, Alike, "congruent") for one in operands]
+    if len(goals) != len(node.operands):
+        raise RuleError("congruent: not as many operands")
     others = [old if goal is None else goal.other for old, goal in zip(node.operands, goals, strict=True)]
     if any(goal is not None and (goal.scope, goal.node) != (scope, old)
            for old, goal in zip(node.operands, goals, strict=True)):  # fmt: skip

@@ -96,7 +96,7 @@ class Bounded:
     bounds: tuple[Fraction, ...]
 
     def statement(self) -> str:
-        return f"{self.made.length} numbers of {self.format.name} are at most {max(self.bounds)}"
+        return f"{self.made.length} numbers of {self.format.name} are at most {max(self.bounds, default=0)}"
 
 
 @remembered()  # most numbers of a row have one bound
@@ -122,6 +122,12 @@ def _of(row: Theorem, name: str, fmt: Format | None = None) -> Bounded:
     return goal
 
 
+def _counted(name: str, *counts: int) -> None:
+    """Raises RuleError for a count of none."""
+    if min(counts) < 1:
+        raise RuleError(f"{name}: there are {min(counts)} of something that is counted from 1 on")
+
+
 def _filled(bounds: tuple[Fraction, ...], size: int) -> tuple[Fraction, ...]:
     return bounds + (Fraction(0),) * (-len(bounds) % size)
 
@@ -133,6 +139,7 @@ def _sum(fmt: Format, first: Fraction, second: Fraction) -> Fraction:
 @rule
 def below_one(numbers: int) -> Made:
     """Numbers of f32 from 0 to below 1 are at most the largest one below 1."""
+    _counted("below_one", numbers)
     largest = exact_value(BELOW_ONE, F32)
     assert isinstance(largest, Fraction)
     return Made(Bounded(Given(numbers), F32, (largest,) * numbers))
@@ -170,6 +177,7 @@ def column_sums(row: Theorem, unit: Model, shape: tuple[int, int], chain: int) -
     goal = _of(row, "column_sums", unit.b)
     need_truncation(unit)
     side, width = shape
+    _counted("column_sums", side, width, chain)
     group = chain * side * width
     filled, found = _filled(goal.bounds, group), list[Fraction]()
     for start in range(0, len(filled), group):
@@ -197,6 +205,7 @@ def models_of(made: Source) -> Iterator[Model]:
 def trees(row: Theorem, size: int) -> Made:
     """Additions to nearest are monotonic: the sum of the bounds, in the same order, bounds that of the numbers."""
     goal = _of(row, "trees")
+    _counted("trees", size)
     fmt, filled = goal.format, _filled(goal.bounds, size)
     groups = [filled[k : k + size] for k in range(0, len(filled), size)]
     found = tuple(in_tree(lambda x, y: _sum(fmt, x, y), group) for group in groups)
@@ -207,6 +216,7 @@ def trees(row: Theorem, size: int) -> Made:
 def in_sequence(row: Theorem) -> Made:
     """Additions to nearest, one after another: as in a tree."""
     goal = _of(row, "in_sequence")
+    _counted("in_sequence", len(goal.bounds))
     running, *rest = goal.bounds
     for bound in rest:
         running = _sum(goal.format, running, bound)

@@ -403,6 +403,8 @@ def near_each_other(nears: Sequence[Theorem], words: Sequence[Theorem], share: F
     """Two results with a common base differ by at most their distances and the share of the products of words that only
     one of them adds."""
     goals: list[Near] = [goal_of(near, Near, "near_each_other") for near in nears]
+    if len(goals) != 2:
+        raise RuleError(f"near_each_other: {len(goals)} results, not two")
     one, two = goals
     if one.base != two.base or one.space != two.space:
         raise RuleError("near_each_other: two results without a base in common")

@@ -306,12 +306,13 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     if any(goal.growth is not None or goal.assuming - goals[0].assuming for goal in goals):
         raise RuleError("halved: leaves assume different things of the start, or are of any number of products")
     plan, fmt = goals[0].plan, step.rounding.format
-    if any(goal.plan is not plan or not (goal.facts.known.formats or frozenset()) <= {fmt} for goal in goals):
+    if any(
+        goal.plan is not plan or goal.facts.known.formats is None or not goal.facts.known.formats <= {fmt}
+        for goal in goals
+    ):
         raise RuleError("halved: leaves are of several plans, or not numbers of one format")
     grown, kept, own, fixed, sizes = Fraction(0), Fraction(0), [], Fraction(0), []
     for count, goal in enumerate(goals, 1):
-        if goal.facts.known.formats is None:
-            raise RuleError("halved: a leaf is not a number of a format")
         growth, part, rest = linear(goal.facts.error, START)
         entered, held_, more = linear(goal.facts.size, START)
         (products, constant), (size, none) = _split(rest), _split(more)
@@ -323,9 +324,7 @@ def halved(step: Halved, leaves: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     error, old = (magnitude(name, Index(START)) for name in (ERROR, SIZE))
     both = Known(grid=Known.number(frozenset({fmt})).grid)
     added_ = after_rounding(Facts(error, error, old, known=both), step.rounding)
-    rate, part, more = linear(added_.error, START)
-    if rate < 1 or set(more.parts) - {ONE} or added_.size != old:
-        raise RuleError("halved: an addition does more than a rounding")
+    rate, part, more = linear(added_.error, START)  # r >= 1, and more is a number: it is E, and the loss of A + E
     last, size = number(1) + G * (rate - 1), larger(sizes)
     first, products = error * grown + old * kept, larger(own)
     above = (old + size.lifted(products.lifts)) * G * part

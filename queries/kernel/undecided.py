@@ -27,8 +27,8 @@ Symbol = Callable[[str, int], Bits]
 
 @dataclass(frozen=True)
 class FirstWordIsWhole:
-    """For a zero, or a number with its exponent in one of the windows, the first word is the number itself, and the
-    other words are +0."""
+    """For a zero, or a number with its exponent in one of the windows, the first word is the number itself (-0 is +0
+    where there is one zero), and the other words are +0."""
 
     part: Part
     factors: Format

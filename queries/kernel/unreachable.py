@@ -47,7 +47,9 @@ class Datapath:
     flags: Flags
 
     def query(self, cases: Sequence[Case]) -> Query:
-        """Is there an input that reaches one of the cases?"""
+        """Is there an input that reaches one of the cases? Raises RuleError for a condition that the unit has not."""
+        if any(condition not in self.flags for case in cases for condition in case):
+            raise RuleError("a case of another unit")
         wanted = any_of([all_of([self.flags[condition] for condition in case]) for case in cases])
         symbols = tuple(bits.node for bits in self.operands.every if bits.value is None)
         return Query(symbols, (*self.carrier.definitions, wanted.node))
