@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from benchmarks.rules.campaign import never_failed, refusals
-from benchmarks.rules.everything import LEFT_OUT, PARTS, Part, run
+from benchmarks.rules.everything import LEFT_OUT, PARTS, UNREACHED, Part, run
 from benchmarks.rules.numbers import NOT_A_NUMBER, TooWide, formats_of
 from benchmarks.rules.units import reads, small_unit, window
 from mmaprobe.queries.kernel import (
@@ -35,20 +35,30 @@ from mmaprobe.queries.kernel import (
     undecided,
 )
 from mmaprobe.queries.kernel.arguments import forget
+from mmaprobe.queries.kernel.conditions import Condition
 from mmaprobe.queries.kernel.effects import Normalises
 from mmaprobe.queries.kernel.enclosures import LOSSES
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.ranges import Range
+from mmaprobe.queries.kernel.ranges import Range, Scope
+from mmaprobe.queries.kernel.recorded import Addend
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
+from mmaprobe.queries.kernel.shares import Space
 from mmaprobe.queries.kernel.theorem import RULES
+from mmaprobe.queries.kernel.unreachable import Unreachable
+from mmaprobe.queries.solvers.asking import Engines
+from mmaprobe.smtmodel.algorithms.exact import Window
 from mmaprobe.smtmodel.arithmetic.formats import format_named
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from tests import node_oracle
 from tests.said import believed
 from tests.second.tree import Tree
 from tests.second.written import written
+
+F16, VOLTA = format_named("f16"), "volta/mma/m8n8k4.f32.f16.f16.f32"
 
 
 def part_named(name: str) -> Part:
@@ -68,6 +78,11 @@ def test_every_rule_is_called_or_it_is_said_why_not() -> None:
     assert len(called) == len(set(called))
     assert {*called, *LEFT_OUT} == {*closed.RULES, *closed.REWRITES, *closed.LEMMAS}
     assert not set(called) & set(LEFT_OUT)
+
+
+def test_what_refuses_in_no_call_is_in_the_source() -> None:
+    every = {one.text for name in (*closed.RULES, *closed.REWRITES) for one in refusals(name)}
+    assert every >= set(UNREACHED)
 
 
 def test_side_conditions_are_found_in_the_source() -> None:
@@ -141,38 +156,40 @@ class Wrong:
 
 WRONG = {
     "a zero may be added whatever the rounding": Wrong(
-        "rewrites that apply", ("zero_added", "first_step"), rewriting, "plus_for_zeros", lambda node: True, 5
+        "rewrites that apply", ("zero_added", "first_step"), rewriting, "plus_for_zeros", lambda node: True, 7
     ),
-    "no sum wraps": Wrong("rewrites that apply", ("needless_carry",), rewriting, "fits", lambda *given: True),
+    "no sum wraps": Wrong("rewrites that apply", ("needless_carry",), rewriting, "fits", lambda *given: True, 1),
     "no term is -0": Wrong(
         "rewrites that apply", ("positive_term",), rewriting, "_never_negative_zero", lambda *given: (), 4
     ),
     "every term is whole": Wrong(
-        "nodes", ("fused", "grid"), enclosures._Aligned, "whole", property(lambda self: True), 4
+        "nodes", ("fused", "grid"), enclosures._Aligned, "whole", property(lambda self: True), 24
     ),
     "to nearest loses a quarter": Wrong(
-        "nodes", ("rounded", "cut", "fused"), enclosures, "LOSSES", {**LOSSES, "nearest_even": (QUARTER, QUARTER)}
+        "nodes", ("rounded", "cut", "fused"), enclosures, "LOSSES", {**LOSSES, "nearest_even": (QUARTER, QUARTER)}, 1
     ),
-    "one step less of a loop": Wrong("nodes", ("repeated",), induction.Step, "run", _shorter),
-    "one instruction less": Wrong("chains", ("carried",), induction.Step, "run", _shorter),
-    "any bound is implied": Wrong("nodes", ("weakened",), forms.Form, "covers", lambda *given: True),
-    "rounding up is even": Wrong("signs", ("turned",), opposite, "EVEN", (*opposite.EVEN, "up", "down"), 54),
-    "a sum may lose more than it gains": Wrong("order", ("rises",), rises, "_kept", lambda gain: max(gain, 0)),
-    "any fact says that terms are equal": Wrong("terms", ("replaced",), facts, "_says", lambda *given: True, 3),
-    "all normal forms are one": Wrong("orders", ("one_sum",), expressions, "normal", lambda node: 0),
-    "all is a multiple": Wrong("lemmas", KEEPS, effects, "is_multiple", lambda value, places: value.eq(value)),
-    "a rounding loses nothing": Wrong("plans", ("added",), sums, "after_rounding", _lossless, 93),
-    "nothing overflows": Wrong("nodes", ("rounded",), enclosures.NoOverflow, "is_met", lambda *given: True),
-    "all units have one form": Wrong("plans that agree", ("same_forms",), plan_units, "normal", lambda node: 0, 1),
-    "all stages do the same": Wrong("plans that agree", ("same_parts",), stages, "same_around", lambda *given: True, 1),
+    "one step less of a loop": Wrong("nodes", ("repeated",), induction.Step, "run", _shorter, 18),
+    "one instruction less": Wrong("chains", ("carried",), induction.Step, "run", _shorter, 10),
+    "any bound is implied": Wrong("nodes", ("weakened",), forms.Form, "covers", lambda *given: True, 2),
+    "rounding up is even": Wrong("signs", ("turned",), opposite, "EVEN", (*opposite.EVEN, "up", "down"), 102),
+    "a sum may lose more than it gains": Wrong("order", ("rises",), rises, "_kept", lambda gain: max(gain, 0), 4),
+    "any fact says that terms are equal": Wrong("terms", ("replaced",), facts, "_says", lambda *given: True, 8),
+    "all normal forms are one": Wrong("orders", ("one_sum",), expressions, "normal", lambda node: 0, 2),
+    "all is a multiple": Wrong("lemmas", KEEPS, effects, "is_multiple", lambda value, places: value.eq(value), 3),
+    "a rounding loses nothing": Wrong("steps of plans", ("added",), sums, "after_rounding", _lossless, 7),
+    "nothing overflows": Wrong("nodes", ("rounded",), enclosures.NoOverflow, "is_met", lambda *given: True, 6),
+    "all units have one form": Wrong("plans that agree", ("same_forms",), plan_units, "normal", lambda node: 0, 10),
+    "all stages do the same": Wrong(
+        "plans that agree", ("same_parts",), stages, "same_around", lambda *given: True, 41
+    ),
     "parts are as many as the whole": Wrong(
-        "plans that agree", ("same_parts",), stages, "partition", lambda one, other, number: number, 20
+        "plans that agree", ("same_parts",), stages, "partition", lambda one, other, number: number, 79
     ),
-    "an instruction loses nothing": Wrong("shares", ("after_instruction",), shares._Sizes, "share", _nothing),
-    "all words are added": Wrong("shares", ("near_the_sum",), shares, "left_out", _nothing, 1),
-    "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 15),
+    "an instruction loses nothing": Wrong("shares", ("after_instruction",), shares._Sizes, "share", _nothing, 16),
+    "all words are added": Wrong("shares", ("near_the_sum",), shares, "left_out", _nothing, 42),
+    "two results share all": Wrong("shares", ("near_each_other",), shares, "apart", _nothing, 53),
     "no input decides a claim": Wrong(
-        "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 3
+        "claims", ("undecided",), undecided, "decides", lambda assertion, said: said.yes & ~said.yes, 8
     ),
 }
 
@@ -233,6 +250,28 @@ def test_no_tree_has_an_addend_of_both_kinds(monkeypatch: pytest.MonkeyPatch) ->
         total = RULES["exact"](twice, (), premises)
         document = written(unit, [total])
         assert any("c is also an exact input" in text for _, text in Tree(document).check()) == faults
+
+
+def test_what_is_of_another_number_is_refused() -> None:
+    """Too few operands, results or numbers, and cases that a unit has not: a refusal, no other error."""
+    fmt = format_named("e2m1")
+    unit = Unit(fmt, fmt, fmt, 1, Round(ExactSum((Element("c"),)), Rounding(fmt)))
+    space = Space(fmt, fmt, Window((0, 0), (0, 0), (0, 0)), 1, no_addend=False)
+    near, row = RULES["begins"](space, Addend()), RULES["below_one"](3)
+    none = RULES["parted"](row, 1, 1)
+    model = Model("fma", unit)
+    reaching = Unreachable(model, ((Condition("d", "sign", "of another unit"),),))
+    shape = (2, 1)
+    calls: list[tuple[str, Any]] = [
+        ("congruent", (Scope.of(unit), unit.result, [])), ("near_each_other", ([near], [], Fraction(1))),
+        ("near_each_other", ([near] * 3, [], Fraction(1))), ("below_one", (0,)), ("trees", (row, 0)),
+        ("trees", (row, -2)), ("in_sequence", (none,)), ("refuted", (reaching, Engines())),
+        ("column_sums", (RULES["converted"](row, F16), parse_reference(VOLTA), shape, 0)),
+    ]  # fmt: skip
+    for name, arguments in calls:
+        with pytest.raises(RuleError):
+            RULES[name](*arguments)
+    assert none.goal.statement()
 
 
 def test_a_range_without_numbers_is_refused() -> None:

@@ -16,7 +16,8 @@ from pathlib import Path
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any
 
-from benchmarks.rules.numbers import TooWide
+from benchmarks.rules.crossing import Seen
+from benchmarks.rules.numbers import Unchecked
 from mmaprobe.queries.kernel import closed
 from mmaprobe.queries.kernel.errors import OpenLemmaError, RuleError
 from mmaprobe.queries.kernel.rewriting import REWRITES
@@ -25,12 +26,14 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 
 Site = tuple[str, int]  # the module's file and the line of what refuses
 KERNEL = ("mmaprobe.queries.kernel.",)
+CROSSED = 2  # calls with another argument after each that makes a theorem,
+PLENTY = 4000  # unless there were as many calls of the rule before
 SHARED = ("errors", "theorem", "arguments")  # modules whose refusals are those of every rule
 
 
 @dataclass
 class Tally:
-    """What one rule did. `unchecked`: theorems that no window of inputs decides, as numbers are too wide; `broken`:
+    """What one rule did. `unchecked`: theorems that no window of inputs decides (`Unchecked`); `broken`:
     calls that ended neither in a theorem nor in a refusal."""
 
     theorems: int = 0
@@ -43,17 +46,28 @@ class Tally:
     def instances(self) -> int:
         return self.theorems + self.refused.total()
 
+    @property
+    def enough(self) -> int:
+        """As many instances, if a tenth of them are theorems."""
+        return min(self.instances, 10 * self.theorems)
+
 
 Meaning = Callable[[Any, random.Random], Iterator[str]]
 
 
 class Campaign:
-    """Calls of rules, each with its outcome. `seed` is that of what is drawn now."""
+    """Calls of rules, each with its outcome. `seed` is that of what is drawn now. Each call that makes a theorem is
+    followed by some with an argument exchanged (crossing.py)."""
 
     def __init__(self, meanings: Mapping[type, Meaning]) -> None:
         self.meanings = meanings
         self.tallies: dict[str, Tally] = {}
-        self.seed = ""
+        self._known: tuple[str, dict[Any, str | None]] = "", {}
+        self.begin("")
+
+    def begin(self, part: str) -> None:
+        """A part, which knows nothing of what was called in others."""
+        self.seed, self.rng, self.seen = part, random.Random(part), Seen()
 
     def tally(self, name: str) -> Tally:
         return self.tallies.setdefault(name, Tally())
@@ -63,6 +77,19 @@ class Campaign:
 
     def call(self, name: str, *arguments: Any, check: bool = True, **named: Any) -> Theorem | None:
         """The theorem of a rule, its goal held against its meaning; None where the rule refuses."""
+        theorem = self._called(name, arguments, named, check)
+        if theorem is not None and check:
+            self.seen.add(theorem)
+            for _ in range(CROSSED if self.tally(name).instances < PLENTY else 0):
+                changed = self.seen.changed(theorem, self.rng)
+                made = None if changed is None else self._called(name, (), changed)
+                if made is not None:
+                    self.seen.add(made)
+        return theorem
+
+    def _called(
+        self, name: str, arguments: tuple[Any, ...], named: Mapping[str, Any], check: bool = True
+    ) -> Theorem | None:
         own = self.tally(name)
         try:
             theorem = RULES[name](*arguments, **named)
@@ -70,24 +97,46 @@ class Campaign:
             own.refused[site_of(error.__traceback__)] += 1
             return None
         except Exception as error:
-            file, line = site_of(error.__traceback__)
-            own.broken[f"{type(error).__name__}: {error} ({Path(file).name}:{line})"] += 1
+            own.broken[_told(error)] += 1
             return None
         own.theorems += 1
         if check:
             self.hold(name, theorem.goal)
         return theorem
 
+    def attempt(self, name: str, make: Callable[[], Any]) -> None:
+        """What an object, that a rule is about, refuses to be."""
+        try:
+            make()
+        except RuleError as error:
+            self.tally(name).refused[site_of(error.__traceback__)] += 1
+
     def hold(self, name: str, goal: Any) -> None:
         """A goal against its meaning."""
-        own, meaning = self.tally(name), self.meanings[type(goal)]
+        own = self.tally(name)
         try:
-            reason = next(meaning(goal, random.Random(self.seed)), None)
-        except TooWide:
+            reason = self._reason(goal)
+        except Unchecked:
             own.unchecked += 1
+            return
+        except Exception as error:
+            own.broken[_told(error)] += 1
             return
         if reason is not None:
             own.false.append(f"{self.seed}: {goal.statement()}: {reason}")
+
+    def _reason(self, goal: Any) -> str | None:
+        """Why a goal is false, if it is; worked out once for each goal of a seed that can be remembered."""
+        if self._known[0] != self.seed:
+            self._known = self.seed, {}
+        known, meaning = self._known[1], self.meanings[type(goal)]
+        try:
+            if goal in known:
+                return known[goal]
+        except TypeError:  # with forms, which are mappings
+            return next(meaning(goal, random.Random(self.seed)), None)
+        known[goal] = next(meaning(goal, random.Random(self.seed)), None)
+        return known[goal]
 
     def rewrite(self, name: str, scope: Any, node: Any) -> Any:
         """What a rule of rewriting puts in place of a node; None, with the place of its refusal, if it says nothing."""
@@ -97,6 +146,11 @@ class Campaign:
         if found is None:
             own.refused[last[0]] += 1
         return found
+
+
+def _told(error: Exception) -> str:
+    file, line = site_of(error.__traceback__)
+    return f"{type(error).__name__}: {error} ({Path(file).name}:{line})"
 
 
 def site_of(traceback: TracebackType | None) -> Site:

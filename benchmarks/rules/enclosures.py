@@ -155,10 +155,11 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
         for places in some_places(unit, node, rng):
             own.node(node, places)
     top = own.node(unit.result, ())
-    known = [(key, theorem) for key, theorem in own.known.items() if theorem is not None]
-    _after(own, top, [theorem for _, theorem in known])
-    _misused(own, known)
-    _strange(own)
+    _after(own, top, [theorem for theorem in own.known.values() if theorem is not None])
+    for _ in range(4):  # what random units have seldom
+        fmt = format_named(rng.choice(RESULTS))
+        own.call("literal", unit, Literal(rng.randrange(1 << fmt.width), fmt))
+        own.call("constant", unit, Constant(rng.random() < 0.5))
 
 
 def kinds(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
@@ -189,7 +190,6 @@ def kinds(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     for node in every:
         own.node(node, ())
     own.node(top, ())
-    _misused(own, [(key, theorem) for key, theorem in own.known.items() if theorem is not None])
 
 
 def some_places(unit: Unit, node: Node, rng: random.Random) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -231,80 +231,6 @@ def _claim(error: Form, rng: random.Random) -> Form:
     return Form(parts)
 
 
-def _misused(own: Deriving, known: Sequence[tuple[Any, Theorem]]) -> None:
-    """Rules on other nodes, at other places, on premises of others, and with other lemmas."""
-    rng, unit = own.rng, own.unit
-    every = [theorem for _, theorem in known]
-    for (node, places), _ in rng.sample(list(known), min(5, len(known))):
-        name = RULE_OF.get(type(node))
-        premises = own.premises(node, places) if name is not None else None
-        if name is None or premises is None:
-            _misused_leaf(own, node, every)
-            continue
-        kind = rng.randrange(7)
-        if kind == 0 and premises:  # a premise of something else
-            premises[rng.randrange(len(premises))] = rng.choice(every)
-        elif kind == 1:
-            rng.shuffle(premises)
-        elif kind == 2 and premises:
-            premises.pop()
-        elif kind == 3:
-            places = tuple(sorted({**dict(places), rng.randrange(3): rng.randrange(2)}.items()))
-        elif kind == 4:  # the same of another unit
-            other = Deriving(own.campaign, own.truths, replace(unit, reference="other"), rng, own.chain)
-            strange = other.premises(node, places)
-            if strange:
-                premises[0] = strange[0]
-        elif kind == 5:  # another node over the same operands
-            node = _changed(node, rng)
-        else:  # another kind of node
-            name = rng.choice(sorted(set(RULE_OF.values())))
-        lemmas = own.proved(own.lemmas(node, places, premises))
-        if rng.random() < 0.1:
-            lemmas += own.proved([cut_loses(rng.randint(2, 5), "down")])
-        arguments = [node, places, premises]
-        own.call(name, *arguments, *([lemmas] if name in WITH_LEMMAS else []))
-
-
-def _changed(node: Node, rng: random.Random) -> Node:
-    """A node that differs in one parameter."""
-    every = list(node.variants())
-    try:
-        return node.varied(rng.choice(every)) if every else node
-    except ParameterError:
-        return node
-
-
-def _misused_leaf(own: Deriving, node: Node, every: Sequence[Theorem]) -> None:
-    rng, unit = own.rng, own.unit
-    match node:
-        case Element():
-            own.call("assumed", unit, node, frozenset({rng.choice((unit.c, unit.a, unit.d))}))
-            own.call("element", unit, node, tuple(sorted((level, 0) for level in rng.sample(range(4), 2))))
-            own.call("element", unit, Element("scale_a", Index(0)), ())
-        case Running():
-            own.call("assumed", unit, node, frozenset({unit.d}))
-        case Repeat():
-            one, two = rng.choice(every), rng.choice(every)
-            own.call("repeated", node, (), one, two)
-            start, body = own.node(node.start, bound_places(node.start, {})), own.node(node.body, ())
-            if start is not None and body is not None:
-                places = ((node.level, 0),) if rng.random() < 0.5 else ((7, 1),)
-                own.call("repeated", node, places, start, body)
-                own.call("repeated", node, (), start, two)
-                own.call("repeated", node, (), body, body)
-                placed = own.node(node.body, bound_places(node.body, {node.level: node.places[0]}))
-                if placed is not None:
-                    own.call("repeated", node, (), start, placed)
-
-
-def _strange(own: Deriving) -> None:
-    """What random units have seldom: literals, factors without a scale, roundings without subnormal numbers."""
-    rng, unit = own.rng, own.unit
-    fmt = format_named(rng.choice(RESULTS))
-    own.call("literal", unit, Literal(rng.randrange(1 << fmt.width), fmt))
-
-
 def chained_units(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """Units whose result may be the next addend: as in a chain of instructions."""
     unit = chained_unit(rng)
@@ -323,6 +249,8 @@ def chained_unit(rng: random.Random) -> Unit:
         items: list[Node] = [maker.element("c"), *(maker.product(0) for _ in range(rng.choice((1, 1, 2))))]
         if rng.random() < 0.2:
             items.append(maker.element("c"))
+        if rng.random() < 0.05:
+            items.append(Literal(c.one, c))
         rng.shuffle(items)
         try:
             total = maker.sum_of(tuple(items))

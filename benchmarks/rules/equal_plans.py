@@ -68,7 +68,7 @@ def unlike(sides: Sequence[Runs], fmt: Format, length: int, rng: random.Random, 
 
 
 def multiples_of(number: int) -> Iterator[int]:
-    yield from (number * n for n in (1, 2, 3, 5) if number * n <= MANY or n == 1)
+    yield from (number * n for n in (1, 2, 3) if number * n <= MANY or n == 1)
 
 
 def plans_agree(goal: PlansAgree, rng: random.Random) -> Iterator[str]:
@@ -113,7 +113,7 @@ def two_plans(rng: random.Random) -> tuple[Plan, Plan]:
         number = rng.randrange(1 << 30)
         asked = plan_statements.statement(number, odd=rng.random() < 0.5)
         left, right = asked.left, asked.right
-        if rng.random() < 0.35:  # what is left over by tiles
+        if rng.random() < 0.5:  # what is left over by tiles
             name = rng.choice(("two", "short", "late", "four"))
             tails = ["", *(f", tail={own}" for own in ("fma", "two", "flush", name))]
             left, right = (f"sum(chain({name}{rng.choice(tails)}), c)" for _ in range(2))
@@ -148,7 +148,7 @@ class Agreeing:
             bodies = self.stages(*inner, depth - 1)
             if bodies is not None:
                 found.append(self.call("same_parts", *sides, one, other, self.either(bodies)))
-        if found[0] is None or self.rng.random() < 0.3:
+        if found[0] is None or self.rng.random() < 0.7:
             step = self.units(Steps(one, other))
             if step is not None:
                 found.append(self.call("same_steps", *sides, one, other, self.either(step)))
@@ -179,12 +179,15 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     sums = [own.stages(one.stage, other.stage) for one, other in zip(left.sums, right.sums, strict=False)]
     made = [own.either(one) for one in sums if one is not None]
     own.call("same_sums", left, right, made)
+    own.call("same_sums", left, right, rng.sample(own.known, min(len(own.known), len(left.sums))))
     for length in rng.sample(LENGTHS, 3):
         if (alike := own.units(AtLength(length))) is not None:
             own.call("same_units", left, right, length if rng.random() < 0.9 else length + 1, own.either(alike))
     period = left.sums[0].stage.period
     for rest in range(1, min(period, 4)):
         length = period * rng.choice((1, 2)) + rest
+        if own.known:
+            own.call("same_tails", left, right, length, rng.choice(own.known))
         if (alike := own.units(Tails(length))) is not None:
             own.call("same_tails", left, right, length, own.either(alike))
     for name in ("same_units", "same_tails"):

@@ -28,7 +28,7 @@ from benchmarks.rules.numbers import (
     units,
     zeros,
 )
-from benchmarks.rules.units import RESULTS
+from benchmarks.rules.units import RESULTS, WIDE
 from mmaprobe.queries.kernel.effects import (
     AlignmentKeepsUnit,
     BoundKeeps,
@@ -293,7 +293,7 @@ def some_lemma(kind: type, rng: random.Random) -> Any:
         LargestIsKept: lambda: LargestIsKept(one, bits, mode),
         NeverReaches: lambda: NeverReaches(one, one.high + one.integer + rng.randint(-2, 1)),
         Normalises: lambda: Normalises(one),
-        FormatHolds: lambda: FormatHolds(one, target),
+        FormatHolds: lambda: FormatHolds(one, some_target(rng, format_named(rng.choice(WIDE)))),
         NumberIsKept: lambda: NumberIsKept(target),
         RoundsAlike: lambda: RoundsAlike(target, some_target(rng, fmt) if rng.random() < 0.7 else target,
                                          rng.random() < 0.5),

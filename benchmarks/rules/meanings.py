@@ -7,7 +7,7 @@ was found on which it is).
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
@@ -140,9 +140,17 @@ class Magnitudes:
     def _factor(self, factor: Factor) -> Lanes:
         if (factor.name, factor.offset) in self.others:
             return self.others[factor.name, factor.offset]
-        place = factor.offset + sum(by * self.loops[level][0] for level, by in factor.factors)
-        fmt = self.evaluation.formats[factor.name]
+        fmt, place = self.evaluation.formats.get(factor.name), place_at(factor.offset, factor.factors, self.loops)
+        if fmt is None or (factor.name, place) not in self.evaluation.inputs:  # of nothing here: it may be zero
+            return np.zeros(self.evaluation.count)
         return magnitude(fmt, self.evaluation.inputs[factor.name, place], factor.raised)
+
+
+def place_at(offset: int, factors: Iterable[tuple[int, int]], loops: Mapping[int, Any]) -> int | None:
+    """The place of an element; None where a loop variable has no value."""
+    if any(level not in loops for level, _ in factors):
+        return None
+    return offset + sum(by * loops[level][0] for level, by in factors)
 
 
 def magnitude(fmt: Format, patterns: Patterns, raised: bool) -> Lanes:
@@ -201,18 +209,20 @@ def situations(
 ) -> Iterator[Situation]:  # fmt: skip
     """A node on its inputs, with any results so far of the formats assumed (`CHAIN`: addends), near any exact ones.
     `whole`: the exact result of the unit counts, too."""
+    formats = formats_of(unit)
     for own in around(unit, node, places, rng):
         elements = reads([node, unit.result] if whole else [node], own)
         for name, offset, factors in set().union(*map(named_in, forms)):
-            if name in ("a", "b", "c", "scale_a", "scale_b"):
-                elements.add((name, offset + sum(by * own[level] for level, by in factors)))
+            place = place_at(offset, factors, {level: (at,) for level, at in own.items()})
+            if name in formats and place is not None:
+                elements.add((name, place))
         levels = {**{level: frozenset[Format]() for level in node.free if Running(level) in walk(node)}, **assumed}
         if CHAIN in assumed:
             elements.add(("c", 0))
         values = {level: np.concatenate([np.stack([np.full(1 << fmt.width, k), np.arange(1 << fmt.width)])
-                                         for k, fmt in enumerate(sorted(formats, key=str))], axis=1)
-                  for level, formats in levels.items() if level != CHAIN and formats}  # fmt: skip
-        found = window(formats_of(unit), elements, rng, [side.shape[1] for side in values.values()])
+                                         for k, fmt in enumerate(sorted(held, key=str))], axis=1)
+                  for level, held in levels.items() if level != CHAIN and held}  # fmt: skip
+        found = window(formats, elements, rng, [side.shape[1] for side in values.values()])
         evaluation, drawn = found.evaluation, np.random.default_rng(rng.getrandbits(32))
         loops: Loops = {level: (place, None) for level, place in own.items()}
         others, so_far, finite = dict[tuple[str, int], Lanes](), dict[int, Lanes](), np.ones(found.count, dtype=bool)
@@ -480,6 +490,8 @@ def alike_window(
     """Nodes on their inputs, for some values of loop variables, and any results so far of the kinds known."""
     levels = sorted(frozenset[int]().union(*(node.free for node in nodes)) | set(held))
     places = {level: rng.randrange(2) for level in levels}
+    read = {part.level for node in nodes for part in walk(node) if isinstance(part, Running) and part.level in levels}
+    held = {**{level: Held(frozenset((formats["c"],))) for level in read}, **held}  # of others any number
     values = {}
     for level, kind in held.items():
         every = [(k, pattern) for k, fmt in enumerate(sorted(kind.formats, key=str))

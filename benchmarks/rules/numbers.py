@@ -68,7 +68,11 @@ for _name, _row in SMALL.items():
     oracle.FORMATS.setdefault(_name, oracle.Format(*_row, signed=not _name.startswith("u")))
 
 
-class TooWide(Exception):  # noqa: N818 - no error of anyone's
+class Unchecked(Exception):  # noqa: N818 - no error of anyone's
+    """A statement that inputs do not decide, as it is about nothing that is computed here."""
+
+
+class TooWide(Unchecked):
     """A number that binary64 may not hold."""
 
 
@@ -474,8 +478,9 @@ class Evaluation:
                     so_far = self.value(node.body, {**loops, node.level: (place, so_far)})
                 return so_far
             case Running():
-                found = loops[node.level][1]
-                assert found is not None
+                found = loops[node.level][1] if node.level in loops else None
+                if found is None:
+                    raise Unchecked  # of no loop around
                 return found
         raise TypeError(f"no value: {node!r}")
 

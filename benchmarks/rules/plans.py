@@ -19,13 +19,24 @@ from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving, chained_unit
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.meanings import SLACK, Exact, Loops, any_number, facts_fail
-from benchmarks.rules.numbers import Evaluation, Flags, Lanes, Patterns, Value, exact_sum, number, rounded, zeros
-from benchmarks.rules.units import RESULTS, WIDE
+from benchmarks.rules.numbers import (
+    Evaluation,
+    Flags,
+    Lanes,
+    Patterns,
+    Unchecked,
+    Value,
+    exact_sum,
+    number,
+    rounded,
+    zeros,
+)
+from benchmarks.rules.units import FACTORS, RESULTS, WIDE
 from mmaprobe.queries.kernel.enclosures import Enclosed
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.forms import Factor, Form
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, recorded
+from mmaprobe.queries.kernel.steps import Added, Begin, Halved, Loop, PlanAt, SoFar, Step, Tile, Zero, made, recorded
 from mmaprobe.queries.kernel.sums import START, Summed
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH
@@ -33,6 +44,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
+from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import (
@@ -101,10 +113,11 @@ class Run:
                 return self.added([self.of(value, begin) for value in step.values], step.rounding)
             case Loop():
                 found = self.of(step.start, begin)
+                around = dict(self.so_far)
                 for _ in range(self.rounds if step.count is None else step.count):
                     self.so_far[step.level] = found
                     found = self.of(step.body, begin)
-                del self.so_far[step.level]
+                self.so_far = around
                 return found
             case Halved():
                 return self.halved(step, self.levels, step.width << self.levels, begin)
@@ -120,6 +133,8 @@ class Run:
             for name, how, patterns in zip(("a", "b"), step.converts, self.feed.next(), strict=True):
                 fmt: Format = getattr(self.feed.plan, name)
                 value = number(fmt, patterns)
+                if how is None and fmt != getattr(unit, name):
+                    raise Unchecked  # the unit of another plan
                 if how is not None:
                     exact[name, k] = value.exact
                     value = rounded(value, how)
@@ -138,6 +153,8 @@ class Run:
 
     def halved(self, step: Halved, levels: int, count: int, begin: Number) -> Number:
         """Some products in that many levels at most."""
+        if not 1 <= step.width <= len(step.leaves):
+            raise Unchecked  # there is no leaf of as many products
         if levels == 0 or count <= 1:
             return self.of(step.leaves[min(count, len(step.leaves)) - 1], begin)
         half = count // 2
@@ -184,7 +201,7 @@ class Sums:
             elif factor.name == COUNT:
                 found = found * self.feed.at
             elif factor.name not in ("a", "b"):
-                found = found * self.others[factor.name, factor.offset]
+                found = found * self.others.get((factor.name, factor.offset), 0.0)  # of a start that nothing reads
         if products:
             own = [prod([self._element(factor, pair) for factor in products], start=np.ones(ROWS))
                    for pair in self.feed.taken[: self.feed.at]]  # fmt: skip
@@ -227,10 +244,8 @@ def summed(goal: Summed, rng: random.Random) -> Iterator[str]:
             own: Number = given, np.where(given.finite, given.exact + off, 0.0)
             run.counts &= given.finite
             others |= {("error", level): np.abs(off), ("size", level): np.abs(own[1])}
-            if level == START:
-                begin = own
-            else:
-                run.so_far[level] = own
+            run.so_far[level] = own
+            begin = own if level == START else begin
         value, exact = run.of(goal.step, begin)
         yield from facts_fail(goal.facts, value, exact, _sizes(run, others, goal.growth, rounds), run.counts)
 
@@ -271,6 +286,8 @@ def of_plan(goal: Enclosed, rng: random.Random) -> Iterator[str]:
     """A node of a plan, outside of its sums."""
     at = goal.unit
     assert isinstance(at, PlanAt)
+    if goal.node.free or any(isinstance(part, Element) and part.operand != "c" for part in walk(goal.node)):
+        raise Unchecked  # the expression of a plan around its sums reads c alone
     for rounds in (1, 2, 3) if at.length is None else (1,):
         drawn = np.random.default_rng(rng.getrandbits(32))
         feed, counts = Feed(at.plan, drawn), np.ones(ROWS, dtype=bool)
@@ -279,13 +296,18 @@ def of_plan(goal: Enclosed, rng: random.Random) -> Iterator[str]:
         values, exacts = dict[Node, Value](), dict[Node, Lanes]()
         evaluation = _Whole(at, {("c", 0): patterns}, values)
         exact = _WholeExact(evaluation, sums=exacts)
-        for node in at.plan.sums:  # inner ones first
+        own = [part for part in walk(goal.node) if isinstance(part, Products)]
+        for node in dict.fromkeys((*at.plan.sums, *own)):  # inner ones first
             run = Run(feed, rounds, rounds - 1, counts, {})
             feed.at = 0
             begin = evaluation.value(node.start, {}), exact.of(node.start, {})
             counts = counts & ~begin[0].fault & begin[0].finite
             run.counts = counts
-            values[node], exacts[node] = run.of(recorded(at.plan, node.stage, at.length), begin)
+            try:
+                step = recorded(at.plan, node.stage, at.length)
+            except (RuleError, ParameterError):
+                raise Unchecked from None  # of no products that the stage takes
+            values[node], exacts[node] = run.of(step, begin)
             counts = counts & run.counts
         others = {("exact", 0): np.abs(exact.of(at.plan.result, {})),
                   ("c", 0): np.abs(number(at.plan.c, patterns).exact)}  # fmt: skip
@@ -361,7 +383,7 @@ def some_plan(
                 convert = some_rounding(rng, unit.a)
             top: Node = Products(stage, start)
             if rng.random() < 0.4:
-                factor = rng.choice((top, Element("c"), Product(Element("c"), top)))
+                factor = rng.choice((top, Element("c"), Product(Element("c"), top), Product(top, top)))
                 own: list[Node] = [top, Round(Element("c"), some_rounding(rng, unit.c)), factor]
                 top = Round(ExactSum(tuple(rng.sample(own, 2))), some_rounding(rng, format_named(rng.choice(WIDE))))
             return Plan(a, unit.b, unit.c, top, convert), model
@@ -372,34 +394,36 @@ def some_plan(
 class Composing:
     """Theorems about the steps of one plan."""
 
-    def __init__(self, campaign: Campaign, truths: Truths, plan: Plan, chain: Theorem | None, rng: random.Random):
-        self.campaign, self.truths, self.plan, self.chain, self.rng = campaign, truths, plan, chain, rng
-        self.known: list[Theorem] = []
+    def __init__(
+        self, campaign: Campaign, truths: Truths, plan: Plan, model: Model, chain: Theorem | None, rng: random.Random
+    ) -> None:
+        self.campaign, self.truths, self.plan, self.model = campaign, truths, plan, model
+        self.chain, self.rng = chain, rng
 
     def call(self, name: str, *arguments: Any) -> Theorem | None:
-        self.wrong(name, list(arguments))
-        found = self.campaign.call(name, *arguments)
-        self.known += [] if found is None else [found]
-        return found
-
-    def wrong(self, name: str, arguments: list[Any]) -> None:
-        """Calls with one premise that is about something else."""
-        rng = self.rng
-        places = [place for place, given in enumerate(arguments) if isinstance(given, Theorem | list) and given]
-        for _ in range(2 if places and self.known else 0):
-            given, place, other = list(arguments), rng.choice(places), rng.choice(self.known)
-            if isinstance(given[place], list):
-                inner = list(given[place])
-                inner[rng.randrange(len(inner))] = other
-                given[place] = inner
-            else:
-                given[place] = other
-            self.campaign.call(name, *given)
+        return self.campaign.call(name, *arguments)
 
     def proved(self, *roundings: Rounding | None) -> list[Theorem]:
         goals = dict.fromkeys(RoundingLoses(how.format, how.mode) for how in roundings if how is not None)
         found = [theorem for goal in goals if (theorem := self.truths.theorem(goal)) is not None]
         return found if self.rng.random() < 0.97 else found[1:]
+
+    def other_stage(self) -> Stage:
+        """One over the same unit; at times of more halves than are looked at."""
+        chain, rng, fmt = Chain(self.model), self.rng, self.model.c
+        if rng.random() < 0.1:
+            return Halves(600, chain, some_rounding(rng, fmt))
+        return rng.choice((some_stage, some_stage, some_halves))(rng, chain, fmt)
+
+    def stage(self, stage: Stage, length: int | None) -> Theorem | None:
+        """The steps of a stage, if it has any for this K."""
+        try:
+            step = recorded(self.plan, stage, length)
+        except (RuleError, MmaprobeError):
+            return None
+        narrow = self.rng.random() < 0.1
+        given = format_named(self.rng.choice(FACTORS)) if narrow else stage.accumulator
+        return self.step(step, {START: frozenset({given})})
 
     def step(self, step: Step, formats: dict[int, frozenset[Format]]) -> Theorem | None:
         rng, call = self.rng, self.call
@@ -409,64 +433,95 @@ class Composing:
             case Begin():
                 return call("begun", self.plan, step, formats[START])
             case SoFar():
-                return call("held", self.plan, step, formats[step.level])
+                return call("held", self.plan, step, formats.get(step.level, formats[START]))
             case Zero():
                 return call("nothing", self.plan, step)
             case Tile():
                 start = self.step(step.start, formats)
                 if start is None or self.chain is None:
                     return None
-                return call("tile", step, self.chain, self.other(start), self.proved(*step.converts))
+                return call("tile", step, self.chain, start, self.proved(*step.converts))
             case Added():
                 values = [self.step(value, formats) for value in step.values]
-                every = [self.other(value) for value in values if value is not None]
+                every = [value for value in values if value is not None]
                 return None if len(every) < len(values) else call("added", step, every, self.proved(step.rounding))
             case Halved():
                 leaves = [self.step(leaf, formats) for leaf in step.leaves]
-                every = [self.other(leaf) for leaf in leaves if leaf is not None]
+                every = [leaf for leaf in leaves if leaf is not None]
                 return None if len(every) < len(leaves) else call("halved", step, every, self.proved(step.rounding))
             case Loop():
                 start = self.step(step.start, formats)
-                both = frozenset({self.plan.sums[0].stage.accumulator, self.plan.sums[0].stage.d})
+                both = frozenset({self.model.c, self.model.d})
                 body = self.step(step.body, {**formats, step.level: both})
                 if start is None or body is None:
                     return None
-                return call("iterated", step, self.other(start), self.other(body))
+                return call("iterated", step, start, body)
         return None
 
-    def other(self, theorem: Theorem) -> Theorem:
-        """The theorem; at times one about another step."""
-        return self.rng.choice(self.known) if self.rng.random() < 0.03 else theorem
+
+Made = tuple[Plan, Model, Theorem | None]
+
+
+def chained_plan(campaign: Campaign, truths: Truths, rng: random.Random) -> Made:
+    """A plan with its unit, and what is known of a chain of this one, mostly something."""
+    for _ in range(6):
+        plan, model = some_plan(rng, rng.choice((some_stage, some_halves)))
+        own = Deriving(campaign, truths, model.unit, rng, chain=True)
+        own.mixing = False
+        top = own.node(model.unit.result, ())
+        chain = None if top is None else campaign.call("chained", top)
+        if chain is not None:
+            break
+    return plan, model, chain
 
 
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """The steps of a random plan, for a given K and for any; then the result."""
-    _composed(campaign, truths, some_plan(rng), rng)
-
-
-def halves(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
-    """Plans that add up by halves."""
-    _composed(campaign, truths, some_plan(rng, some_halves), rng)
-
-
-def _composed(campaign: Campaign, truths: Truths, given: tuple[Plan, Model], rng: random.Random) -> None:
-    plan, model = given
-    own = Deriving(campaign, truths, model.unit, rng, chain=True)
-    own.mixing = False
-    top = own.node(model.unit.result, ())
-    chain = None if top is None else campaign.call("chained", top)
-    if chain is None and rng.random() < 0.9:
-        return
+    plan, model, chain = chained_plan(campaign, truths, rng)
     stage = plan.sums[0].stage
     for length in (None, stage.period * rng.choice((1, 2))):
-        try:
-            step = recorded(plan, stage, length)
-        except (RuleError, MmaprobeError):
-            continue
-        composing = Composing(campaign, truths, plan, chain, rng)
-        found = composing.step(step, {START: frozenset({stage.accumulator})})
+        composing = Composing(campaign, truths, plan, model, chain, rng)
+        found = composing.stage(stage, length)
         if found is not None:
             _finished(composing, PlanAt(plan, length, found.goal.growth or Fraction(1)), found)  # type: ignore[attr-defined]
+
+
+def steps(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """Steps of all kinds, of one unit: also such as no stage makes."""
+    plan, model, chain = chained_plan(campaign, truths, rng)
+    own = Composing(campaign, truths, plan, model, chain, rng)
+    for _ in range(6):
+        own.step(some_step(rng, plan, model, 2), {START: frozenset({model.c})})
+    for _ in range(6):
+        own.step(some_halved(rng, plan, model), {START: frozenset({model.c})})
+
+
+def some_step(rng: random.Random, plan: Plan, model: Model, depth: int) -> Step:
+    """Levels of loops are counted from the inner ones; a sum so far is of one of them, or of none."""
+    if not depth:
+        return made(SoFar, rng.choice((1, 2))) if rng.random() < 0.5 else made(rng.choice((Begin, Begin, Zero)))
+    inner, kind = some_step(rng, plan, model, depth - 1), rng.random()
+    if kind < 0.35:
+        return made(Tile, model, (plan.convert_a, plan.convert_b), inner)
+    other = some_step(rng, plan, model, depth - 1)
+    if kind < 0.65:
+        return made(Added, (inner, other)[: rng.choice((1, 2, 2))], some_rounding(rng, model.c))
+    body: Step = made(Tile, model, (plan.convert_a, plan.convert_b), made(SoFar, depth))
+    if rng.random() < 0.6:
+        body = some_step(rng, plan, model, rng.choice((depth - 1, depth)))
+    return made(Loop, depth, rng.choice((None, None, 0, 1, 2, 3)), other, body)
+
+
+def some_halved(rng: random.Random, plan: Plan, model: Model) -> Step:
+    """Halves of one or two products, mostly added in tiles from what the sum starts from."""
+    leaves, how = list[Step](), some_rounding(rng, model.c)
+    fmt = model.c if rng.random() < 0.9 else format_named(rng.choice(RESULTS))
+    for count in range(1, rng.choice((2, 3))):
+        leaf: Step = made(Begin) if rng.random() < 0.8 else some_step(rng, plan, model, 1)
+        for _ in range(-(-count // model.length)):
+            leaf = made(Tile, model, (plan.convert_a, plan.convert_b), leaf)
+        leaves.append(made(Added, (leaf,), how) if rng.random() < 0.2 else leaf)
+    return made(Halved, 1, some_rounding(rng, fmt), tuple(leaves))
 
 
 def _finished(own: Composing, at: PlanAt, total: Theorem) -> None:
@@ -483,9 +538,13 @@ def _finished(own: Composing, at: PlanAt, total: Theorem) -> None:
                 start = node(part.start)
                 if start is None:
                     return None
-                if rng.random() < 0.05:
+                if rng.random() < 0.1:
                     call("of_all_products", PlanAt(plan, (at.length or 2) + 1, at.growth), part, total, start)
-                return call("of_all_products", at, part, own.other(total), start)
+                if rng.random() < 0.3:  # a sum that is none of the plan's
+                    stage = own.other_stage()
+                    other = own.stage(stage, at.length) or total
+                    call("of_all_products", at, Products(stage, part.start), other, start)
+                return call("of_all_products", at, part, total, start)
         premises = [node(operand) for operand in part.operands]
         every = [one for one in premises if one is not None]
         if len(every) < len(premises):

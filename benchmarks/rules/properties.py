@@ -186,7 +186,7 @@ def sides(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
             call("one_form", problem, *reversed(theorems))
         if rng.random() < 0.1:
             call("one_expression", Problem(left, Model("wide", replace(unit, length=unit.length + 1))))
-        if rng.random() < 0.3:
+        if rng.random() < 0.6:
             call("undiffering", problem, rng.choice(("select", "relational")), ENGINE)
             _agreed(campaign, problem, rng)
 

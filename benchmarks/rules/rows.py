@@ -123,10 +123,15 @@ def _count(made: Source) -> int:
 
 
 def never_overflows(goal: NeverOverflows, rng: random.Random) -> Iterator[str]:
-    for count in range(1, goal.numbers + 1):
-        found = sum_of_array(goal.reduction, np.full(count, BELOW_ONE, dtype=np.uint32))
-        if isinstance(exact_value(found, goal.reduction.result_format), str):
-            yield f"{count} numbers overflow"
+    yield from (
+        f"{count} numbers overflow" for count in range(1, goal.numbers + 1) if _overflows(goal.reduction, count)
+    )
+
+
+@cache
+def _overflows(reduction: Reduction, count: int) -> bool:
+    found = sum_of_array(reduction, np.full(count, BELOW_ONE, dtype=np.uint32))
+    return isinstance(exact_value(found, reduction.result_format), str)
 
 
 class _Called(Operations[Any]):

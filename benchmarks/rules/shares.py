@@ -23,6 +23,7 @@ from benchmarks.rules.numbers import Evaluation, Flags, Lanes, Patterns, Value, 
 from benchmarks.rules.units import Small
 from mmaprobe.queries.kernel import recorded
 from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.forms import magnitude
 from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing, Word, Words
 from mmaprobe.queries.kernel.shares import Near, Space, Within, WordIsSmall, WordsLeave, apart, left_out
 from mmaprobe.queries.kernel.theorem import Theorem
@@ -36,7 +37,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 from tests import algorithm_oracle, oracle
 
 ROWS = 2048  # inputs of one statement, at most
-WIDE = (*("e4m3_ieee",) * 8, "e3m3_ieee", "e4m1_ieee", "e3m2_ieee")
+WIDE = (*("e4m3_ieee",) * 8, "e3m3_ieee", "e4m1_ieee", "e3m2_ieee", "e2m3")
 FACTORS = ("e2m1", "e3m2", "e2m3", "e2m2_none", "e2m1_ieee", "e3m1_ieee", "e1m2_none")
 
 
@@ -326,16 +327,21 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     pairs = own.pairs()
     plain = call("begins", space, Addend())
     assert plain is not None
+    none = call("begins", space, Nothing())
+    assert none is not None
+    call("after_addition", Added(space.addend, Addend(), Nothing()), plain, none)
+    if own.bound is not None and rng.random() < 0.2:  # a bound in a magnitude that the unit does not read
+        error = own.bound.goal.facts.error + magnitude("scale_a", Index(0))  # type: ignore[attr-defined]
+        weaker = call("weakened", own.bound, error)
+        words = Word(how, 0), Word(how, 0), 0, min(unit.length, space.terms)
+        if weaker is not None:
+            call("after_instruction", Instruction(Model("unit", unit), *words, Addend()), plain, weaker, own.words)
     every = [(i, j) for i in range(how.count) for j in range(how.count)]
     if (found := own.chain(plain, every[: rng.choice((3, 9))])) is not None:
         nears.append(found)
     for _ in range(2):
-        start, none = (
-            call("begins", space, rng.choice((Addend(), Addend(), Nothing()))),
-            call("begins", space, Nothing()),
-        )
+        start = call("begins", space, rng.choice((Addend(), Addend(), Nothing())))
         assert start is not None
-        assert none is not None
         found = own.chain(start, pairs if rng.random() < 0.6 else own.pairs())
         if found is not None and rng.random() < 0.5:
             fmt, other = unit.c if rng.random() < 0.95 else space.factors, none if rng.random() < 0.4 else start

@@ -6,25 +6,32 @@ import random
 from dataclasses import replace
 from typing import Any
 
+from benchmarks import plan_statements
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.enclosures import Deriving
+from benchmarks.rules.facts import ENGINE
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import FACTORS, RESULTS
 from mmaprobe.queries.kernel.errors import RuleError
+from mmaprobe.queries.kernel.facts import Basis
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
 from mmaprobe.queries.kernel.opposite import lemmas_of
+from mmaprobe.queries.kernel.plan_units import AtLength, units_of
 from mmaprobe.queries.kernel.problem import Problem
-from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.ranges import Held, Range, Scope
 from mmaprobe.queries.kernel.rises import needed
-from mmaprobe.queries.kernel.statements import Monotonic
+from mmaprobe.queries.kernel.same import Compared
+from mmaprobe.queries.kernel.statements import Monotonic, Reordered
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
-from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import (
     Constant,
     Cut,
+    Each,
     Element,
     ExactSum,
     FusedSum,
@@ -43,12 +50,14 @@ from mmaprobe.smtmodel.nodes import (
 )
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.units.unit import Unit
 
 A, B, C = Element("a", Index(0)), Element("b", Index(0)), Element("c")
 AB = Product(A, B)
 WIDE = Format("wide", 8, 23, 127, "ieee")
 BARE = Format("bare", 2, 1, 1, "none", subnormals=False)
+TINY = format_named("e1m1_none")
 
 
 def expressions(rng: random.Random, fmt: Format) -> list[Node]:
@@ -64,9 +73,9 @@ def expressions(rng: random.Random, fmt: Format) -> list[Node]:
     inner = ExactSum((AB, C))
     made: list[Any] = [
         lambda: Round(ExactSum((Product(C, half), AB)), how),
-        lambda: loop(Product(running, running), AB),
+        lambda: loop(Product(Round(running, how), Round(running, how)), AB),
         lambda: loop(running, running, AB),
-        lambda: loop(Product(running, A), AB, start=C),
+        lambda: loop(Product(Round(running, how), A), AB, start=C),
         lambda: Round(FusedSum((Cut(inner, 3), AB), bits), how),
         lambda: Round(FusedSum((inner, AB), bits, reach=(2, None)), how),
         lambda: Round(FusedSum((Cut(inner, 3), AB), bits, reach=(2, None)), how),
@@ -76,7 +85,6 @@ def expressions(rng: random.Random, fmt: Format) -> list[Node]:
         lambda: Round(ExactSum((Product(Segment(C, 0, 2), A),)), how),
         lambda: Round(Product(FusedSum((AB, C, AB), 4), A, True), how),
         lambda: Round(Product(ExactSum((AB, C)), A, True), how),
-        lambda: Round(inner, Rounding(BARE)),
         lambda: Round(ExactSum((Scale(AB, A, B), C)), how),
         lambda: Round(ExactSum((Scale(AB, Element("scale_a", Index(0)), Element("scale_b", Index(0))), C)), how),
         lambda: Round(FusedSum((FusedSum((AB, C), bits, least=0), AB), bits), how),
@@ -118,8 +126,6 @@ def units(rng: random.Random) -> list[Unit]:
         if isinstance(body, Round) and rng.random() < 0.5 and body.rounding.format.subnormals:
             formats[2] = body.rounding.format
         scale = rng.choice((None, None, format_named("ue1m1_none"), format_named("e1m1_none")))
-        if rng.random() < 0.03:
-            formats[:2] = [WIDE, WIDE]
         try:
             found.append(Unit(formats[0], formats[1], formats[2], 1, result, scale, 1 if scale else 0))
         except (ParameterError, AssertionError):
@@ -129,9 +135,8 @@ def units(rng: random.Random) -> list[Unit]:
 
 def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     """All that may be said of these units."""
-    for unit in rng.sample(units(rng), 6):
-        small = WIDE not in (unit.a, unit.b)
-        for chain in (False, True) if small else ():
+    for unit in rng.sample(units(rng), 12):
+        for chain in (False, True):
             own = Deriving(campaign, truths, unit, rng, chain)
             own.mixing = rng.random() < 0.3
             top = own.node(unit.result, ())
@@ -140,9 +145,7 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
                 campaign.call("closed", found)
                 campaign.call("carried", found, rng.choice((0, 1, 2)))
         _ordered(campaign, truths, unit)
-        if small:
-            _turned(campaign, truths, unit)
-    _others(campaign, truths, rng)
+        _turned(campaign, truths, unit)
 
 
 def _ordered(campaign: Campaign, truths: Truths, unit: Unit) -> None:
@@ -171,25 +174,116 @@ def _turned(campaign: Campaign, truths: Truths, unit: Unit) -> None:
         campaign.call("turned", unit, Repeat(3, range(2), Running(3), Running(3)), [start, start], ())
 
 
-def _others(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
-    """Rules about lemmas, scopes and problems."""
+def edges(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
+    """Calls each of which fails one side condition that nothing else fails."""
+    fmt, how = format_named("e1m1_none"), Rounding(format_named("e3m2_ieee"))
+    unit = Unit(fmt, fmt, fmt, 1, Round(ExactSum((AB, C)), how))
+    _rewriting(campaign, unit)
+    _loops(campaign, truths, unit, rng)
+    _parts(campaign, truths, unit, rng)
+    _problems(campaign, truths, unit)
+    _objects(campaign, truths)
     campaign.call("exhausted", AlignmentLoses(9, 3, 3, "toward_zero"), check=False)
-    fmt, inner = format_named("e1m1_none"), ExactSum((AB, C))
-    unit = Unit(fmt, fmt, fmt, 1, Round(inner, Rounding(format_named("e3m2_ieee"))))
-    other = replace(unit, result=Round(inner, Rounding(format_named("e3m2"))))
-    scope = Scope.of(unit)
-    same = campaign.call("rewritten", scope, unit.result, "sign of a zero that nothing reads", ())
+    campaign.call("rises", Unit(WIDE, WIDE, fmt, 1, unit.result), 0, False, ())
+    scaled = Round(ExactSum((Scale(AB, Element("scale_a", Index(0)), Element("scale_b", Index(0))), C)), how)
+    campaign.call("rises", Unit(fmt, fmt, fmt, 1, scaled, fmt, 1), 0, False, ())
+
+
+def _rewriting(campaign: Campaign, unit: Unit) -> None:
+    call, scope, result = campaign.call, Scope.of(unit), unit.result
+    assert isinstance(result, Round)
+    how, own = result.rounding, Index(0, ((3, 1),))
+    positive, name = replace(how, zero="positive"), "sign of a zero that nothing reads"
+    each = Each(3, range(2), Product(Element("a", own), Element("b", own)))
+    for rule, node in (
+        ("products that an exact sum normalises in vain", Product(Segment(A, 0, 2), B, True)),
+        ("sum of one term", Round(ExactSum((each,)), how)),
+        ("first step of a loop", Repeat(3, range(4), C, Round(ExactSum((Running(3), AB)), positive))),
+    ):
+        campaign.rewrite(rule, scope, node)
+    same = call("rewritten", scope, result, name, ())
+    call("congruent", scope, Gate(AB), [same])
+    call("congruent", scope, result, [same, same])
+    call("congruent", scope, Repeat(3, range(2), C, result), [None, same])
+    call("congruent", scope, Repeat(3, range(2), result, Relu(Running(3))), [same, None])
     if same is not None:
-        campaign.call("congruent", scope, Gate(AB), [same])
-        campaign.call("congruent", scope, Repeat(3, range(2), C, unit.result), [None, same])
-        campaign.call("congruent", scope, Repeat(3, range(2), unit.result, Relu(Running(3))), [same, None])
-        campaign.call("results_alike", unit, same)
-    left, right = Model("left", unit), Model("right", other)
-    try:
-        campaign.call("one_form", Problem(left, right, compare="value"), None, None)
-        lemmas = [theorem for lemma in needed(unit, None, False) if (theorem := truths.theorem(lemma)) is not None]
-        known = campaign.call("rises", unit, None, False, lemmas)
-        if known is not None:
-            campaign.call("does_not_fall", Monotonic(left, right, Inputs(), "value"), known)
-    except MmaprobeError:
-        return
+        call("results_alike", unit, same)
+    held, scopes = Held(frozenset({how.format})), [scope]
+    nodes: list[Node] = [Round(ExactSum((Running(5), AB)), how)]
+    for level in (3, 4, 5):
+        scopes.append(scopes[-1].within(level, held))
+        nodes.append(Repeat(8 - level, range(2), Running(7 - level) if level < 5 else C, nodes[-1]))
+    found = call("rewritten", scopes[3], nodes[0], name, ())
+    for place, node in zip(scopes[2::-1], nodes[1:], strict=True):  # the last is a loop of loops of loops
+        found = None if found is None else call("looped", place, node, found, ())
+    strange = call("rewritten", scope.within(5, Held(frozenset({unit.a}))), nodes[0], name, ())
+    if strange is not None:
+        call("looped", scope, Repeat(5, range(2), C, nodes[0]), strange, ())
+
+
+def _loops(campaign: Campaign, truths: Truths, unit: Unit, rng: random.Random) -> None:
+    """Loops within loops of one level, from their own results so far, and at places."""
+    own = Deriving(campaign, truths, replace(unit, length=2), rng, chain=False)
+    own.node(Round(ExactSum((AB, C)), Rounding(BARE)), ())
+    how, at = unit.rounding, Index(0, ((3, 1),))
+    inner = Round(ExactSum((Running(3), Product(Element("a", at), Element("b", at)))), how)
+    loop = Repeat(3, range(2), Constant(), inner)
+    start, body, placed = own.node(Constant(), ()), own.node(inner, ()), own.node(inner, ((3, 0),))
+    for places, step in (((), placed), (((7, 1),), body)):
+        if start is not None and step is not None:
+            campaign.call("repeated", loop, places, start, step)
+    own.node(Repeat(3, range(2), Constant(), Round(ExactSum((loop, Running(3))), how)), ())
+    own.node(Repeat(3, range(2), Round(ExactSum((Running(3), AB)), how), inner), ())
+
+
+def _parts(campaign: Campaign, truths: Truths, unit: Unit, rng: random.Random) -> None:
+    how, infinite = unit.rounding, format_named("e2m1_ieee")
+    campaign.call("part", unit, Round(ExactSum((A, Literal(infinite.infinity, infinite))), how), (), ())
+    sums = [Round(ExactSum(tuple(Element(name, Index(k)) for k in range(130))), how) for name in ("a", "b")]
+    campaign.call("part", replace(unit, length=130), Round(Product(*sums), how), (), ())
+    kept = ExactSum((Product(Round(A, how), B), Segment(C, 0, 2)))
+    own = Deriving(campaign, truths, replace(unit, result=Round(kept, how)), rng, chain=False)
+    own.keeping = 1.0
+    if (found := own.node(kept, ())) is not None:
+        campaign.call("rejoined", found)
+
+
+def _problems(campaign: Campaign, truths: Truths, unit: Unit) -> None:
+    call, model = campaign.call, Model("left", unit)
+    other = Model("right", replace(unit, result=replace(unit.result, rounding=Rounding(format_named("e3m2")))))
+    call("one_form", Problem(model, other, compare="value"), None, None)
+    call("one_expression", Reordered(model, model, order=(0,)))
+    alone = Model("alone", replace(unit, length=2, result=Round(C, unit.rounding)))
+    twice = call("undiffering", Reordered(alone, alone, order=(0, 0)), "select", ENGINE)
+    if twice is not None:
+        call("every_order", alone, Inputs(), "bits", [twice])
+    lemmas = [theorem for lemma in needed(unit, None, False) if (theorem := truths.theorem(lemma)) is not None]
+    known = call("rises", unit, None, False, lemmas)
+    if known is not None:
+        call("does_not_fall", Monotonic(model, other, Inputs(), "value"), known)
+    plan, unlike = plan_statements.plan("sum(fma, c)"), Plan.chained(model)
+    by = format_named("ue1m1_none")
+    scaled = Plan.chained(Model("scaled", replace(unit, scale=by, scale_block=1)))
+    for left, right, length in ((plan, unlike, 1), (scaled, scaled, 1), (plan, plan, 240)):
+        call("same_forms", left, right, AtLength(length), "joined")
+    sides = [Model(name, side) for name, side in zip("pq", units_of("edges", plan, plan, AtLength(2)), strict=True)]
+    for theorem in (twice, call("one_expression", Problem(*sides, compare="value"), check=False)):
+        if theorem is not None:
+            call("same_units", plan, plan, 2, theorem)
+
+
+def _objects(campaign: Campaign, truths: Truths) -> None:
+    """Objects that there are none of."""
+    carrier = TermCarrier(maximum="relational")
+    x, y = (carrier.symbol(name, 2) for name in "xy")
+    basis = Basis(carrier, x.any().node)
+    campaign.attempt("given", lambda: setattr(basis, "assumed", y.any().node))
+    campaign.attempt("exhausted", lambda: Range(0, 0, 0, 0, 0))
+
+    class Own(Problem):
+        """No problem of the project's."""
+
+    model = Model("fma", Unit(TINY, TINY, TINY, 1, Round(C, Rounding(TINY))))
+    campaign.attempt("undiffering", lambda: Compared(Own(model, model)))
+    carrier.maxima = {x.node: frozenset({(x + y).node})}
+    campaign.call("defined", basis, x.node, [(x + y).node])

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.rules.numbers import Evaluation, Patterns
+from benchmarks.rules.numbers import Evaluation, Patterns, Unchecked
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Each, Element, Index, Node, Relu, Repeat, Round
@@ -119,6 +119,8 @@ def window(
 ) -> Window:
     """A window of the inputs; `extra`: from how many values those of each further column are."""
     every = sorted(elements)
+    if any(operand not in formats for operand, _ in every):
+        raise Unchecked  # a scale factor of a unit that has none
     sizes = [1 << formats[operand].width for operand, _ in every] + list(extra)
     total = math.prod(sizes)
     if whole := total <= 1 << MOST:
