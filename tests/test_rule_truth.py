@@ -9,13 +9,15 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.rules.campaign import never_failed, refusals
 from benchmarks.rules.everything import LEFT_OUT, PARTS, UNREACHED, Part, run
-from benchmarks.rules.numbers import NOT_A_NUMBER, TooWide, formats_of
+from benchmarks.rules.numbers import NOT_A_NUMBER, TooWide
+from benchmarks.rules.numbers import formats_of as formats_of_unit
 from benchmarks.rules.units import reads, small_unit, window
 from mmaprobe.queries.kernel import (
     closed,
@@ -39,14 +41,16 @@ from mmaprobe.queries.kernel.conditions import Condition
 from mmaprobe.queries.kernel.effects import Normalises
 from mmaprobe.queries.kernel.enclosures import LOSSES
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.ranges import Range, Scope
-from mmaprobe.queries.kernel.recorded import Addend
+from mmaprobe.queries.kernel.ranges import Range, Scope, formats_of, ranges_of
+from mmaprobe.queries.kernel.recorded import Addend, Words
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
-from mmaprobe.queries.kernel.shares import Space
+from mmaprobe.queries.kernel.shares import Space, WordIsSmall
 from mmaprobe.queries.kernel.theorem import RULES
+from mmaprobe.queries.kernel.undecided import FirstWordIsWhole
 from mmaprobe.queries.kernel.unreachable import Unreachable
 from mmaprobe.queries.solvers.asking import Engines
 from mmaprobe.smtmodel.algorithms.exact import Window
+from mmaprobe.smtmodel.algorithms.parts import Part as AlgorithmPart
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Product, Round
@@ -58,6 +62,11 @@ from tests.said import believed
 from tests.second.tree import Tree
 from tests.second.written import written
 
+COARSE = """unit: p
+formats: {a: e2m1_all_ones, b: e2m1_all_ones, c: e4m3, d: e4m3}
+length: 1
+steps: {d: "round(exact(a[0] * b[0], c), e4m3, nearest_even)"}
+"""
 F16, VOLTA = format_named("f16"), "volta/mma/m8n8k4.f32.f16.f16.f32"
 
 
@@ -104,7 +113,7 @@ def test_numbers_are_those_of_exact_rationals() -> None:
     for seed in range(60):
         rng = random.Random(seed)
         unit = small_unit(rng)
-        found = window(formats_of(unit), reads([unit.result], {}) | {("c", 0)}, rng)
+        found = window(formats_of_unit(unit), reads([unit.result], {}) | {("c", 0)}, rng)
         try:
             value = found.evaluation.value(unit.result, {})
         except TooWide:
@@ -272,6 +281,27 @@ def test_what_is_of_another_number_is_refused() -> None:
         with pytest.raises(RuleError):
             RULES[name](*arguments)
     assert none.goal.statement()
+
+
+def test_no_lemma_is_about_exponents_that_a_format_has_not(tmp_path: Path) -> None:
+    """They would be counted in too few bits: the lemma was evaluated for no number, and false of others."""
+    fmt, words = format_named("e2m1"), Words(format_named("e2m1"), F16, format_named("e1m1_none"), "toward_zero", 1)
+    RULES["exhausted"](WordIsSmall(words, (0, 0), Fraction(1), 0))
+    for bounds in ((0, 3), (-1, 0), (1, 0)):
+        with pytest.raises(RuleError, match="a window of exponents beyond"):
+            RULES["exhausted"](WordIsSmall(words, bounds, Fraction(0), 0))
+    (tmp_path / "p.yaml").write_text(COARSE, encoding="utf-8")
+    part = AlgorithmPart(f"multiword@unit=({tmp_path}/p.yaml),source=f16,words=2,products=4,split=toward_zero")
+    with pytest.raises(RuleError, match="a window of exponents beyond"):
+        RULES["exhausted"](FirstWordIsWhole(part, fmt, ((0, 3), (0, 1))))
+
+
+def test_a_scope_without_scale_factors_says_nothing_of_them() -> None:
+    fmt = format_named("e2m1")
+    unit = Unit(fmt, fmt, fmt, 1, Round(ExactSum((Element("c"),)), Rounding(fmt)))
+    for node in (Element("scale_a", Index(0)), Product(Element("scale_a", Index(0)), Element("a", Index(0)))):
+        assert ranges_of(Scope.of(unit), node) is None
+    assert formats_of(Scope.of(unit), Element("scale_a", Index(0))) is None
 
 
 def test_a_range_without_numbers_is_refused() -> None:

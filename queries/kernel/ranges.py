@@ -139,7 +139,8 @@ def formats_of(scope: Scope, node: Node) -> frozenset[Format] | None:
     """The formats of which a node's value is a number: no format for a zero; None if not known."""
     match node:
         case Element():
-            return frozenset((dict(scope.formats)[node.operand],))
+            fmt = dict(scope.formats).get(node.operand)
+            return None if fmt is None else frozenset((fmt,))
         case Constant():
             return frozenset()
         case Round():
@@ -157,7 +158,8 @@ def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
     """The ranges of the nonzero terms that a node contributes to a sum; None if not known."""
     match node:
         case Element():
-            return frozenset((_element_range(node, dict(scope.formats)[node.operand]),))
+            fmt = dict(scope.formats).get(node.operand)
+            return None if fmt is None else frozenset((_element_range(node, fmt),))
         case Each():
             return ranges_of(scope, node.body)
         case Gate():  # where it is not zero, it is the product

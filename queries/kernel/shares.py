@@ -23,7 +23,7 @@ from mmaprobe.queries.kernel.recorded import Added, Addend, Instruction, Nothing
 from mmaprobe.queries.kernel.scene import lanes_of
 from mmaprobe.queries.kernel.table9 import factors_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.queries.kernel.undecided import NoInputDecides, ZerosGiveZero
+from mmaprobe.queries.kernel.undecided import NoInputDecides, ZerosGiveZero, check_windows
 from mmaprobe.queries.kernel.wording import up_decimal
 from mmaprobe.smtmodel.algorithms import fixed
 from mmaprobe.smtmodel.algorithms.assertion import Assertion
@@ -92,6 +92,7 @@ class _OfWords:
         window."""
         how, (low, high) = self.words, self.window
         given = how.given
+        check_windows(given, self.window)
         zero = Fixed(constant(number.carrier, 0, high - low + given.fraction + 4), low - given.fraction)
         wide = converted(number, given, how.source)
         found = split(wide, how.source, how.into, how.rounding, how.count, 0)

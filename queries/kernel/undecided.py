@@ -25,6 +25,12 @@ from mmaprobe.smtmodel.evaluate.model import Model, evaluate
 Symbol = Callable[[str, int], Bits]
 
 
+def check_windows(fmt: Format, *windows: tuple[int, int]) -> None:
+    """Raises RuleError for exponents that a format has not: of these, what is admitted is not told (`admitted`)."""
+    if any(not fmt.emin <= low <= high <= fmt.emax for low, high in windows):
+        raise RuleError(f"a window of exponents beyond those of {fmt.name}")
+
+
 @dataclass(frozen=True)
 class FirstWordIsWhole:
     """For a zero, or a number with its exponent in one of the windows, the first word is the number itself (-0 is +0
@@ -42,6 +48,7 @@ class FirstWordIsWhole:
 
     def claim(self, inputs: tuple[Bits, ...]) -> Bit:
         (number,) = inputs
+        check_windows(self.factors, *self.windows)
         outside = all_of([~admitted(number, self.factors, bounds) for bounds in self.windows])
         return outside | self.part.whole(number, self.factors)
 
