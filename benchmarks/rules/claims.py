@@ -231,6 +231,9 @@ def instances(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
 
 def _about(campaign: Campaign, truths: Truths, assertion: Assertion, rng: random.Random) -> None:
     call = campaign.call
+    if any(getattr(part.what, "scale", None) for part in assertion.shape.parts.values()):
+        _by_shares(campaign, truths, assertion, rng)  # the oracle of algorithms has no such words
+        return
     asked = tallied(campaign, ConditionsReadNumbers(assertion), conditions_read_numbers)
     other = replace(assertion, where=tuple(rng.sample([one for one in CONDITIONS if "q" not in one], 2)))
     tallied(campaign, ConditionsReadNumbers(other), conditions_read_numbers)

@@ -87,7 +87,7 @@ PARTS = (
          ("below_one", "parted", "joined", "converted", "column_sums", "trees", "in_sequence", "never_overflows"),
          1, 0.8, 22),
     Part("strange", strange.instances, (), 1, 0.06),
-    Part("edges", strange.edges, (), 1, 0.001),
+    Part("edges", strange.edges, (), 1, 0.005),
     Part("cases", rows.cases, ("refuted", "implied"), 1, 0.3, 4),
 )  # fmt: skip
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.rules.campaign import Campaign
 from benchmarks.rules.lemmas import Truths
-from benchmarks.rules.numbers import Encoding, Lanes
+from benchmarks.rules.numbers import Encoding, Lanes, Unchecked
 from benchmarks.rules.properties import tiny_unit
 from benchmarks.statements import grid_of
 from mmaprobe.queries.kernel.conditions import Flags, conditions_of
@@ -89,6 +89,8 @@ def _plus(fmt: Format, x: float, y: float) -> float:
 def _column_sums(unit: Model, shape: tuple[int, int], chain: int, numbers: Lanes) -> Lanes:
     """Ones times matrices, tile by tile of the unit."""
     side, width = shape
+    if not len(numbers):
+        return numbers
     matrices = np.pad(numbers, (0, -len(numbers) % (chain * side * width))).reshape(-1, chain * side, width)
     columns = matrices.transpose(0, 2, 1).reshape(-1, chain * side)
     patterns = np.array([[oracle.encode(unit.b.name, False, oracle.mpq(x), "nearest_even") for x in column]
@@ -231,6 +233,8 @@ def flags_of(model: Model) -> tuple[Flags, int]:
 
 def unreachable(goal: Unreachable, rng: random.Random) -> Iterator[str]:
     flags, count = flags_of(goal.model)
+    if any(one not in flags for case in goal.cases for one in case):
+        raise Unchecked  # a case of another unit
     for case in goal.cases:
         met = np.logical_and.reduce([to_integers(flags[one], count) != 0 for one in case])
         if met.any():

@@ -12,6 +12,7 @@ from benchmarks.rules.enclosures import Deriving
 from benchmarks.rules.facts import ENGINE
 from benchmarks.rules.lemmas import Truths
 from benchmarks.rules.units import FACTORS, RESULTS
+from mmaprobe.queries.kernel.enclosures import alignments
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.facts import Basis
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
@@ -20,6 +21,7 @@ from mmaprobe.queries.kernel.plan_units import AtLength, units_of
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.ranges import Held, Range, Scope
 from mmaprobe.queries.kernel.rises import needed
+from mmaprobe.queries.kernel.rounding_losses import TruncationKeeps
 from mmaprobe.queries.kernel.same import Compared
 from mmaprobe.queries.kernel.statements import Monotonic, Reordered
 from mmaprobe.queries.kernel.theorem import Theorem
@@ -184,7 +186,7 @@ def edges(campaign: Campaign, truths: Truths, rng: random.Random) -> None:
     _problems(campaign, truths, unit)
     _objects(campaign, truths)
     campaign.call("exhausted", AlignmentLoses(9, 3, 3, "toward_zero"), check=False)
-    campaign.call("rises", Unit(WIDE, WIDE, fmt, 1, unit.result), 0, False, ())
+    campaign.call("rises", Unit(WIDE, WIDE, fmt, 1, Round(FusedSum((AB, C), 3), how)), 0, False, ())
     scaled = Round(ExactSum((Scale(AB, Element("scale_a", Index(0)), Element("scale_b", Index(0))), C)), how)
     campaign.call("rises", Unit(fmt, fmt, fmt, 1, scaled, fmt, 1), 0, False, ())
 
@@ -223,15 +225,28 @@ def _rewriting(campaign: Campaign, unit: Unit) -> None:
 
 def _loops(campaign: Campaign, truths: Truths, unit: Unit, rng: random.Random) -> None:
     """Loops within loops of one level, from their own results so far, and at places."""
-    own = Deriving(campaign, truths, replace(unit, length=2), rng, chain=False)
-    own.node(Round(ExactSum((AB, C)), Rounding(BARE)), ())
     how, at = unit.rounding, Index(0, ((3, 1),))
     inner = Round(ExactSum((Running(3), Product(Element("a", at), Element("b", at)))), how)
     loop = Repeat(3, range(2), Constant(), inner)
-    start, body, placed = own.node(Constant(), ()), own.node(inner, ()), own.node(inner, ((3, 0),))
+    own = Deriving(campaign, truths, replace(unit, length=2, result=loop), rng, chain=False)
+    own.node(Round(ExactSum((AB, C)), Rounding(BARE)), ())
+    stays = Round(ExactSum((B, B)), how)
+    turned = {node: campaign.call("turned", unit, node, (), ()) for node in (B, Constant())}
+    terms = campaign.call("turned", unit, stays.term, [turned[B], turned[B]], ())
+    sides = turned[Constant()], campaign.call("turned", unit, stays, [terms], ())
+    campaign.call("turned", unit, Repeat(3, range(2), Constant(), stays), sides, ())
+    odd = Rounding(format_named("e3m1_all_ones"), "toward_zero")  # its largest number is not full
+    total = FusedSum((C, AB), 3)
+    other = replace(unit, result=Round(total, odd))
+    terms_of = Deriving(campaign, truths, other, rng, chain=False)
+    premises = [one for node in total.items if (one := terms_of.node(node, ())) is not None]
+    lemmas = [truths.theorem(lemma) for lemma in alignments(total, (), premises)]
+    lost, keeps = campaign.call("summed", other, premises, lemmas), truths.theorem(TruncationKeeps(other.d))
+    campaign.call("truncated", lost, keeps)
+    alone = Round(Product(Element("a", at), Element("b", at)), how)  # which reads no result so far
+    start, body, placed = own.node(Constant(), ()), own.node(alone, ()), own.node(alone, ((3, 0),))
     for places, step in (((), placed), (((7, 1),), body)):
-        if start is not None and step is not None:
-            campaign.call("repeated", loop, places, start, step)
+        campaign.call("repeated", Repeat(3, range(2), Constant(), alone), places, start, step)
     own.node(Repeat(3, range(2), Constant(), Round(ExactSum((loop, Running(3))), how)), ())
     own.node(Repeat(3, range(2), Round(ExactSum((Running(3), AB)), how), inner), ())
 
