@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,13 @@ def test_names(name: str, gpu: str, arch: str) -> None:
 @pytest.mark.parametrize("name", ["", "f16", "hopper", "H1000", "RTX", "NVIDIA", "H100X"])
 def test_what_is_no_gpu(name: str) -> None:
     assert gpu_named(name) is None
+
+
+def test_long_text_is_read_in_a_moment() -> None:
+    """Every word of it once, and not every beginning of it."""
+    started = time.process_time()
+    assert gpu_named("H100 " + "a b " * 25_000) == ("H100", "hopper")
+    assert time.process_time() - started < 1
 
 
 def test_every_architecture_of_the_table_has_gpus_and_every_gpu_one() -> None:

@@ -50,7 +50,8 @@ def gpu_named(name: str) -> tuple[str, str] | None:
     """The name in the table and the architecture of a GPU, however it is spelt, also as a driver gives it, with memory
     and form factor after it; None for an unknown GPU."""
     words = _words(name)
-    return next((_names()[words[:end]] for end in range(len(words), 0, -1) if words[:end] in _names()), None)
+    longest = min(len(words), max(map(len, _names())))  # the time must not grow with the square of what was typed
+    return next((_names()[words[:end]] for end in range(longest, 0, -1) if words[:end] in _names()), None)
 
 
 def architecture_of(name: str) -> str | None:
