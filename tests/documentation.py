@@ -22,9 +22,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mmaprobe.smtmodel.base.folders import cache_folder
+from tests.places import ROOT
 from tests.preloaded import client
 
-ROOT = Path(__file__).parents[1]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 LIMIT = 120  # seconds for one command
 #: engines race, and the winner chooses the vector: here one answers alone, so that vectors are the same everywhere

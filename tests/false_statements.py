@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import json
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,14 +32,15 @@ from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
 from tests.oracle import decode
+from tests.places import DATA
 
-DATA = Path(__file__).parent / "data" / "false_statements.jsonl.gz"
+FILE = DATA / "false_statements.jsonl.gz"
 BELOW_ONE = 0x3F7FFFFF
 Statement = dict[str, Any]
 
 
 def statements() -> list[Statement]:
-    with gzip.open(DATA, "rt") as lines:
+    with gzip.open(FILE, "rt") as lines:
         return [json.loads(line) for line in lines]
 
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-ROOT = Path(__file__).parents[1]
+from tests.places import ROOT
+
 NUMBERS = [
     b"0",
     b"-1",

@@ -11,7 +11,9 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-PAGE = Path(__file__).parents[1] / "docs" / "first-steps.ipynb"
+from tests.places import DOCS
+
+PAGE = DOCS / "first-steps.ipynb"
 LIMIT = 120  # seconds for one cell
 
 

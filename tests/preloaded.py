@@ -18,11 +18,11 @@ import sys
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from pkgutil import walk_packages
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).parents[1]
+from tests.places import ROOT
+
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
 server = socket.socket(socket.AF_UNIX)

@@ -7,13 +7,12 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from mmaprobe.smtmodel.tables.recordings import RECORDED
 from mmaprobe.smtmodel.tables.reference import normalised_name
+from tests.places import DATA
 
-DATA = Path(__file__).parent / "data"
 Row = dict[str, Any]
 _WHOSE = [re.compile(rf'"{word}": ?"([^"]*)"') for word in ("arch", "unit", "instruction")]
 _named = cache(normalised_name)

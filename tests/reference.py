@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 from typing import Any
 
 import mmaprobe
+from tests.places import DOCS
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference.md"
+PAGE = DOCS / "reference.md"
 HEAD = """# `import mmaprobe`: reference
 
 Every function with its shapes, units, errors and source, and what it returns. [python](python.md) has examples.

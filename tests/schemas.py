@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.reports.documents import VECTOR, schemas
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "reports" / "schemas"
 PAGE = ROOT / "docs" / "json.md"
 

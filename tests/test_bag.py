@@ -4,11 +4,10 @@ references and of family files."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from mmaprobe.smtmodel.families.parameters import FAMILIES, FAMILY, PARAMETERS
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[1]
 PACKAGES = ("mmaprobe", "smtmodel", "queries", "hypotheses", "runner", "reports", "studies", "cli")
 #: the families, the tables that call them, and the parsing of `@name=value`, of family files and of questions
 OWNERS = {f"smtmodel/{name}.py" for name in ("families/parts", "families/sketch", "families/functions",

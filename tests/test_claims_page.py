@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,9 @@ from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.claims.report import vector_json
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.operands import Operands
+from tests.places import DOCS
 
-PAGE = Path(__file__).parents[1] / "docs" / "claims.md"
+PAGE = DOCS / "claims.md"
 
 
 def table() -> Iterator[tuple[str, str]]:

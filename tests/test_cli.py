@@ -25,10 +25,10 @@ from mmaprobe.smtmodel.families.parameters import PARAMETERS
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit_files import units
+from tests.places import ROOT
 from tests.said import planted
 from tests.test_devices import HEARS_CTRL_C
 
-ROOT = Path(__file__).parent.parent
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 SMALL = f"{VOLTA}@length=1,fraction_bits=4,output=f16"
 BITWUZLA = ["--solver", "bitwuzla"]

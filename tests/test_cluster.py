@@ -37,13 +37,13 @@ from mmaprobe.studies.catalogue import STUDIES
 from mmaprobe.studies.run import run
 from mmaprobe.studies.table import Table
 from tests.families import little_family
+from tests.places import ROOT
 from tests.test_pool import HARD
 
 distributed = pytest.importorskip("distributed", reason="it is not installed (pip install 'mmaprobe[cluster]')")
 psutil = pytest.importorskip("psutil", reason="comes with distributed")
 dask = pytest.importorskip("dask", reason="comes with distributed")
 
-ROOT = Path(__file__).parent.parent
 SAT = """(set-logic QF_BV)(set-option :produce-models true)(declare-fun x () (_ BitVec 8))(assert (= x #x2a))
 (check-sat)(get-value (x))"""
 

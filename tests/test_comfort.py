@@ -29,6 +29,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW, parse_inputs
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.studies.catalogue import STUDIES
+from tests.places import DOCS, ROOT
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 ROW = {"model": VOLTA, "a": ["3c00"], "b": ["3c00"], "c": "3f800000", "d": "40000000"}
@@ -116,7 +117,7 @@ def test_the_list_of_commands_says_whole_sentences() -> None:
 
 
 def test_the_man_page_is_what_help_says() -> None:
-    page = Path(__file__).parents[1] / "docs" / "mmaprobe.1"
+    page = DOCS / "mmaprobe.1"
     assert page.read_text(encoding="utf-8") == manual(), "`make man` writes it"
 
 
@@ -291,6 +292,5 @@ def test_where_the_file_is(tmp_path: Path) -> None:
 
 
 def test_citation_and_changes_are_of_this_version() -> None:
-    root = Path(__file__).parents[1]
-    assert f"\nversion: {VERSION}\n" in (root / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"\n## {VERSION}" in (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\nversion: {VERSION}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\n## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

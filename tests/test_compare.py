@@ -34,8 +34,9 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Interleaved, Plan, Products, Promoted, Split, Stage, Uneven
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.places import DATA, ROOT
 from tests.test_cli import json_lines, run
-from tests.test_devices import DATA, ECHO, VOLTA, program, write
+from tests.test_devices import ECHO, VOLTA, program, write
 
 COARSE = f"{VOLTA}@fraction_bits=24"
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
@@ -295,7 +296,7 @@ def test_a_recording_of_several_instructions_needs_one(recorded: str) -> None:
     assert "no result for the formats" in run("compare", recorded, "model:cdna1/mfma/f32_16x16x4f32", code=2).stderr
 
 
-NOISE = f"""sys.path.insert(0, {str(Path(__file__).parent.parent)!r})
+NOISE = f"""sys.path.insert(0, {str(ROOT)!r})
 random.seed(3)
 for row in rows(): say(row, d=f'{{int(row["c"], 16) ^ random.getrandbits(1):08x}}')
 """

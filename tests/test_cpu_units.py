@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,9 +17,10 @@ from mmaprobe.smtmodel.units.unit_files import FOLDER, shipped_unit, units
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests import node_oracle
 from tests.cpu import MACHINES, Inputs, NoDeviceError, Patterns, Vectors, differing, execute
+from tests.places import DATA, DOCS
 from tests.test_nodes import oracle
 
-RECORDED = Path(__file__).parent / "data" / "cpu.jsonl.gz"
+RECORDED = DATA / "cpu.jsonl.gz"
 FEW, MANY, BY_ORACLE = 20_000, 200_000, 100_000
 
 #: the chains: recorded and executed step by step
@@ -200,7 +200,7 @@ def test_instructions_refute_units_nearby(reference: str, old: str, new: str) ->
 
 
 def test_the_page_of_units_shows_every_unit_as_it_ships() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "units.md").read_text(encoding="utf-8")
+    page = (DOCS / "units.md").read_text(encoding="utf-8")
     rows = [f"| `{name}` | {shipped_unit(name).source} | {shipped_unit(name).evidence} |" for name in units()]
     assert [line for line in page.splitlines() if line.startswith("| `")] == rows
     assert f"```yaml\n{(FOLDER / 'x86/amx/tdpbf16ps.yaml').read_text(encoding='utf-8')}```" in page

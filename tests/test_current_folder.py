@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,6 +13,7 @@ from mmaprobe.queries.certificates.sat import SatSolver
 from mmaprobe.queries.solvers.children import environment
 from mmaprobe.queries.solvers.contract import SolverProcess, end_idle
 from mmaprobe.smtmodel.base.folders import cache_folder
+from tests.places import ROOT
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MODULES = [
@@ -123,8 +123,7 @@ def test_a_path_without_the_current_folder():
 
 def test_commands_of_certificates_are_safe():
     """The folder of a certificate comes from somebody else: what is said to check it with must not run its files."""
-    root = Path(__file__).parents[1]
-    for page in (root / "docs" / "prove.md", *(root / "queries" / "certificates").glob("*.md")):
+    for page in (ROOT / "docs" / "prove.md", *(ROOT / "queries" / "certificates").glob("*.md")):
         assert "mmaprobe check" in page.read_text()
         assert "python -m" not in page.read_text()
 

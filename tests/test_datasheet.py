@@ -29,6 +29,7 @@ from mmaprobe.smtmodel.tables.recordings import RECORDED
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import unit_text
 from tests.browser import check_page
+from tests.places import DOCS
 from tests.records import recorded
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run
 
@@ -241,7 +242,7 @@ def test_a_changed_parameter_is_given_and_a_unit_file_says_its_own_evidence() ->
 
 
 def test_the_pages_of_all_gpus_are_up_to_date() -> None:
-    folder = Path(__file__).parents[1] / "docs" / "gpus"
+    folder = DOCS / "gpus"
     written = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
     assert written == pages(Pieces(lambda text: None, "pages")), "to write them: python -m benchmarks.gpu_pages"
     assert {file_name(gpu) for gpus in GPUS.values() for gpu in gpus} | {"README.md"} == set(written)
@@ -261,7 +262,7 @@ def test_the_pages_of_all_gpus_are_up_to_date() -> None:
 def test_a_page_of_a_gpu_by_command(tmp_path: Path) -> None:
     target = tmp_path / "x.md"
     run("datasheet", "v100", "-o", str(target))
-    assert target.read_text() == (Path(__file__).parents[1] / "docs" / "gpus" / "v100.md").read_text()
+    assert target.read_text() == (DOCS / "gpus" / "v100.md").read_text()
     run("datasheet", "volta", "-o", str(target), code=2)
 
 

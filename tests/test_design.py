@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+from tests.places import DOCS
+
 ROWS = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| .* \| (.*) \|$", (DOCS / "design.md").read_text(encoding="utf-8"), re.M)
 
 

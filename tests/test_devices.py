@@ -29,8 +29,8 @@ from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.inputs import mixture, scale_factors
+from tests.places import DATA
 
-DATA = Path(__file__).parent / "data"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 REFERENCES = (
     VOLTA,

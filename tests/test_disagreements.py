@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +16,9 @@ from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.places import DOCS
 from tests.test_models import answer, probes
 
-DOCS = Path(__file__).parents[1] / "docs"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 AMPERE = "ampere/mma/m16n8k16.f32.bf16.bf16.f32"
 

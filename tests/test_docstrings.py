@@ -10,7 +10,6 @@ import dataclasses
 import inspect
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,8 @@ import pytest
 
 import mmaprobe
 from mmaprobe.cli.main import main
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[1]
 PUBLIC = [getattr(mmaprobe, name) for name in mmaprobe.__all__]
 FUNCTIONS = [one for one in PUBLIC if inspect.isfunction(one)]
 CLASSES = [one for one in PUBLIC if inspect.isclass(one)]

@@ -24,8 +24,9 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests import records
-from tests.documentation import DRAWN, PAGES, PICTURES, ROOT, Block, Terminal, blocks, commands, matches, played, update
+from tests.documentation import DRAWN, PAGES, PICTURES, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose
+from tests.places import ROOT
 from tests.test_recordings import left_open
 
 LANGUAGES = {"", "console", "sh", "yaml", "python", "toml", "text", "mermaid"}

@@ -6,7 +6,6 @@ import importlib.util
 import shlex
 import sys
 import types
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -21,8 +20,9 @@ from mmaprobe.smtmodel.evaluate.numbers import array_from
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
+from tests.places import ROOT
 
-FOLDER = Path(__file__).parents[1] / "examples"
+FOLDER = ROOT / "examples"
 A, B = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(6, dtype=np.float32).reshape(3, 2)
 
 

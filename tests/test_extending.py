@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.places import ROOT
+
 PAGE = ROOT / "docs" / "extending.md"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MINUS = """unit: minus

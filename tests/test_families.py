@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.families.parameters import FAMILIES, FAMILY, PARAMETERS
 from mmaprobe.smtmodel.nodes import Scale
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.tables.reference import parse_reference, with_parameters
+from tests.places import DOCS
 from tests.test_cli import run
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -225,6 +226,6 @@ def test_a_candidate_of_another_length_is_named_as_what_it_is() -> None:
 
 
 def test_the_page_lists_the_functions() -> None:
-    page = Path("docs/identify.md").read_text(encoding="utf-8")
+    page = (DOCS / "identify.md").read_text(encoding="utf-8")
     rows = [f"| `{function.name}` | {function.about} | {function.source} |" for function in FUNCTIONS.values()]
     assert "\n".join(rows) in page

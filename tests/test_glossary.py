@@ -12,8 +12,9 @@ import pytest
 
 from mmaprobe.cli.glossary import GLOSSARY, page
 from mmaprobe.cli.main import main
+from tests.places import DOCS
 
-PAGE = Path(__file__).parents[1] / "docs" / "glossary.md"
+PAGE = DOCS / "glossary.md"
 ENDINGS = ("", "s", "es", "ed", "d", "ing", "ly")
 
 #: ordinary English of the help texts. A word that is in neither list is either a term of art (then define it in

@@ -4,7 +4,6 @@ benchmarks/gpu_plans.py found the plans): every element again, bit for bit, by i
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 
@@ -15,16 +14,17 @@ from mmaprobe.runner.callable import open_callable
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
+from tests.places import DATA, ROOT
 
-DATA = Path(__file__).with_name("data") / "gpu_products.jsonl"
-PARTS = DATA.with_name("triton_parts.jsonl")
-EXAMPLE = Path(__file__).parent.parent / "examples" / "triton_parts.py"
+PRODUCTS = DATA / "gpu_products.jsonl"
+PARTS = DATA / "triton_parts.jsonl"
+EXAMPLE = ROOT / "examples" / "triton_parts.py"
 SHIPPED = {"fp8": "plan:cutlass/fp8-promoted", "fp8-rows": "plan:deepgemm/fp8"}
 
 
 def test_recorded_products_are_what_their_plans_give() -> None:
     kinds = set()
-    for row in map(json.loads, DATA.read_text().splitlines()):
+    for row in map(json.loads, PRODUCTS.read_text().splitlines()):
         kind, plan = KINDS[row["kind"]], parse_plan(row["plan"], row["shape"], parse_reference)
         formats = f"{kind.given},{kind.given},{kind.result}"
         candidates = Candidates(parse_signature(formats, 1))

@@ -15,9 +15,9 @@ import pytest
 
 from mmaprobe.smtmodel.base import interrupts
 from mmaprobe.smtmodel.base.interrupts import Latch, held_back
+from tests.places import ROOT
 from tests.test_solvers import eventually, running
 
-ROOT = Path(__file__).parent.parent
 TIME = 30.0  # seconds, at most, of what takes 5 on a machine without other work
 
 #: the command itself, as `mmaprobe` runs it

@@ -9,7 +9,8 @@ from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.places import ROOT
+
 #: the packages of the top level, each of which may import those after it
 LEVELS = ("cli", "mmaprobe", "reports", "studies", "runner", "queries", "hypotheses", "smtmodel")
 INNER = tuple(name for name in LEVELS if name != "mmaprobe")  # in mmaprobe: links to the folders beside it

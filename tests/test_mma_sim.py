@@ -7,7 +7,6 @@ import json
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +15,10 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_rows, tables
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, parse_row
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from tests.places import DATA
 from tests.test_carriers import by_oracle, by_terms, disagreements
 
-GOLDEN = Path(__file__).parent / "data" / "mma_sim_2.1.1.jsonl.gz"
+GOLDEN = DATA / "mma_sim_2.1.1.jsonl.gz"
 NEWER = {  # instructions of MMA-Sim 2.1.1 that the file has no rows of
     "volta/mma/m8n8k4.f32.f16.f16.f16",
     *(f"turing/mma/m8n8k4.{formats}" for formats in ("f32.f16.f16.f32", "f32.f16.f16.f16", "f16.f16.f16.f16")),

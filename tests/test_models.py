@@ -16,7 +16,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.oracle import decode
-from tests.records import DATA, Row, rows
+from tests.places import DATA
+from tests.records import Row, rows
 
 RECORDED, GOLDEN, H200, H100 = "recorded.jsonl.gz", "mma_sim_public.jsonl.gz", "h200.jsonl.gz", "h100.jsonl.gz"
 

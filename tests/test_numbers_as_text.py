@@ -16,9 +16,9 @@ from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterEr
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.families.parameters import PARAMETERS, parse_parameter
 from mmaprobe.smtmodel.units.unitfile import parse_unit
+from tests.places import ROOT
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
-ROOT = Path(__file__).parents[1]
 #: what Python's `int`, `float` or `str.isdigit` take, and nobody writes
 ODD = ("٣", "３", "᠓", "²", "1_0", "0x10", "1e2", "3.0", "9" * 5000)
 

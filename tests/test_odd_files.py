@@ -23,10 +23,10 @@ from mmaprobe.queries.checking.finding import reason
 from mmaprobe.reports.report import BUILDERS
 from mmaprobe.smtmodel.base.errors import InputError, ParameterError, UnknownNameError
 from mmaprobe.smtmodel.inputs.vectors import read_vectors
+from tests.places import ROOT
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 ROW: dict[str, Any] = {"model": V, "a": ["3c00"], "b": ["3c00"], "c": "00000000"}
-ROOT = Path(__file__).parents[1]
 FAMILY = """id: mine
 about: two units
 formats: {{a: f16, b: f16, c: f32, d: f32}}

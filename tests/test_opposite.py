@@ -30,11 +30,12 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.node_units import MODES, random_unit
+from tests.places import ROOT
 from tests.said import believed
 from tests.second.tree import Tree
 from tests.second.written import written
 
-RECORDED = [json.loads(line) for line in Path("benchmarks/properties.jsonl").read_text().splitlines()]
+RECORDED = [json.loads(line) for line in (ROOT / "benchmarks" / "properties.jsonl").read_text().splitlines()]
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 TEXT = """unit: signs
 formats: {{a: e5m2, b: e5m2, c: f16, d: f16}}

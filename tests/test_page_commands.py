@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.documentation import PAGES, ROOT, Terminal, blocks
+from tests.documentation import PAGES, Terminal, blocks
+from tests.places import ROOT
 
 #: what a line of a page has that is not run here -> why
 NOT_RUN = {

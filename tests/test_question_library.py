@@ -26,6 +26,7 @@ from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors, to_hex
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.places import DATA, DOCS
 from tests.test_hypotheses import text_with
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -370,7 +371,7 @@ def test_every_observation_agrees_with_the_table(name: str, count: int) -> None:
 
 def test_every_published_probe_of_valpey_is_a_vector() -> None:
     """Input, format and result as in the table of probes; what is not to be relied upon has no result, and says why."""
-    document = json.loads((Path(__file__).parent / "data" / "published_probes.json").read_text(encoding="utf-8"))
+    document = json.loads((DATA / "published_probes.json").read_text(encoding="utf-8"))
     probes = {probe["id"]: probe for probe in document["probes"] if probe["id"].startswith("valpey.")}
     assert len(probes) == 18
     found, notes = set(), said("valpey-2025.jsonl", "note")
@@ -472,7 +473,7 @@ def test_what_probes_of_one_unit_say_of_another() -> None:
 
 
 def test_every_symbol_is_in_the_page() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "questions.md").read_text(encoding="utf-8")
+    page = (DOCS / "questions.md").read_text(encoding="utf-8")
     assert all(f"`{symbol}`" in page for symbol in SYMBOLS)
     assert all(f"`{name}`" in page for name in PAPERS)
     assert isinstance(RetargetError("x"), MmaprobeError)

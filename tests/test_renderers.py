@@ -22,9 +22,9 @@ import mmaprobe
 from mmaprobe.cli.main import main
 from mmaprobe.reports.sheet import LETTER, SIZE, SMALL, TITLE
 from mmaprobe.reports.svg import SVG
+from tests.places import ROOT
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA
 
-ROOT = Path(__file__).parents[1]
 NAME = f"{{{SVG}}}"
 SCALE = 2  # pixels of a picture for one of the drawing
 WRAPS = {"a": ["3fff"] * 4, "b": ["3fff"] * 4, "c": "3fffffff"}

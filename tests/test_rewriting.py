@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,6 +59,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.node_units import MODES, random_unit, vectors
+from tests.places import DOCS
 from tests.said import assumed
 from tests.test_nodes import on_arrays
 
@@ -368,7 +368,7 @@ def test_a_sum_of_terms_below_the_last_place_is_refused_without_an_engine(result
 
 
 def test_the_page_names_every_rule() -> None:
-    page = Path("docs/identify.md").read_text(encoding="utf-8")
+    page = (DOCS / "identify.md").read_text(encoding="utf-8")
     _, _, section = page.partition("### Equal by rewriting")
     rows = [line.split(" | ")[0].removeprefix("| ") for line in section.partition("## ")[0].splitlines()]
     assert {row for row in rows if row in REWRITES} == set(REWRITES)

@@ -20,18 +20,9 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.places import DATA
 from tests.test_cli import json_lines, run
-from tests.test_devices import (
-    DATA,
-    ECHO,
-    HEARS_CTRL_C,
-    VOLTA,
-    addends,
-    gone,
-    pids_of,
-    program,
-    write,
-)
+from tests.test_devices import ECHO, HEARS_CTRL_C, VOLTA, addends, gone, pids_of, program, write
 
 ANY_NAN = VOLTA + "@nan=none"
 COUNT = "import pathlib\np = pathlib.Path({!r})\np.write_text(p.read_text() + 'x' if p.exists() else 'x')\n"

@@ -25,8 +25,8 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import shared_answers
+from tests.places import ROOT
 
-ROOT = Path(__file__).parent.parent
 EACH = pytest.mark.parametrize("engine", ENGINE_NAMES)
 HEAD = "(set-logic QF_BV)\n(set-option :produce-models true)\n"
 SQUARE = HEAD + (

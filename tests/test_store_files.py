@@ -17,7 +17,7 @@ import pytest
 
 from mmaprobe.queries.solvers import store as module
 from mmaprobe.queries.solvers.store import APPLICATION_ID, SCHEMA, Store, StoreError, default_path
-from tests.test_solvers import ROOT
+from tests.places import ROOT
 from tests.test_store import TEXT, said, sql
 
 

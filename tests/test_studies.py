@@ -26,6 +26,7 @@ from mmaprobe.studies.exact import exact_product, percent_error, relative_error,
 from mmaprobe.studies.plot import AXES, UNITS, draw, looks_of, size_text
 from mmaprobe.studies.run import SUBJECTS, Bias, Draw, Product, Sum, points, run
 from mmaprobe.studies.table import Point, Table
+from tests.places import DOCS
 
 VALERO = STUDIES["valero-tf32"]
 SMALL = replace(VALERO, name="small", sizes=(4, 8), series=VALERO.series[:2], measures=("l2", "linf"))
@@ -352,7 +353,7 @@ def test_powers_of_ten_of_both_signs_have_room(tmp_path: Path, monkeypatch: pyte
 
     monkeypatch.setattr(Figure, "savefig", laid_out)
     study = STUDIES["xie-bias"]
-    draw(study, study.sizes, 0, Table(Path("docs/studies/xie-bias.csv"), study.measures), tmp_path / "x", 85)
+    draw(study, study.sizes, 0, Table(DOCS / "studies/xie-bias.csv", study.measures), tmp_path / "x", 85)
     inside = [one for one in labels if one.y1 > 0]
     assert len(inside) >= 6
     assert all(one.y1 - other.y0 < 0.2 * one.height for one, other in pairwise(inside))
@@ -427,7 +428,7 @@ def test_lists() -> None:
 @pytest.mark.parametrize("study", STUDIES.values(), ids=lambda study: study.name)
 def test_pages_have_all_points_and_both_pictures(study: Study) -> None:
     """A point for every curve and size, so that nothing is measured to draw the picture again; and what is drawn."""
-    folder = Path("docs/studies")
+    folder = DOCS / "studies"
     table = Table(folder / f"{study.name}.csv", study.measures)
     wanted = [point for point, _ in points(study, study.sizes, 0)]
     assert list(table.rows) == [point.key for point in wanted]
@@ -440,9 +441,9 @@ def test_pages_have_all_points_and_both_pictures(study: Study) -> None:
 
 def test_points_give_the_picture_again(tmp_path: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib")
-    study, kept = STUDIES["navarro-cub"], Path("docs/studies/navarro-cub.svg").read_bytes()
+    study, kept = STUDIES["navarro-cub"], (DOCS / "studies/navarro-cub.svg").read_bytes()
     if f"Matplotlib v{matplotlib.__version__}".encode() not in kept:
         pytest.skip("drawn by another matplotlib")
-    table = Table(Path("docs/studies/navarro-cub.csv"), study.measures)
+    table = Table(DOCS / "studies/navarro-cub.csv", study.measures)
     draw(study, study.sizes, 0, table, tmp_path / study.name)
     assert (tmp_path / "navarro-cub.svg").read_bytes() == kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mmaprobe.queries.kernel import enclosures, induction, lemmas, rewriting
 from mmaprobe.queries.kernel.theorem import RULES
 from tests import trusted
+from tests.places import ROOT
 from tests.test_layout import imports
 from tests.trusted import (
     ASKED,
@@ -16,7 +17,6 @@ from tests.trusted import (
     PAGE,
     PARTS,
     REWRITING,
-    ROOT,
     ROWS,
     RULED,
     SAME_PLANS,

@@ -30,6 +30,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unit_files import shipped_unit, units
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests import node_oracle, oracle
+from tests.places import ROOT
 from tests.test_carriers import FAMILIES
 
 AMX, VDP = "x86/amx/tdpbf16ps", "x86/avx512/vdpbf16ps"
@@ -231,7 +232,7 @@ def test_compiled_units_agree_with_arrays() -> None:
 
 
 def test_arm_s_matrix_instruction_is_two_dot_products(tmp_path: Path) -> None:
-    text = (Path("smtmodel") / "units" / "library" / "arm" / "neon" / "bfmmla.yaml").read_text(encoding="utf-8")
+    text = (ROOT / "smtmodel" / "units" / "library" / "arm" / "neon" / "bfmmla.yaml").read_text(encoding="utf-8")
     steps = text.index("steps:")
     step = "o(exact({}, o(exact(o(a[{}] * b[{}]), o(a[{}] * b[{}])))))"
     chained = f"steps:\n  first: {step.format('c', 0, 0, 1, 1)}\n  d: {step.format('first', 2, 2, 3, 3)}\n"

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.places import ROOT
+
 PACKAGES = ["mmaprobe", "smtmodel", "queries", "hypotheses", "runner", "studies", "reports", "cli"]
 FOREIGN = ("cli", "queries", "runner")
 DATA = (".yaml", ".jsonl", ".json", ".c", ".html", ".css", ".js", ".typed")

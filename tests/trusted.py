@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
+from tests.places import ROOT
+
 PAGE = ROOT / "docs" / "trusted.md"
 BEGIN, END = "<!-- table -->\n", "<!-- end of the table -->\n"
 LIMIT = 1300  # lines of code of the kernel, with its lists and its check of arguments, and the rules of one kind
