@@ -14,7 +14,7 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-# what stands in no group of tests/conftest.py; a group alone: .venv/bin/python -m pytest -n 2 -m solvers
+# what is in no group (the markers of pyproject.toml); a group alone: .venv/bin/python -m pytest -n 2 -m solvers
 test-fast: $(INSTALLED)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "fast and not slow"
 

@@ -1,6 +1,6 @@
 """What every test shares: no test reads or fills the user's own store of answers, or reads the user's defaults; every
-JSON document that a command prints is one that reports/documents.py describes; and the groups of tests that take long,
-each of which runs alone by its name (`pytest -m solvers`)."""
+JSON document that a command prints is one that reports/documents.py describes; and the groups of tests that take long
+(pyproject.toml names them), each of which runs alone by its name (`pytest -m solvers`)."""
 
 from __future__ import annotations
 
@@ -25,90 +25,35 @@ from mmaprobe.reports import documents
 from mmaprobe.smtmodel.base.frames import with_room
 from tests import shared_answers
 from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
-
-#: group -> modules without their test_; what is in none runs with `make test-fast`. "oracle": results bit for bit
-#: against the oracle and other carriers, on many inputs; "all_inputs": rules against every input of small formats;
-#: "records": the tables of recorded answers and of choices, row by row
-GROUPS = {
-    "solvers": (
-        "admitted", "attacks", "bitblast", "bounds", "build", "certificate", "check", "claim_stages", "compare",
-        "contradictions", "cover", "cover_certificates", "distinguish", "face", "facts", "false_statements", "families",
-        "forms", "goals", "held_back", "identify", "identify_gemm", "ieee", "long_sums", "merged", "monotone",
-        "mutations", "normal_form", "one_vector", "order", "output", "plan_bound_certificates", "plan_bounds",
-        "plan_certificates", "pool", "properties", "property_certificates", "prove", "prove_plans", "question_library",
-        "rises", "shares", "small_pairs", "solvers", "statements", "store_solving", "unit_properties", "verdicts",
-        "verify",
-    ),
-    "browser": ("datasheet", "report", "svg"),
-    "cluster": ("cluster", "cluster_refused"),
-    "kernels": ("cuda", "cuda_product", "cupy_launch", "evidence", "kernels"),
-    "compilers": (
-        "algorithms", "compiled", "cpu_devices", "cpu_units", "own_formats", "plans", "simulate", "witnesses",
-    ),
-    "oracle": ("algebra", "carriers", "mma_sim", "nodes", "oracle", "oracle_formats", "rdna", "reductions", "second"),
-    "all_inputs": ("odd_units", "rows", "rule_truth", "table9"),
-    "records": ("plan_choices", "recordings"),
-    "curves": ("drawings", "renderers", "studies"),
-    "pages": ("claims_page", "documentation", "extending", "notebook", "page_commands"),
-    "programs": ("current_folder", "devices", "lean", "run", "serve", "store_files"),
-}  # fmt: skip
-
-
-#: tests of ten seconds and more that have quicker siblings: they run with `make proofs`
-LONG = (
-    "test_build.py::test_sums_that_are_negated[{d: 'r(exact(c, r(number(0xbf800000, f32) * r(fused",
-    "test_build.py::test_units_of_processors[arm/neon/bfdot-",
-    "test_build.py::test_units_of_processors[x86/avx512/vdp",
-    "test_build.py::test_what_no_candidate_explains_is_said",
-    "test_distinguish.py::test_library[cdna3-late-sum]", "test_distinguish.py::test_library[xie-block]",
-    "test_documentation.py::test_commands_print_what_is_shown[docs/plans.md]",
-    "test_documentation.py::test_commands_print_what_is_shown[docs/prove.md]",
-    "test_documentation.py::test_commands_print_what_is_shown[docs/report.md]",
-    "test_documentation.py::test_commands_print_what_is_shown[docs/studies/README.md]",
-    "test_documentation.py::test_commands_print_what_is_shown[docs/tutorial.md]",
-    "test_drawings.py::test_latex_takes_it",
-    "test_families.py::test_a_family_for_other_formats_is_named",
-    "test_identify.py::test_normal_forms_compute_as_the_candidates[any]",
-    "test_identify.py::test_normal_forms_compute_as_the_candidates[nvidia-fp8]",
-    "test_identify_gemm.py::test_edges_are_elements_of_their_own",
-    "test_identify_gemm.py::test_no_plan_is_named_for_an_order_of_no_plan",
-    "test_page_commands.py::test_commands_without_output_run[docs/README.md]",
-    "test_rewriting.py::test_small_units_near_the_limits_compute_as_their_normal_forms",
-    "test_second.py::test_what_is_proved_of_the_table_passes[rest",
-    "test_studies.py::test_curves", "test_table9.py::test_bounds_hold_on_all_inputs_and_none_smaller_does[unit4-",
-)  # fmt: skip
-
-
-#: modules that are about the processes of solvers: there each question is asked
-PROCESSES = {"test_cluster", "test_pool", "test_portfolio", "test_solvers", "test_store_solving"}
+from tests.marks import may_hold
 
 _STORES = count()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # while modules are loaded, all of which stay
-    for group, modules in GROUPS.items():
-        config.addinivalue_line("markers", f"{group}: {', '.join(modules)}")
+
+
+@cache
+def _groups(config: pytest.Config) -> frozenset[str]:
+    """The markers of pyproject.toml that are groups."""
+    markers = (line.partition(": ") for line in config.getini("markers"))
+    return frozenset(name for name, _, text in markers if text.startswith("group: "))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Modules of other groups than the one that is asked for are not loaded: a third of the time of the fast ones."""
     asked, _, rest = str(config.option.markexpr).partition(" ")
-    if asked not in {*GROUPS, "fast"} or "or" in rest.split() or not collection_path.name.startswith("test_"):
+    groups = _groups(config)
+    if asked not in {*groups, "fast"} or "or" in rest.split() or not collection_path.name.startswith("test_"):
         return None
-    return True if _groups().get(collection_path.stem, "fast") != asked else None
-
-
-@cache
-def _groups() -> dict[str, str]:
-    return {f"test_{module}": group for group, modules in GROUPS.items() for module in modules}
+    return None if may_hold(collection_path.read_text(encoding="utf-8"), asked, groups) else True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        item.add_marker(_groups().get(item.path.stem, "fast"))
-        if item.nodeid.partition("/")[2].startswith(LONG):
-            item.add_marker("slow")
+        if _groups(item.config).isdisjoint(mark.name for mark in item.iter_markers()):
+            item.add_marker("fast")
 
 
 def pytest_collection_finish() -> None:
@@ -188,7 +133,7 @@ def folder_of_answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture(autouse=True)
 def questions_asked_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.path.stem not in PROCESSES:
+    if request.node.get_closest_marker("processes") is None:
         monkeypatch.setattr(engines, "SolverProcess", shared_answers.ask)
 
 

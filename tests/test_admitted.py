@@ -24,6 +24,8 @@ from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs, admitted
 from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
 
+pytestmark = pytest.mark.solvers
+
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 SCALED = "blackwell/tcgen05mma_block_scale/m64n8k64.block32.f32.e2m1.e2m1.ue8m0@length=32,block=32"
 FLAGS = ("finite", "nonnegative", "nonzero", "normal", "products_below_two")

@@ -23,6 +23,8 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.programs import RecordedArrays
 from tests.termeval import evaluate_term
 
+pytestmark = pytest.mark.oracle
+
 Widths = tuple[int, ...]
 Row = tuple[int, ...]
 NARROW = range(1, 65)

@@ -25,6 +25,8 @@ from tests.family_oracle import parameters_of
 from tests.oracle import evaluate
 from tests.termeval import evaluate_term
 
+pytestmark = pytest.mark.compilers
+
 Patterns = NDArray[np.uint64]
 Recipe = Callable[[oracle.Words, oracle.Words, int], int]
 

@@ -45,6 +45,8 @@ from tests.certified import FREE, KINDS, VOLTA, shown_by_none, unit
 from tests.said import believed
 from tests.tampering import accepted, documents, fitted, lines, tampered
 
+pytestmark = pytest.mark.solvers
+
 Document = dict[str, Any]
 
 

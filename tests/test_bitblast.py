@@ -22,6 +22,8 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.termeval import evaluate_terms
 
+pytestmark = pytest.mark.solvers
+
 SAMPLES = 16
 BINARY = ["BVAdd", "BVSub", "BVMul", "BVAnd", "BVOr", "BVXor", "BVLShl", "BVLShr", "BVAShr"]
 COMPARISONS = ["Equals", "BVULT", "BVULE", "BVSLT", "BVSLE"]

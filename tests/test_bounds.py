@@ -69,6 +69,8 @@ from tests.said import believed as _believed
 from tests.second.tree import Tree
 from tests.second.written import written
 
+pytestmark = pytest.mark.solvers
+
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 ARITHMETICS = list({m.unit: ref for ref in INSTRUCTIONS for m in (parse_reference(ref),)}.values())
 #: formats of four bits for factors, of five for addends and results, with infinities or without

@@ -71,6 +71,8 @@ from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.cpu import differing
 
+pytestmark = pytest.mark.solvers
+
 PAIR = """unit: pair
 formats: {a: bf16, b: bf16, c: f32, d: f32}
 length: 2
@@ -123,9 +125,9 @@ def built(device: str, formats: str, length: int, *more: str, code: int = 0) -> 
     ("reference", "formats", "length"),
     [
         ("ieee/fma/f32", "f32,f32,f32,f32", 1),
-        ("x86/avx512/vdpbf16ps", "bf16,bf16,f32,f32", 2),
-        ("arm/neon/bfdot", "bf16,bf16,f32,f32", 2),
-        ("arm/neon/bfdot-ebf", "bf16,bf16,f32,f32", 2),
+        pytest.param("x86/avx512/vdpbf16ps", "bf16,bf16,f32,f32", 2, marks=pytest.mark.slow),
+        pytest.param("arm/neon/bfdot", "bf16,bf16,f32,f32", 2, marks=pytest.mark.slow),
+        pytest.param("arm/neon/bfdot-ebf", "bf16,bf16,f32,f32", 2, marks=pytest.mark.slow),
         ("x86/avx512/vfmadd-ph", "f16,f16,f16,f16", 1),
     ],
 )
@@ -344,6 +346,7 @@ def only_likely_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mmaprobe.queries.building.stages.product_tiers", lambda *given: product_tiers(*given)[:1])
 
 
+@pytest.mark.slow
 def test_what_no_candidate_explains_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     only_likely_tiers(monkeypatch)
     file = tmp_path / "odd.yaml"
@@ -894,7 +897,11 @@ def test_what_is_subtracted_or_multiplied_is_found(
         ("{d: 'r(exact(c, r(number(0xbf800000, f32) * r(exact(a[0] * b[0], a[1] * b[1])))))'}", "up"),
         ("{d: 'r(number(0xbf800000, f32) * r(exact(c, a[0] * b[0], a[1] * b[1])))'}", "nearest_even"),
         ("{s: 'r(exact(a[0] * b[0], a[1] * b[1]))', d: 'r(number(0xbf800000, f32) * r(exact(c, s)))'}", "down"),
-        ("{d: 'r(exact(c, r(number(0xbf800000, f32) * r(fused(a[0] * b[0], a[1] * b[1], F=20)))))'}", "toward_zero"),
+        pytest.param(
+            "{d: 'r(exact(c, r(number(0xbf800000, f32) * r(fused(a[0] * b[0], a[1] * b[1], F=20)))))'}",
+            "toward_zero",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_sums_that_are_negated(steps: str, mode: str, tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from tests.family_oracle import parameters_of
 from tests.inputs import KINDS, Patterns, inputs, mixture, scale_factors
 from tests.termeval import evaluate_term
 
+pytestmark = pytest.mark.oracle
+
 VOLTA, VOLTA_F16 = "volta/mma/m8n8k4.f32.f16.f16.f32", "volta/mma/m8n8k4.f16.f16.f16.f16"
 AMPERE, AMPERE_F16 = "ampere/mma/m16n8k8.f32.f16.f16.f32", "ampere/mma/m16n8k16.f16.f16.f16.f16"
 BF16, TF32 = "ampere/mma/m16n8k16.f32.bf16.bf16.f32", "ampere/mma/m16n8k8.f32.tf32.tf32.f32"

@@ -41,6 +41,8 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
+pytestmark = pytest.mark.solvers
+
 ENGINES: tuple[Engine, ...] = ("c", "python")
 LIMIT = Options(timeout=60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"

@@ -27,6 +27,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.said import believed
 from tests.tampering import fitted
 
+pytestmark = pytest.mark.solvers
+
 BFDOT = "arm/neon/bfdot"
 Document = dict[str, Any]
 

@@ -38,6 +38,8 @@ from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from tests.oracle import decode
 
+pytestmark = pytest.mark.solvers
+
 TF32 = "multiword@unit=ampere/mma/m16n8k8.f32.tf32.tf32.f32,split=toward_zero,order=large_first,products"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 POSITIVE = ["nonnegative(a)", "nonnegative(b)"]

@@ -15,6 +15,8 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from tests.places import DOCS
 
+pytestmark = pytest.mark.pages
+
 PAGE = DOCS / "claims.md"
 
 

@@ -40,6 +40,8 @@ from tests.families import little_family
 from tests.places import ROOT
 from tests.test_pool import HARD
 
+pytestmark = [pytest.mark.cluster, pytest.mark.processes]
+
 distributed = pytest.importorskip("distributed", reason="it is not installed (pip install 'mmaprobe[cluster]')")
 psutil = pytest.importorskip("psutil", reason="comes with distributed")
 dask = pytest.importorskip("dask", reason="comes with distributed")

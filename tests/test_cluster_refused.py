@@ -17,6 +17,8 @@ from mmaprobe.queries.solvers import cluster as module
 from mmaprobe.queries.solvers.cluster import Cluster, ClusterError
 from tests.test_cluster import SAT, Watched, cluster, processes, two
 
+pytestmark = pytest.mark.cluster
+
 __all__ = ["cluster", "two"]  # fixtures
 
 

@@ -38,6 +38,8 @@ from tests.places import DATA, ROOT
 from tests.test_cli import json_lines, run
 from tests.test_devices import ECHO, VOLTA, program, write
 
+pytestmark = pytest.mark.solvers
+
 COARSE = f"{VOLTA}@fraction_bits=24"
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 AMPERE = "ampere/mma/m16n8k16.f32.f16.f16.f32"

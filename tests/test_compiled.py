@@ -34,7 +34,7 @@ from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.tape import BLOCK, block_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
+pytestmark = [pytest.mark.compilers, pytest.mark.skipif(compiler() is None, reason="no C compiler")]
 
 Patterns = NDArray[np.uint64]
 WIDTHS = (1, 7, 24, 31, 32, 33, 63, 64)

@@ -20,6 +20,8 @@ from tests.test_cli import run
 from tests.test_devices import addends, program, write
 from tests.test_identify import SMALL, answers_of, small
 
+pytestmark = pytest.mark.solvers
+
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 #: a unit of f16 products with f32 results: c first, then one product after another; what stands for ORDER comes before
 UNIT = """import math, struct

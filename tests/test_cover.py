@@ -32,6 +32,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import says
 
+pytestmark = pytest.mark.solvers
+
 FMA = "ieee/fma/f16"
 SMALL = """unit: small
 formats: {a: e2m1, b: e2m1, c: e3m2, d: e3m2}

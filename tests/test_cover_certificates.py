@@ -16,6 +16,8 @@ from mmaprobe.queries.search.distinguish import Options
 from tests.tampering import accepted, fitted, tampered
 from tests.test_property_certificates import unit
 
+pytestmark = pytest.mark.solvers
+
 QUICK = Options(timeout=60.0)
 UNIT = unit("fused")
 SAME = Change("sticky=true", unit("fused"))  # that is none: its name is its writer's word

@@ -22,6 +22,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit_files import units
 from tests.cpu import MACHINES, Inputs, differing
 
+pytestmark = pytest.mark.compilers
+
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, [*arguments])

@@ -20,6 +20,8 @@ from tests.cpu import MACHINES, Inputs, NoDeviceError, Patterns, Vectors, differ
 from tests.places import DATA, DOCS
 from tests.test_nodes import oracle
 
+pytestmark = pytest.mark.compilers
+
 RECORDED = DATA / "cpu.jsonl.gz"
 FEW, MANY, BY_ORACLE = 20_000, 200_000, 100_000
 

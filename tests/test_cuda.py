@@ -27,6 +27,8 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.fake_gpu import FakeGpu, fault, random_rows
 
+pytestmark = pytest.mark.kernels
+
 F16 = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 FP8 = "hopper/wgmma/m64n8k32.f32.e4m3.e5m2"
 SCALED = "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"

@@ -28,6 +28,8 @@ from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 from tests.test_compiled import patterns
 
+pytestmark = pytest.mark.kernels
+
 MODELS = (
     "hopper/mma/m16n8k16.f32.f16.f16.f32",
     "hopper/mma/m16n8k16.f16.f16.f16.f16",

@@ -17,6 +17,8 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.fake_gpu import random_rows
 
+pytestmark = pytest.mark.kernels
+
 MODEL = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 
 

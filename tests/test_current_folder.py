@@ -15,6 +15,8 @@ from mmaprobe.queries.solvers.contract import SolverProcess, end_idle
 from mmaprobe.smtmodel.base.folders import cache_folder
 from tests.places import ROOT
 
+pytestmark = pytest.mark.programs
+
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MODULES = [
     "bitwuzla", "cvc5", "z3", "pysat", "json", "random", "signal", "struct", "resource", "select", "socket",

@@ -33,6 +33,8 @@ from tests.places import DOCS
 from tests.records import recorded
 from tests.test_report import FAMILY, SMALL, VOLTA, Page, run
 
+pytestmark = pytest.mark.browser
+
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 EMULATED = "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"
 

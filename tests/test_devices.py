@@ -31,6 +31,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.inputs import mixture, scale_factors
 from tests.places import DATA
 
+pytestmark = pytest.mark.programs
+
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 REFERENCES = (
     VOLTA,

@@ -32,7 +32,10 @@ from mmaprobe.smtmodel.inputs.admitted import Compare, ExponentRange, Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import oracle
 from tests.family_oracle import parameters_of
+from tests.marks import some_slow
 from tests.said import planted
+
+pytestmark = pytest.mark.solvers
 
 ASK = Options("bitwuzla", timeout=60)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -118,7 +121,7 @@ def asked(problem: Problem, count: int = 1) -> Outcome:
 # --- the library --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", library())
+@pytest.mark.parametrize("name", some_slow(library(), "cdna3-late-sum", "xie-block"))
 def test_library(name: str) -> None:
     question = library()[name]
     answered = answer(question, ASK)

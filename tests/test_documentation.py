@@ -26,8 +26,11 @@ from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests import records
 from tests.documentation import DRAWN, PAGES, PICTURES, Block, Terminal, blocks, commands, matches, played, update
 from tests.documented import REFERENCE, check_command, mentioned, prose
+from tests.marks import some_slow
 from tests.places import ROOT
 from tests.test_recordings import left_open
+
+pytestmark = pytest.mark.pages
 
 LANGUAGES = {"", "console", "sh", "yaml", "python", "toml", "text", "mermaid"}
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
@@ -40,7 +43,10 @@ pages = pytest.mark.parametrize("name", NAMES)
 # -- what is shown is what is printed
 
 
-@pytest.mark.parametrize("name", WITH_CONSOLE)
+SLOW = [f"docs/{name}.md" for name in ("plans", "prove", "report", "studies/README", "tutorial")]
+
+
+@pytest.mark.parametrize("name", some_slow(WITH_CONSOLE, *SLOW))
 def test_commands_print_what_is_shown(name: str, tmp_path: Path) -> None:
     folder, home = tmp_path / "clone", tmp_path / "home"
     folder.mkdir()

@@ -33,6 +33,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
 from tests.test_svg import operands_of
 
+pytestmark = pytest.mark.curves
+
 COLUMN = 85.0  # millimetres of a paper's column
 WIDTHS = (None, 83.0, COLUMN, 120.0, 178.0)
 OUTLINE = Outline("one step after another", (
@@ -219,6 +221,7 @@ def test_tikz_says_what_the_drawing_does() -> None:
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no LaTeX: apt-get install texlive-pictures")
+@pytest.mark.slow
 def test_latex_takes_it(tmp_path: Path) -> None:
     """Every kind of picture: a difference marked in two lines, scale factors, special values, chains, trees."""
     ampere, hopper = (explained(reference, **EQUATION_10) for reference in (AMPERE, HOPPER))

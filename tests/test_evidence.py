@@ -20,6 +20,8 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.fake_gpu import FakeGpu, fault
 
+pytestmark = pytest.mark.kernels
+
 TF32 = "hopper/mma/m16n8k4.f32.tf32.tf32.f32"
 FEW = ("fasi-subnormal-inputs", "fasi-final-rounding")
 ONE = ["--arch", "hopper", "--only", r"m16n8k4\.f32", "--count", "500"]

@@ -12,6 +12,8 @@ import pytest
 
 from tests.places import ROOT
 
+pytestmark = pytest.mark.pages
+
 PAGE = ROOT / "docs" / "extending.md"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MINUS = """unit: minus

@@ -30,6 +30,8 @@ from tests import records, reference
 from tests.oracle import NAN, decode
 from tests.places import ROOT
 
+pytestmark = pytest.mark.solvers
+
 HOPPER, AMPERE = "hopper/mma/m16n8k16.f32.f16.f16.f32", "ampere/mma/m16n8k16.f32.f16.f16.f32"
 FP8 = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
 FUNCTIONS = [name for name in mmaprobe.__all__ if name.islower()]

@@ -56,6 +56,8 @@ from tests.said import believed, says
 from tests.tampering import fitted
 from tests.test_claim_stages import VOLTA, claim_of
 
+pytestmark = pytest.mark.solvers
+
 engine = Engines("bitwuzla", 60.0, "a lemma")
 
 

@@ -17,6 +17,8 @@ from mmaprobe.queries.properties import proving
 from mmaprobe.queries.tactics.records import Proof
 from tests.false_statements import Statement, is_false, kind_of, statements, verdict
 
+pytestmark = pytest.mark.solvers
+
 EVERY = statements()
 TRUE = {"equal", "holds"}
 QUICK = EVERY[::8]

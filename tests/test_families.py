@@ -22,6 +22,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference, with_parameters
 from tests.places import DOCS
 from tests.test_cli import run
 
+pytestmark = pytest.mark.solvers
+
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 TWELVE = """\
 id: twelve
@@ -212,6 +214,7 @@ def test_many_reasons_are_summed_up() -> None:
     assert left_out.text() == said
 
 
+@pytest.mark.slow
 def test_a_family_for_other_formats_is_named() -> None:
     device = "model:hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
     said = run("identify", "nvidia-f16", "--device", device, "--solver", "bitwuzla", code=1).stderr

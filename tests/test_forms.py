@@ -20,6 +20,8 @@ from mmaprobe.smtmodel.nodes import Round
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 
+pytestmark = pytest.mark.solvers
+
 HOPPER, WGMMA = "hopper/mma/m16n8k16.f32.f16.f16.f32", "hopper/wgmma/m64n8k16.f32.f16.f16"
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 FAST = Options("bitwuzla", 60.0)

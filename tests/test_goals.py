@@ -30,6 +30,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from tests.test_statements import model
 
+pytestmark = pytest.mark.solvers
+
 FORMATS = {"a": "binary3p2se", "b": "e1m1_none", "c": "e2m1_ieee", "d": "e3m4_ieee"}
 ONE = model("r(fused(a[0] * b[0], c, F=1, rounding=down))", length=1, **FORMATS)
 OTHER = model("n(exact(a[0] * b[0], c))", length=1, **FORMATS)

@@ -38,6 +38,8 @@ from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.said import believed
 from tests.test_bounds import UNITS, small
 
+pytestmark = pytest.mark.solvers
+
 UNIT = """unit: held back
 formats: {{a: {a}, b: {a}, c: {d}, d: {d}}}
 length: {length}

@@ -38,6 +38,9 @@ from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.tables.reference import member_of, parse_reference, with_parameters
 from tests.families import LITTLE
+from tests.marks import some_slow
+
+pytestmark = pytest.mark.solvers
 
 SMALL = """\
 id: small
@@ -413,7 +416,7 @@ def test_a_program_that_dies_keeps_its_answers(tmp_path: Path) -> None:
     assert len(answers.read_text().splitlines()) == 12
 
 
-@pytest.mark.parametrize("name", ["any", "nvidia-fp8", "amd-mfma"])
+@pytest.mark.parametrize("name", some_slow(["any", "nvidia-fp8", "amd-mfma"], "any", "nvidia-fp8"))
 def test_normal_forms_compute_as_the_candidates(name: str) -> None:
     """Candidates of every set of rules that leads to a normal form, against that, zeros and infinities included."""
     changed: dict[tuple[str, ...], list[tuple[Model, Model]]] = {}

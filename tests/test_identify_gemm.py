@@ -60,6 +60,8 @@ from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.tape import Tape
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
+pytestmark = pytest.mark.solvers
+
 LIBRARY = """
 import numpy as np
 
@@ -157,6 +159,7 @@ def check_map(folder: Path, found: dict[str, Any], function: Any) -> None:
     assert [simulated(False, 19), simulated(False, 21)] == [0, 3]
 
 
+@pytest.mark.slow
 def test_edges_are_elements_of_their_own(tmp_path: Path) -> None:
     """Columns after the last multiple of 4 are summed from the end: they have no plan, and no other element is said
     to be like them."""
@@ -171,6 +174,7 @@ def test_edges_are_elements_of_their_own(tmp_path: Path) -> None:
         assert "columns after" in rule["elements"] or not rule["differ"], rule
 
 
+@pytest.mark.slow
 def test_no_plan_is_named_for_an_order_of_no_plan(tmp_path: Path) -> None:
     code, found, _ = asked(tmp_path, "shuffled")
     assert code in (1, 3)

@@ -33,6 +33,8 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from tests import oracle
 
+pytestmark = pytest.mark.solvers
+
 MODES: tuple[Rounding, ...] = get_args(Rounding)
 THEORY: dict[Rounding, str] = {
     "nearest_even": "RNE",

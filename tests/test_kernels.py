@@ -14,6 +14,8 @@ from mmaprobe.runner.nvrtc import CompilerError, compiler_for, library
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
+pytestmark = pytest.mark.kernels
+
 #: one capability of each architecture; the others differ in nothing that a kernel uses and get one kernel each
 FIRST = {arch: capabilities[0] for arch, capabilities in CAPABILITIES.items()}
 KERNELS = [(arch, kernel) for arch in CAPABILITIES for kernel in kernels_of(arch)]

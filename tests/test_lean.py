@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.tables.reference import parse_reference
+
+pytestmark = pytest.mark.programs
 
 MODEL = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 LEAN = """

@@ -17,6 +17,8 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_cli import run
 
+pytestmark = pytest.mark.solvers
+
 MOST = PARAMETERS["length"].high or 0
 ODD = 300  # products of a chain in another order
 Sum = Callable[[Any, Any], Any]  # of products (float64) and the addend

@@ -28,6 +28,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 
+pytestmark = pytest.mark.solvers
+
 ROWS = 512
 
 

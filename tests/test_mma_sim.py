@@ -18,6 +18,8 @@ from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from tests.places import DATA
 from tests.test_carriers import by_oracle, by_terms, disagreements
 
+pytestmark = pytest.mark.oracle
+
 GOLDEN = DATA / "mma_sim_2.1.1.jsonl.gz"
 NEWER = {  # instructions of MMA-Sim 2.1.1 that the file has no rows of
     "volta/mma/m8n8k4.f32.f16.f16.f16",

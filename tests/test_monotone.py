@@ -21,6 +21,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
+pytestmark = pytest.mark.solvers
+
 FAST = Options("bitwuzla", 60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 AMPERE = "ampere/mma/m16n8k8.f32.f16.f16.f32"

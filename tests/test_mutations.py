@@ -17,6 +17,8 @@ from mmaprobe.hypotheses.library import question_named
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from tests.mutations import matrix_files, mutated, mutated_rows, mutated_yaml, row_files, yaml_files
 
+pytestmark = pytest.mark.solvers
+
 SEED = int(os.environ.get("MMAPROBE_MUTATION_SEED", "1"))
 COUNT = int(os.environ.get("MMAPROBE_MUTATIONS", "100"))  # of each of the three kinds
 LIMIT = 30  # seconds of a processor after which a file hangs: far beyond what any needs to be read

@@ -28,6 +28,8 @@ from tests.node_units import Patterns, random_unit, vectors
 from tests.oracle import FORMATS, decode
 from tests.termeval import evaluate_term
 
+pytestmark = pytest.mark.oracle
+
 UNITS, VECTORS, GROUPS = 200, 16, 10
 CARRIER = ArrayCarrier()
 

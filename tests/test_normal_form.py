@@ -24,6 +24,8 @@ from mmaprobe.smtmodel.nodes.normal import normal
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
+pytestmark = pytest.mark.solvers
+
 SOLVER = Options("bitwuzla", 60.0)
 C = Element("c")
 

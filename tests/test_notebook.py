@@ -8,6 +8,8 @@ from nbclient.exceptions import CellExecutionError
 
 from tests import notebook
 
+pytestmark = pytest.mark.pages
+
 
 @pytest.mark.filterwarnings("default")  # of the packages of Jupyter
 def test_the_notebook_shows_what_its_cells_print() -> None:

@@ -58,6 +58,8 @@ from tests.second.magnitudes import FaultError
 from tests.second.sign_rules import _magnitudes_alone
 from tests.second.written import written
 
+pytestmark = pytest.mark.all_inputs
+
 UNIT = """unit: odd
 formats: {{a: {a}, b: {a}, c: {c}, d: {d}}}
 length: {length}

@@ -21,6 +21,8 @@ from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from tests.test_distinguish import admissible, result
 from tests.test_hypotheses import text_with
 
+pytestmark = pytest.mark.solvers
+
 ASK = Options("bitwuzla", timeout=60)
 FOUR = "exact-products-four-roundings"
 SMALL = "model: volta/mma/m8n8k4.f32.f16.f16.f32@length=1,fraction_bits=4,output=f16"

@@ -11,6 +11,8 @@ import pytest
 from tests.oracle import decode, encode, evaluate
 from tests.records import Records, Row
 
+pytestmark = pytest.mark.oracle
+
 MODES = ["nearest_even", "nearest_away", "toward_zero", "up", "down"]
 Params = dict[str, Any]
 Class = tuple[str, Params]  # formats of a, b, c and d; parameters

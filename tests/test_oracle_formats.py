@@ -19,6 +19,8 @@ from gmpy2 import mpq
 from tests.oracle import FORMATS, decode, encode, ieee_add, ieee_fma, ieee_mul
 from tests.test_oracle import MODES
 
+pytestmark = pytest.mark.oracle
+
 ML_DTYPES: dict[str, Any] = {
     "bf16": ml_dtypes.bfloat16,
     "f16": np.float16,

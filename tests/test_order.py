@@ -33,6 +33,8 @@ from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 
+pytestmark = pytest.mark.solvers
+
 DEVICES = """
 import numpy as np
 calls = 0

@@ -22,6 +22,8 @@ from mmaprobe.smtmodel.base.errors import FaultError, InputError, OutputError
 from mmaprobe.smtmodel.base.files import append_whole, whole_file, write_whole
 from mmaprobe.smtmodel.inputs.vectors import parse_row
 
+pytestmark = pytest.mark.solvers
+
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
 ROW = {"model": V, "a": ["3c00"], "b": ["3c00"], "c": "00000000"}
 ENTRY = "from mmaprobe.cli.entry import main; main()"

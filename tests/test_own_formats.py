@@ -35,6 +35,8 @@ from tests import oracle
 from tests.termeval import evaluate_term
 from tests.test_oracle_formats import grid, neighbours
 
+pytestmark = pytest.mark.compilers
+
 Patterns = NDArray[np.uint64]
 OWN = [name for name in oracle.FORMATS if name not in FORMATS]
 SIGNED = [name for name in OWN if oracle.FORMATS[name].signed]

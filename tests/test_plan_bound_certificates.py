@@ -34,6 +34,8 @@ from tests.tampering import accepted, fitted, tampered
 from tests.test_bounds import believed
 from tests.test_plan_bounds import EVERY, FILE, HALVES, STEPS, plan_of
 
+pytestmark = pytest.mark.solvers
+
 Document = dict[str, Any]
 Change = Callable[[Document], Any]
 CONVERTED_TEXT = """plan: small

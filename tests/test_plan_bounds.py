@@ -45,6 +45,8 @@ from mmaprobe.studies.catalogue import study_named
 from mmaprobe.studies.run import Draw, Product
 from tests.said import believed
 
+pytestmark = pytest.mark.solvers
+
 EVERY = sorted(plans())
 FILE = """plan: small
 formats: {{a: f16, b: f16, c: f32, d: {d}}}

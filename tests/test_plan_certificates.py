@@ -26,6 +26,8 @@ from mmaprobe.smtmodel.plans import Plan
 from tests.tampering import accepted, fitted, tampered
 from tests.test_prove_plans import with_units
 
+pytestmark = pytest.mark.solvers
+
 QUICK = Options("bitwuzla", 60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 LANES = "sum(lanes({}, r, 2, 2, fold(2, 1), unroll=8{}), c)"

@@ -17,6 +17,8 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 
+pytestmark = pytest.mark.records
+
 ROWS = read_records()
 DIFFERENT = [choice for choice in CHOICES if ROWS[choice.question]["verdict"] == "different"]
 BY_RULES = [choice for choice in CHOICES if ROWS[choice.question].get("rules") and not ROWS[choice.question]["engines"]]

@@ -34,6 +34,8 @@ from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests import plan_oracle
 from tests.oracle import decode
 
+pytestmark = pytest.mark.compilers
+
 TEXT = """plan: tested
 formats: {a: f16, b: f16, c: f32, d: f32}
 units:

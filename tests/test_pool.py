@@ -17,6 +17,8 @@ from mmaprobe.queries.solvers import engines
 from mmaprobe.queries.solvers.pool import Pool
 from tests.families import little_family
 
+pytestmark = [pytest.mark.solvers, pytest.mark.processes]
+
 
 def outside(pool: Pool, wait: Callable[[], object]) -> None:
     """Wait as a question does, without the turn."""

@@ -14,6 +14,8 @@ from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.base.errors import UnknownNameError
 from tests.test_solvers import EACH, HARD, SAT, UNSAT, gone, pid_of, text_query
 
+pytestmark = pytest.mark.processes
+
 
 class Recorded(SolverProcess):
     """A process that is remembered, and may be given another text than the query's."""

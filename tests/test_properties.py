@@ -35,6 +35,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import oracle, said
 from tests.test_distinguish import result
 
+pytestmark = pytest.mark.solvers
+
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 FP8 = "rtx-blackwell/mma/m16n8k32.f16.e2m1.e2m1.f16@length=4,block=4"
 RESULTS = ("results", "other_side")

@@ -29,6 +29,8 @@ from tests.certified import FREE, unit
 from tests.said import believed
 from tests.tampering import accepted, fitted, tampered
 
+pytestmark = pytest.mark.solvers
+
 #: of each property, a unit that has it
 CASES = {
     "order-independent": unit("fused"), "sign-symmetric": unit("fused"), "monotonic-product": unit("exact"),

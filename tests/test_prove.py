@@ -32,6 +32,8 @@ from mmaprobe.smtmodel.carriers.terms import TermCarrier
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
+pytestmark = pytest.mark.solvers
+
 FAST = Options("bitwuzla", 60.0)
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 

@@ -36,6 +36,8 @@ from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_refer
 from tests.said import assumed
 from tests.test_plans import SUMS, TEXT, plan_of
 
+pytestmark = pytest.mark.solvers
+
 AMPERE16, AMPERE8 = (f"ampere/mma/m16n8k{k}.f32.f16.f16.f32" for k in (16, 8))
 F16, F32 = (parse_reference("ieee/fma/f32.f16.f16.f32").a, parse_reference("ieee/fma/f32").a)
 R = Rounding(F32)

@@ -29,6 +29,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.places import DATA, DOCS
 from tests.test_hypotheses import text_with
 
+pytestmark = pytest.mark.solvers
+
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 TURING = "turing/mma/m16n8k8.f32.f16.f16.f32"
 AMPERE = "ampere/mma/m16n8k16.f32.f16.f16.f32"

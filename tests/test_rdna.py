@@ -20,6 +20,8 @@ from tests.cpu import Inputs, Patterns, Vectors, differing
 from tests.records import Row, rows
 from tests.test_nodes import oracle
 
+pytestmark = pytest.mark.oracle
+
 RDNA = [name for name in units() if name.startswith("rdna")]
 
 #: units nearby: what a unit's text says, what stands there instead

@@ -21,6 +21,8 @@ from tests.test_models import H100, H200, mismatches, results
 from tests.test_models import RECORDED as ROWS
 from tests.test_report import run
 
+pytestmark = pytest.mark.records
+
 PUBLISHED = sorted(rows(ROWS))  # instructions of MATLAB-tensor-core's rows; the others are of an H200 and an H100
 GPUS = {"V100", "A100", "A2", "Ada", "L40S", "H100", "H200", "B200"}
 

@@ -18,6 +18,8 @@ from tests.family_oracle import parameters_of
 from tests.oracle import decode, evaluate
 from tests.termeval import evaluate_term
 
+pytestmark = pytest.mark.oracle
+
 AMPERE = "ampere/mma/m16n8k8.f32.f16.f16.f32"
 TF32 = "ampere/mma/m16n8k4.f32.tf32.tf32.f32"
 

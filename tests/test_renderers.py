@@ -25,6 +25,8 @@ from mmaprobe.reports.svg import SVG
 from tests.places import ROOT
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA
 
+pytestmark = pytest.mark.curves
+
 NAME = f"{{{SVG}}}"
 SCALE = 2  # pixels of a picture for one of the drawing
 WRAPS = {"a": ["3fff"] * 4, "b": ["3fff"] * 4, "c": "3fffffff"}

@@ -18,6 +18,8 @@ from mmaprobe.smtmodel.base.errors import InputError
 from tests.browser import check_page
 from tests.colours import contrast, schemes
 
+pytestmark = pytest.mark.browser
+
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 SMALL = f"{VOLTA}@length=2,block=2"
 ROW = {"model": VOLTA, "a": ["3c00", "4000"], "b": ["3c00", "3c00"], "c": "3f800000", "d": "40800000", "id": "<b>&amp;"}

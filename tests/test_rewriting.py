@@ -520,6 +520,7 @@ def every_input(fmt: Format) -> tuple[Any, ...]:
     return a, b, c
 
 
+@pytest.mark.slow
 def test_small_units_near_the_limits_compute_as_their_normal_forms() -> None:
     """All products of two pairs of numbers, each with several addends; and every rule is used."""
     used: Counter[str] = Counter()

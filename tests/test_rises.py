@@ -51,6 +51,8 @@ from tests.said import believed
 from tests.second.tree import Tree
 from tests.second.written import written
 
+pytestmark = pytest.mark.solvers
+
 SMALL = "hopper/wgmma/m64n8k32.f32.e4m3.e4m3"
 FUSED = f"{SMALL}@length=3,block=3,fraction_bits=8"
 

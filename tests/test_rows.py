@@ -44,6 +44,8 @@ from tests.algorithm_oracle import convert
 from tests.oracle import decode
 from tests.tampering import fitted
 
+pytestmark = pytest.mark.all_inputs
+
 VOLTA = parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
 F16 = FORMATS["f16"]
 REDUCTIONS = ["recurrence@side=4,chain=2", "single-pass@side=4,chain=2,warps=3", "split@side=4,share=30,warps=2",

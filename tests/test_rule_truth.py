@@ -62,6 +62,8 @@ from tests.said import believed
 from tests.second.tree import Tree
 from tests.second.written import written
 
+pytestmark = pytest.mark.all_inputs
+
 COARSE = """unit: p
 formats: {a: e2m1_all_ones, b: e2m1_all_ones, c: e4m3, d: e4m3}
 length: 1

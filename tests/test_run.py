@@ -24,6 +24,8 @@ from tests.places import DATA
 from tests.test_cli import json_lines, run
 from tests.test_devices import ECHO, HEARS_CTRL_C, VOLTA, addends, gone, pids_of, program, write
 
+pytestmark = pytest.mark.programs
+
 ANY_NAN = VOLTA + "@nan=none"
 COUNT = "import pathlib\np = pathlib.Path({!r})\np.write_text(p.read_text() + 'x' if p.exists() else 'x')\n"
 

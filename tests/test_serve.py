@@ -27,6 +27,8 @@ from tests.test_devices import (
 )
 from tests.test_run import content
 
+pytestmark = pytest.mark.programs
+
 SERVE = [sys.executable, "-m", "mmaprobe.cli.main", "device", VOLTA]
 QUESTION = json.dumps(addends(4)[3].to_json())
 

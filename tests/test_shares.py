@@ -50,6 +50,8 @@ from tests.said import believed
 from tests.tampering import fitted
 from tests.test_claim_stages import TF32, VOLTA, claim_of
 
+pytestmark = pytest.mark.solvers
+
 SMALL = {"format": "f16", "a": [-2, 2], "b": [-1, 3], "c": [-3, 3]}
 F16 = FORMATS["f16"]
 WHOLE = Words(F16, F16, F16, "nearest_even", 1)

@@ -24,6 +24,8 @@ from mmaprobe.smtmodel.plans import Plan, gemm
 from mmaprobe.smtmodel.plans.gemm import LONG, ROWS, Engine, _tape, simulate
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 
+pytestmark = pytest.mark.compilers
+
 HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
 MODELS = (
     HOPPER,

@@ -9,6 +9,8 @@ from benchmarks.small_pairs import admitted, check, describe, every_row, make_pa
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 
+pytestmark = pytest.mark.solvers
+
 LARGEST = 1 << 13  # inputs of one pair, so that the sample stays quick
 PAIRS = 26
 TIMEOUT = 60.0

@@ -27,6 +27,8 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests import shared_answers
 from tests.places import ROOT
 
+pytestmark = [pytest.mark.solvers, pytest.mark.processes]
+
 EACH = pytest.mark.parametrize("engine", ENGINE_NAMES)
 HEAD = "(set-logic QF_BV)\n(set-option :produce-models true)\n"
 SQUARE = HEAD + (

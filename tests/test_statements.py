@@ -14,6 +14,8 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 
+pytestmark = pytest.mark.solvers
+
 SMALL = """unit: small
 formats: {{a: {a}, b: {b}, c: {c}, d: {d}}}
 length: {length}

@@ -20,6 +20,8 @@ from mmaprobe.queries.solvers.store import APPLICATION_ID, SCHEMA, Store, StoreE
 from tests.places import ROOT
 from tests.test_store import TEXT, said, sql
 
+pytestmark = pytest.mark.programs
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:

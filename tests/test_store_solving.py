@@ -16,6 +16,8 @@ from tests.test_portfolio import Recorded, recorded
 from tests.test_solvers import HARD, SAT, UNSAT, gone, pid_of, text_query
 from tests.test_store import path, said, sql, store
 
+pytestmark = [pytest.mark.solvers, pytest.mark.processes]
+
 __all__ = ["path", "recorded", "store"]  # fixtures
 
 

@@ -28,6 +28,8 @@ from mmaprobe.studies.run import SUBJECTS, Bias, Draw, Product, Sum, points, run
 from mmaprobe.studies.table import Point, Table
 from tests.places import DOCS
 
+pytestmark = pytest.mark.curves
+
 VALERO = STUDIES["valero-tf32"]
 SMALL = replace(VALERO, name="small", sizes=(4, 8), series=VALERO.series[:2], measures=("l2", "linf"))
 
@@ -246,6 +248,7 @@ def test_the_recurrence_overflows() -> None:
         assert (subject.measure(Series(name, name), ("percent",))[0] == math.inf) == lost
 
 
+@pytest.mark.slow
 def test_curves(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     table = Table(tmp_path / "x.csv", SMALL.measures)

@@ -29,6 +29,8 @@ from tests import inputs
 from tests.colours import contrast
 from tests.test_explain import AMPERE, CDNA3_FP8, EQUATION_10, HOPPER, NVFP4, VOLTA, explained
 
+pytestmark = pytest.mark.browser
+
 NAME = f"{{{SVG}}}"
 #: text and what is behind it
 PAIRS = [

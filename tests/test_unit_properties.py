@@ -14,6 +14,8 @@ from mmaprobe.smtmodel.nodes.node import structure
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.test_cli import run
 
+pytestmark = pytest.mark.solvers
+
 CHAIN = """\
 unit: my/chain
 about: two products, one after another

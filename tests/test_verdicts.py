@@ -45,6 +45,8 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.said import assumed, proved
 
+pytestmark = pytest.mark.solvers
+
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 HEAD = {"id": "mine", "about": "", "source": "", "says": "nothing", "expect": "holds"}
 

@@ -39,6 +39,8 @@ from tests.claim_oracle import Rationals, unit_of
 from tests.oracle import decode
 from tests.termeval import evaluate_terms
 
+pytestmark = pytest.mark.solvers
+
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 BASE: dict[str, Any] = {
     "id": "mine", "about": "an example", "source": "a paper", "says": "nothing", "expect": "refuted", "terms": 2,

@@ -19,6 +19,8 @@ from tests.node_units import Patterns, random_unit
 from tests.test_carriers import REFERENCES, by_oracle, disagreements, draw
 from tests.test_nodes import as_terms, compare, on_arrays, oracle
 
+pytestmark = pytest.mark.compilers
+
 FACTORS = ("e2m1", "e1m1_none", "binary3p2se", "binary4p2se", "e2m1_ieee", "e2m1_all_ones")
 ADDENDS = (*FACTORS, "e3m2", "binary6p3se")
 MOST, FEWER = 16, 12  # bits of an input, of which all are tried
