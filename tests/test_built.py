@@ -23,7 +23,7 @@ from mmaprobe.smtmodel.base.libraries import BuildError, command_of, kept_build,
 SOURCE = "int seven(void) { return 7; }\n"
 FLAGS = ("-shared", "-fPIC")
 
-pytestmark = pytest.mark.skipif(libraries.compiler() is None, reason="no C compiler")
+pytestmark = [pytest.mark.compilers, pytest.mark.skipif(libraries.compiler() is None, reason="no C compiler")]
 
 
 @pytest.fixture

@@ -24,6 +24,8 @@ from mmaprobe.runner.process import LineProcess
 from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
 from tests.test_devices import addends, gone
 
+pytestmark = pytest.mark.programs
+
 FAR = 25.0  # seconds, at most, of what takes 2 on a machine without other work
 FUNCTIONS = """
 import ctypes, os, sys, time

@@ -19,6 +19,8 @@ from mmaprobe.queries.search.scene import evaluate_claim
 from mmaprobe.smtmodel.algorithms.scene import Shape, Truth
 from mmaprobe.smtmodel.carriers.algebra import all_of
 
+pytestmark = pytest.mark.solvers
+
 P = """unit: p
 formats: {a: e2m1, b: e2m1, c: e5m2, d: e5m2}
 length: 1

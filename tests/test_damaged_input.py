@@ -351,6 +351,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.programs
 def test_an_interrupted_product_does_not_finish_its_strips() -> None:
     """One strip takes many seconds: 16 rows, 4,096 columns, 1,024 tiles. In a process of its own: what others have
     recorded would be played in one piece."""

@@ -209,6 +209,7 @@ def exceptions(exact: Fraction, d: Fraction | str, fmt: Format, mode: str, tinin
     return "xu" if abs(exact if tininess == "before" else rounded) < Fraction(2) ** fmt.emin else "x"
 
 
+@pytest.mark.all_inputs
 @pytest.mark.parametrize("mode", ["nearest_even", "nearest_away", "toward_zero", "up", "down"])
 def test_flags_of_every_input_of_a_small_format(mode: Any) -> None:
     fmt, carrier = Format("q", 2, 1, 1, "ieee"), ArrayCarrier()

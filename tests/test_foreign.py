@@ -14,6 +14,8 @@ from mmaprobe.runner.protocol import DeviceError
 from tests.test_cli import run
 from tests.test_output import ENTRY
 
+pytestmark = pytest.mark.programs
+
 DEVICES = """
 import ctypes, os, sys, threading, time
 import numpy as np

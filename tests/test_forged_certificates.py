@@ -20,6 +20,8 @@ from mmaprobe.queries.certificates.place import written_apart
 from mmaprobe.queries.checking.folder import check_folder
 from tests.tampering import accepted, fitted
 
+pytestmark = pytest.mark.solvers
+
 UNIT = """unit: {name}
 formats: {{a: e2m1, b: e2m1, c: e3m2, d: e3m2}}
 length: {length}

@@ -17,6 +17,8 @@ from mmaprobe.smtmodel.base.libraries import compiler
 from tests import warp
 from tests.test_kernels import variants
 
+pytestmark = pytest.mark.compilers
+
 KERNELS = [kernel for arch in CAPABILITIES for kernel in kernels_of(arch) + variants(arch)]
 OPERANDS = {operand.name: (kernel, operand) for kernel in KERNELS for operand in kernel.operands}
 SEED = 7

@@ -18,6 +18,8 @@ from mmaprobe.smtmodel.base.interrupts import Latch, held_back
 from tests.places import ROOT
 from tests.test_solvers import eventually, running
 
+pytestmark = pytest.mark.programs
+
 TIME = 30.0  # seconds, at most, of what takes 5 on a machine without other work
 
 #: the command itself, as `mmaprobe` runs it

@@ -68,6 +68,7 @@ def bounds(reference: str) -> Iterator[Theorem]:
         return
 
 
+@pytest.mark.solvers
 @pytest.mark.parametrize("reference", REFERENCES[::9])
 def test_bounds_of_instructions(reference: str) -> None:
     try:

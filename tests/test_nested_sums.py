@@ -182,6 +182,7 @@ def roundings(fmt: Format) -> list[Rounding]:
 AROUND: list[Callable[[Node], Node]] = [lambda x: FusedSum((x, Y), 1), lambda x: Cut(x, 2, "up")]
 
 
+@pytest.mark.all_inputs
 @pytest.mark.parametrize("name", SMALL)
 @pytest.mark.parametrize("number", range(len(sums())))
 def test_the_sum_of_all_terms_is_the_same_on_every_input(name: str, number: int) -> None:

@@ -370,6 +370,7 @@ def test_no_rules_prove_what_is_false(left: str, right: str, length: int | None)
     assert proof.theorem is None
 
 
+@pytest.mark.oracle
 @pytest.mark.usefixtures("blind")
 @pytest.mark.parametrize("odd", [False, True])
 def test_what_rules_prove_is_true(odd: bool) -> None:

@@ -11,6 +11,8 @@ from mmaprobe.queries.kernel.scene import Conditions
 from mmaprobe.queries.search.distinguish import Options
 from tests.test_claim_values import never_at_fault
 
+pytestmark = pytest.mark.solvers
+
 OPTIONS = Options("bitwuzla", 15.0)
 
 

@@ -29,6 +29,8 @@ from mmaprobe.smtmodel.plans import Chain, Plan, Products, Split, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
+pytestmark = pytest.mark.solvers
+
 HOPPER = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
 CHAIN, R = Chain(HOPPER), Rounding(HOPPER.d)
 Numbers = NDArray[Any]

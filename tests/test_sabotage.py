@@ -31,6 +31,7 @@ def test_changes_are_of_texts_that_stand_once() -> None:
             assert not word.startswith("tests/") or (ROOT / word).exists(), word
 
 
+@pytest.mark.solvers
 def test_a_change_is_seen_in_the_log_of_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Model("small", small(*UNITS["exact"]).unit)
     assert are_replayed(model, [bound_of(model.unit, believed)])
@@ -39,6 +40,7 @@ def test_a_change_is_seen_in_the_log_of_a_bound(monkeypatch: pytest.MonkeyPatch)
     assert not are_replayed(model, [bound_of(model.unit, believed)])
 
 
+@pytest.mark.solvers
 def test_a_change_is_seen_in_the_log_of_a_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule of rewriting that drops a bit as well; in words, the theorem says the same."""
     model, name = parse_reference(f"{VOLTA}@exponent_floor=-200"), "floor below every term"
@@ -58,6 +60,7 @@ def test_a_change_is_seen_in_the_log_of_a_form(monkeypatch: pytest.MonkeyPatch) 
     assert not are_replayed(model, [wrong])
 
 
+@pytest.mark.solvers
 def test_a_change_is_seen_in_the_log_of_two_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = parse_reference(VOLTA), parse_reference(f"{VOLTA}@fraction_bits=24")
     monkeypatch.setattr(expressions, "normal", lambda node: None)

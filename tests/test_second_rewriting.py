@@ -147,6 +147,7 @@ def others(document: Document, number: int) -> Iterator[tuple[str, Document]]:
             yield broken(rule, rule=rule)
 
 
+@pytest.mark.oracle
 def test_a_theorem_that_says_something_else_is_found_there() -> None:
     count = 0
     for reference, unit, proof in useful():

@@ -23,6 +23,8 @@ from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
+pytestmark = pytest.mark.solvers
+
 UNIT = "volta/mma/m8n8k4.f32.f16.f16.f32"
 #: an infinity in place of NaN where c is a signalling NaN and the infinite products have one sign
 DEVICE = f"""

@@ -16,6 +16,8 @@ from mmaprobe.studies.table import claimed_table
 from tests.test_cli import VOLTA, run
 from tests.test_output import ENTRY
 
+pytestmark = pytest.mark.programs
+
 #: says that it has answered once, then waits for a file
 SLOW = """
 import json, pathlib, sys, time
