@@ -23,7 +23,7 @@ proofs: $(INSTALLED)
 
 # the wheel: built, installed in a bare environment, used away from the checkout
 wheel: $(INSTALLED)
-	$(BIN)/python -m pytest -n 0 -m slow --durations=3 tests/test_wheel.py
+	$(BIN)/python -m pytest -n 0 -m slow --durations=3 tests/package/test_wheel.py
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -91,8 +91,8 @@ ANSWER = 10.0  # seconds for the answer about one statement
 LEAST, MOST = 4, 40  # false statements for a change, however long they take, and at most
 CHECKED = 3  # of the false statements that are proved, those whose log is replayed
 GOALS, ANSWERED = "goals.pickle", "answered.json"  # beside a log: what it states, and the queries that were answered
-#: changes to these files of queries/kernel are also tried on the bounds of the units of tests/test_bounds.py, or on the
-#: normal forms of random units
+#: changes to these files of queries/kernel are also tried on the bounds of the units of tests/proofs/test_bounds.py, or
+#: on the normal forms of random units
 BOUNDS, FORMS = ("enclosures", "forms", "induction"), ("rewriting", "ranges", "effects", "normalising")
 UNITS = 80  # random units
 #: and to these, on random statements about plans
@@ -113,8 +113,8 @@ example.
   normal forms. *check*, in rows that were measured before certificates were logs: no certificate could be written, or
   its check refused it.
 - *true*: true statements asked; *lost*: those not proved any more; *errors*: answers that are none.
-- A change of a rule of error bounds is also tried on the units of tests/test_bounds.py: *below* is how many bounds come
-  out below the truth, *refused* how many of all the oracle refuses.
+- A change of a rule of error bounds is also tried on the units of tests/proofs/test_bounds.py: *below* is how many
+  bounds come out below the truth, *refused* how many of all the oracle refuses.
 - A change of a rule of rewriting is also tried on normal forms of random units (*forms*); *changed* are those that
   compute something else, *refused* again what the oracle refuses.
 - A change of a rule of equal plans is tried on random statements about two plans as well
@@ -419,9 +419,9 @@ def replay_log(folder: Path) -> bool:
 
 
 def _bounds() -> None:
-    """The bounds of the units of tests/test_bounds.py, against all their inputs, and what is said of them."""
+    """The bounds of the units of tests/proofs/test_bounds.py, against all their inputs, and what is said of them."""
+    from tests.proofs.test_bounds import UNITS, small, worst
     from tests.second.proved import bounds
-    from tests.test_bounds import UNITS, small, worst
 
     checked = 0
     for name, parts in UNITS.items():

@@ -24,7 +24,6 @@ from mmaprobe.queries.solvers import engines, store
 from mmaprobe.reports import documents
 from mmaprobe.smtmodel.base.frames import with_room
 from tests import shared_answers
-from tests.browser import chromium as chromium  # one browser for every module: Playwright allows no second
 from tests.marks import may_hold
 
 _STORES = count()
@@ -83,7 +82,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
 def proofs_checked_once() -> Iterator[None]:
     """A formula that was compared with its query, and a proof that was checked against its formula, are not looked at
     again where the bytes of both files are the same: tests that change one thing in a certificate leave its proofs as
-    they are. tests/test_certificate.py asks the checker itself."""
+    they are. tests/certificates/test_certificate.py asks the checker itself."""
     folder = sys.modules.get("mmaprobe.queries.checking.folder")  # no test of certificates was collected without it
     if folder is None:
         yield

@@ -101,9 +101,9 @@ UNREACHED: dict[str, str] = {
     "congruent: {error}": "what computes alike with a number is a number, and nothing else is asked of operands",
     "product: a factor may be too large beside its exponent":
         "factors are numbers or segments of inputs, at most 2 * 2^e and below it",
-    "one_sum: a loop is left": "loops were written out; tests/test_together.py calls it with one",
+    "one_sum: a loop is left": "loops were written out; tests/rules/test_together.py calls it with one",
     "induction: the step assumes something else of the result so far":
-        "the rules take the assumption from the premise; tests/test_bounds.py calls it with another one",
+        "the rules take the assumption from the premise; tests/proofs/test_bounds.py calls it with another one",
     "places: not every product is added": STAGES,
     "places: a product is added twice": STAGES,
     "places: a product is added in two rounds of a loop": STAGES,

@@ -12,8 +12,8 @@ Each rule keeps the value of a node, its signs of zeros, infinities and NaNs:
 - commuted: the terms of a sum are in one order.
 
 The rules about loops are about notation: written out, both sides are one expression. The last two are about values:
-tests/test_normal_form.py has a solver prove that a rounding keeps what another one can give, for the formats that ship,
-and that sums in any order are equal.
+tests/units/test_normal_form.py has a solver prove that a rounding keeps what another one can give, for the formats that
+ship, and that sums in any order are equal.
 """
 
 from __future__ import annotations

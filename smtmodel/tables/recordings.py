@@ -1,7 +1,7 @@
 """Which instructions have results of real GPUs, how many, and what these decide: tables made from the rows under
 tests/data.
 
-`python -m benchmarks.recorded_rows` writes the tables; tests/test_recordings.py compares them with the rows.
+`python -m benchmarks.recorded_rows` writes the tables; tests/tables/test_recordings.py compares them with the rows.
 """
 
 from __future__ import annotations

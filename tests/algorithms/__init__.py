@@ -1,0 +1,1 @@
+"""Algorithms on matrix units: sums and products of matrices, exact sums."""

@@ -1,0 +1,1 @@
+"""Formats, their numbers and IEEE operations, and the oracle in exact rationals."""

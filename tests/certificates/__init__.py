@@ -1,0 +1,1 @@
+"""Certificates of every kind: written, checked, changed, forged."""

@@ -1,0 +1,1 @@
+"""Claims about algorithms: their language, their verdicts, their stages."""

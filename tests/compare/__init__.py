@@ -1,0 +1,1 @@
+"""Two devices distinguished, and what changed between two evaluations."""

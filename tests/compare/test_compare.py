@@ -1,0 +1,655 @@
+"""`mmaprobe compare`: two devices distinguished, by small vectors that say why; matrices down to a few terms."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mmaprobe.queries.compare.devices import REPEATS, ComparedDevice, Comparison, Pair, compared_model
+from mmaprobe.queries.compare.gemm import Matrices, differing_elements, traced
+from mmaprobe.queries.compare.rows import all_rows, row_of
+from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.plans import results as plan_results
+from mmaprobe.queries.plans.candidates import Candidates, Sample
+from mmaprobe.queries.plans.scalars import scalars_of
+from mmaprobe.smtmodel.base.errors import IncompleteError
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.numbers import to_numbers
+from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
+from mmaprobe.smtmodel.inputs.signature import parse_signature
+from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors
+from mmaprobe.smtmodel.nodes import Constant
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans import Chain, Interleaved, Plan, Products, Promoted, Split, Stage, Uneven
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.command_line.test_cli import json_lines, run
+from tests.devices.test_devices import ECHO, VOLTA, program, write
+from tests.places import DATA, ROOT
+
+pytestmark = pytest.mark.solvers
+
+COARSE = f"{VOLTA}@fraction_bits=24"
+HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+AMPERE = "ampere/mma/m16n8k16.f32.f16.f16.f32"
+TURING = "turing/mma/m16n8k8.f32.f16.f16.f32"
+FMA16 = "ieee/fma/f32.f16.f16.f32"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Two instructions of the recordings, which take the same formats."""
+    path, gpus = tmp_path_factory.mktemp("recorded") / "two.jsonl", re.compile('"(A100|H100)"')
+    with open_text(DATA / "recorded.jsonl.gz") as stream:
+        rows = [line for line in stream if '"m16n8k16.f32.f16.f16.f32"' in line and gpus.search(line)]
+    path.write_text("".join(rows), encoding="utf-8")
+    return f"recorded:{path}"
+
+
+def served(reference: str) -> str:
+    return "command:" + shlex.join([sys.executable, "-m", "mmaprobe.cli.main", "device", reference])
+
+
+def compared(*arguments: str, code: int) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(run("compare", *arguments, "--json", code=code).stdout)
+    return document
+
+
+def questions(document: dict[str, Any]) -> dict[str, tuple[set[str], set[str]]]:
+    """The questions that explain everything: the hypotheses that agree with all answers of each device."""
+    found = {}
+    for one in document["questions"]:
+        if one["complete"]:
+            sides = [{h["hypothesis"] for h in one[s] if h["agree"] == h["answers"]} for s in ("first", "second")]
+            found[one["id"]] = (sides[0], sides[1])
+    return found
+
+
+def best(document: dict[str, Any], side: str) -> list[str]:
+    """The changes that give every difference, and every other answer."""
+    return [one["change"] for one in document["common_changes"][side] if one["agree"] == one["answers"]]
+
+
+def replayed(document: dict[str, Any], first: str, second: str) -> None:
+    """Every difference, computed again here."""
+    for one in document["differences"]:
+        parts = one["operands"]
+        operands = Operands(*(tuple(int(x, 16) for x in parts[side]) for side in "ab"), int(parts["c"], 16))
+        told = [f"{evaluate_row(parse_reference(reference), operands):08x}" for reference in (first, second)]
+        assert told == [one["results"]["first"], one["results"]["second"]]
+        assert told[0] != told[1]
+
+
+# --- devices ------------------------------------------------------------------------------------------------------
+
+
+def test_two_models_one_parameter_apart(tmp_path: Path) -> None:
+    path = tmp_path / "found.jsonl"
+    document = compared(f"model:{VOLTA}", f"model:{COARSE}", "-o", str(path), code=0)
+    assert document["verdict"] == "different"
+    assert len(document["differences"]) == 3
+    replayed(document, VOLTA, COARSE)
+    terms = [one["terms"] for one in document["differences"]]
+    assert (min(terms), max(terms) <= 3) == (2, True), terms  # some kinds of difference need a third term
+    assert len({json.dumps(one["exercises"]) for one in document["differences"]}) > 1
+    assert (best(document, "first"), best(document, "second")) == (["fraction_bits=24"], ["fraction_bits=23"])
+    assert questions(document)["alignment-bits"] == ({"f23"}, {"f24"})
+    near = document["differences"][0]["neighbours"]["first"][0]
+    assert (near["parameter"], near["value"], near["first_divergence"]["stage"]) == ("fraction_bits", "24", "alignment")
+    rows = json_lines(path.read_text(encoding="utf-8"))
+    assert [row["predictions"].keys() for row in rows] == [{f"model:{VOLTA}", f"model:{COARSE}"}] * 3
+    assert all(row["question"] in questions(document) for row in rows)
+    answers = run("run", str(path), "--device", f"model:{COARSE}", code=0)
+    assert f"'model:{COARSE}' is consistent with 3 of 3 answers" in answers.stderr
+    assert f"'model:{VOLTA}' ruled out" in answers.stderr
+
+
+def test_text_and_vectors_on_standard_output() -> None:
+    result = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "-n", "1", code=0)
+    [row] = json_lines(result.stdout)
+    assert row["a"][0] != "0000"
+    assert "fraction_bits=24 in the first model gives the second's result; first divergence: alignment" in result.stderr
+    assert "that explain the difference above (answers reproduced): fraction_bits=24 (" in result.stderr
+    assert "alignment-bits (1 of 1): How many bits" in result.stderr
+
+
+def test_the_reason_in_one_sentence(recorded: str) -> None:
+    """One change of a model, one question of the library, or what comes nearest; it is before everything else."""
+    first, second = f"model:{VOLTA}", f"model:{COARSE}"
+    answers = compared(first, second, code=0)
+    sentence = r"they differ by fraction_bits=24: with it the first model gives all \d+ answers of the second"
+    assert re.fullmatch(sentence, answers["reason"])
+    assert run("compare", first, second, code=0).stderr.startswith(answers["reason"])
+    assert compared(first, first, code=1)["reason"] is None
+    other = compared(f"model:{AMPERE}", f"model:{HOPPER}", code=0)["reason"]
+    assert other.startswith(
+        "the first has fraction_bits=24, the second fraction_bits=25: they agree with 'f24' and 'f25' of alignment-bits"
+    )
+    odd = compared(f"model:{VOLTA}@output_rounding=up,product=normalised,fraction_bits=21", first, code=0)["reason"]
+    assert odd.startswith(("no single change reproduces every answer; ", "no single change of a model"))
+
+
+def test_few_answers_name_no_reason_that_others_give_too(tmp_path: Path) -> None:
+    """Recordings of one input, which rounding down on CDNA3 would explain as well as a bit of alignment."""
+    row = {"a": ["4c00"], "b": ["3c00"], "c": "b7080000"}
+    files = []
+    for name, model in (("one", AMPERE), ("other", HOPPER)):
+        vectors, answers = tmp_path / f"{name}-in.jsonl", tmp_path / f"{name}.jsonl"
+        vectors.write_text(json.dumps({"model": AMPERE, **row}) + "\n", encoding="utf-8")
+        run("run", str(vectors), "--device", f"model:{model}", "-o", str(answers), code=0)
+        files.append(f"recorded:{answers}")
+    reason = compared(*files, code=0)["reason"]
+    assert reason.startswith("too few answers to say why they differ: ")
+    assert {"alignment-bits", "xie-asymmetry"} <= set(re.findall(r"[\w-]+", reason))
+
+
+def test_recordings_that_name_no_instruction_take_the_one_asked_for(tmp_path: Path) -> None:
+    names = []
+    for name, d in (("one", "3f800001"), ("other", "3f800002")):
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text(json.dumps({"a": ["3c00", "3c00"], "b": ["3c00", "0003"], "c": "00000000", "d": d}))
+        names.append(f"recorded:{path}")
+    assert "one.jsonl:1: model: this field is missing" in run("compare", *names, code=2).stderr
+    document = compared(*names, "--model", HOPPER, code=0)
+    assert (document["compared"], document["different"]) == (1, 1)
+    document = compared(names[0], f"model:{HOPPER}", code=1)  # that of the other device
+    assert (document["compared"], document["different"]) == (1, 0)
+
+
+def test_a_change_is_the_reason_only_if_no_other_one_is(tmp_path: Path) -> None:
+    """One answer: all changes that give it are named."""
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps({"a": ["3c00", "3c00"], "b": ["3c00", "0003"], "c": "00000000", "d": "3f800002"}))
+    reason = compared(f"recorded:{path}", f"model:{HOPPER}", code=0)["reason"]
+    start, _, rest = reason.partition(": with any of these changes the second model gives the one answer of the first")
+    assert rest == ""
+    changes = [f"output_rounding={mode}" for mode in ("nearest_even", "nearest_away", "up")]
+    assert start.removeprefix("they differ by ").split(" or ") == changes
+
+
+def test_every_difference_counts_for_the_reason(tmp_path: Path) -> None:
+    """The first difference looks like a zero of the other sign; the rest of the batch, beyond the answers that are
+    kept, shows rounded products."""
+    path = tmp_path / "rounded.py"
+    path.write_text(
+        "import numpy as np\n"
+        "def matmul(a, b, c):\n"
+        "    with np.errstate(all='ignore'):\n"
+        "        for k in range(a.shape[1]):\n"
+        "            c = c + a[:, k : k + 1] * b[k : k + 1]\n"
+        "    return c\n"
+    )
+    sides = f"python:{path}:matmul", "model:ieee/fma/f32@length=4"
+    document = compared(*sides, "-n", "1", "--samples", "200", code=0)
+    whole = [one for one in document["common_changes"]["second"] if one["agree"] == one["answers"]]
+    assert [one["change"] for one in whole] == ["product=rounded_f32"]
+    assert document["compared"] > whole[0]["answers"] > 512 + document["different"] // 2
+
+
+def test_every_row_of_two_recordings_counts_for_the_reason(tmp_path: Path) -> None:
+    """The last rows of the second recording are of another unit, which the rows before them do not show."""
+    rng, vectors = np.random.default_rng(5), tmp_path / "vectors.jsonl"
+    sides = rng.standard_normal((200, 2, 16)).astype(np.float16).view(np.uint16).tolist()
+    rows = [{"a": [f"{x:04x}" for x in a], "b": [f"{x:04x}" for x in b], "c": "42c80000"} for a, b in sides]
+    vectors.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    answers = {}
+    for name, model in (("first", AMPERE), ("second", HOPPER), ("last", "cdna1/mfma/f32_16x16x16f16")):
+        path = tmp_path / f"{name}.jsonl"
+        run("run", str(vectors), "--device", f"model:{model}", "-o", str(path), code=0)
+        answers[name] = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    alone = f"recorded:{tmp_path / 'first.jsonl'}", f"recorded:{tmp_path / 'second.jsonl'}"
+    told = compared(*alone, "-n", "1", code=0)
+    apart = "the first has block=8, fraction_bits=24, exponent_floor=-132, the second block=16, fraction_bits=25"
+    assert told["reason"].startswith(apart)
+    assert re.search(
+        r": they agree with 'ada' and 'hopper' of f16-ada-hopper \(.*\) in all 200 answers$", told["reason"]
+    )
+    last = [json.dumps(json.loads(line) | {"model": HOPPER}) + "\n" for line in answers["last"][150:]]
+    mixed = tmp_path / "mixed.jsonl"
+    mixed.write_text("".join([*answers["second"][:150], *last]), encoding="utf-8")
+    told = compared(alone[0], f"recorded:{mixed}", "-n", "1", code=0)
+    assert told["compared"] == 200
+    assert (
+        told["reason"] == "no single change of a model, and no question of the library, explains the differences below"
+    )
+
+
+def test_without_a_vector_answered_by_both_nothing_is_compared(recorded: str, tmp_path: Path) -> None:
+    path = tmp_path / "one.jsonl"
+    path.write_text(json.dumps({"model": HOPPER, "a": ["3c00"], "b": ["3c00"], "c": "00000001", "d": "3f800000"}))
+    assert "nothing was compared" in run("compare", recorded, f"recorded:{path}", "--model", AMPERE, code=3).stderr
+
+
+def test_recordings_without_a_common_vector_are_told_apart_by_hypotheses() -> None:
+    both = [f"recorded:{DATA / 'recorded.jsonl.gz'}@{gpu}" for gpu in ("A100", "H100")]
+    document = compared(*both, "--model", AMPERE, code=3)
+    assert (document["verdict"], document["compared"]) == ("not compared", 0)
+    assert "'one_less' (" in document["reason"]
+    assert "predicts all 500 answers of the first and not those of the second" in document["reason"]
+    assert "no vector was answered by both; the reason above" in document["error"]
+    back = compared(*reversed(both), "--model", HOPPER, code=3)
+    assert [one["id"] for one in back["questions"]] == [one["id"] for one in document["questions"]]
+    for one in document["questions"]:
+        (told,) = (other for other in back["questions"] if other["id"] == one["id"])
+        assert (told["first"], told["second"]) == (one["second"], one["first"])
+    alike = [f"recorded:{DATA / 'recorded.jsonl.gz'}@{gpu}" for gpu in ("H100", "B200")]
+    assert "no question of the library" in compared(*alike, "--model", HOPPER, code=3)["reason"]
+    absent = run("compare", both[0], both[1] + "0", "--model", AMPERE, code=2)
+    assert "no row has an observed result `d` of H1000" in absent.stderr
+
+
+def test_a_file_of_vectors_that_is_not_there() -> None:
+    result = run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--vectors", "none.jsonl", code=2)
+    assert result.stderr == "error: none.jsonl: no such file\n"
+
+
+def test_a_program_against_a_model() -> None:
+    document = compared(served(COARSE), f"model:{VOLTA}", "-n", "1", code=0)
+    replayed(document, COARSE, VOLTA)
+    assert best(document, "second") == ["fraction_bits=24"]
+    assert document["common_changes"]["first"] == []
+    assert document["devices"][0]["description"]["model"] == COARSE
+    assert document["devices"][0]["asked"] < 3000
+
+
+def test_programs_need_a_model_and_agree() -> None:
+    names = [served(VOLTA), served(f"{VOLTA}@product=normalised")]
+    assert "--model: neither device says the formats" in run("compare", *names, code=2).stderr
+    document = compared(*names, "--model", VOLTA, "-n", "1", code=0)
+    assert questions(document)["products-normalised"] == ({"unnormalised"}, {"normalised"})
+    same = run("compare", names[0], names[0], "--model", VOLTA, "--samples", "0", code=1)
+    assert "vectors answered by both; this is not a proof" in same.stderr
+    assert "mmaprobe prove" not in same.stderr
+    assert same.stdout == ""
+
+
+def test_equal_models_are_no_proof() -> None:
+    result = run("compare", f"model:{AMPERE}", f"model:{AMPERE}", "--samples", "100", code=1)
+    assert "no difference in " in result.stderr
+    assert f"mmaprobe prove {AMPERE} {AMPERE}" in result.stderr
+
+
+def test_a_recording_against_the_right_and_a_wrong_model(recorded: str) -> None:
+    right = compared(recorded, f"model:{AMPERE}", code=1)
+    assert (right["compared"], right["verdict"]) == (500, "no difference")
+    wrong = compared(f"model:{AMPERE}@fraction_bits=23", recorded, "-n", "2", code=0)
+    assert best(wrong, "first") == ["fraction_bits=24"]
+    with open_text(DATA / "recorded.jsonl.gz") as stream:
+        known = {v.operands.a for v in read_vectors(stream, "recorded") if v.model.reference == AMPERE}
+    for one in wrong["differences"]:
+        assert tuple(int(x, 16) for x in one["operands"]["a"][:8]) in known
+
+
+def test_a_recording_of_several_instructions_needs_one(recorded: str) -> None:
+    other = f"model:{AMPERE}".replace("ampere", "blackwell")
+    assert "holds several instructions: " in run("compare", recorded, other, code=2).stderr
+    assert compared(recorded, other, "--model", HOPPER, code=1)["compared"] == 500
+    assert "no result for the formats" in run("compare", recorded, "model:cdna1/mfma/f32_16x16x4f32", code=2).stderr
+
+
+NOISE = f"""sys.path.insert(0, {str(ROOT)!r})
+random.seed(3)
+for row in rows(): say(row, d=f'{{int(row["c"], 16) ^ random.getrandbits(1):08x}}')
+"""
+
+
+def test_noise_is_no_difference(tmp_path: Path) -> None:
+    noisy, quiet = program(tmp_path, NOISE), program(tmp_path, ECHO, "quiet.py")
+    result = run("compare", noisy, quiet, "--model", VOLTA, "--samples", "0", "--json", code=3)
+    document = json.loads(result.stdout)
+    assert (document["verdict"], document["differences"]) == ("unstable", [])
+    assert document["different"] > 100
+    assert {one["device"] for one in document["contradictions"]} == {noisy}
+    assert f"{noisy} contradicts itself" in result.stderr
+
+
+def test_a_rare_glitch_does_not_hide_a_difference(tmp_path: Path) -> None:
+    glitch = "for n, row in enumerate(rows()): say(row, d='7f000000' if n == 5 else f'{int(row[\"c\"], 16) ^ 2:08x}')\n"
+    names = [program(tmp_path, glitch), program(tmp_path, ECHO, "quiet.py")]
+    document = compared(*names, "--model", VOLTA, "-n", "1", "--samples", "0", code=0)
+    [one] = document["differences"]
+    assert int(one["results"]["first"], 16) ^ int(one["results"]["second"], 16) == 2
+    assert one["terms"] == 0
+
+
+@pytest.mark.parametrize("after", [10, 500])
+def test_a_device_that_fails_keeps_what_was_found(tmp_path: Path, after: int) -> None:
+    dies = f"for n, row in enumerate(rows()):\n    if n == {after}: sys.exit('out of order')\n    say(row)\n"
+    path = tmp_path / "found.jsonl"
+    result = run("compare", program(tmp_path, dies), f"model:{VOLTA}", "-n", "50", "-o", str(path), "--json", code=3)
+    document = json.loads(result.stdout)
+    assert "out of order" in document["error"]
+    assert bool(document["differences"]) == (after > 128)
+    assert path.exists() == (after > 128)
+
+
+def test_nan_and_zero_are_compared_as_elsewhere() -> None:
+    names = f"model:{VOLTA}", f"model:{VOLTA}@zero_sign=ieee"
+    document = compared(*names, "-n", "1", code=0)
+    assert {one["results"]["second"] for one in document["differences"]} == {"80000000"}
+    assert compared(*names, "--compare", "value", "--samples", "0", code=1)["compare"] == "value"
+    quiet = f"model:{VOLTA}@nan=7fc00000"
+    assert compared(names[0], quiet, "-n", "1", code=0)["differences"][0]["results"]["second"] == "7fc00000"
+    assert compared(names[0], f"model:{VOLTA}@nan=none", "--samples", "0", code=1)["differences"] == []
+
+
+def test_lengths_and_formats(tmp_path: Path) -> None:
+    document = compared(f"model:{VOLTA}", f"model:{TURING}", "-n", "1", code=0)
+    assert questions(document)["f16-volta-turing"] == ({"volta"}, {"turing"})
+    for bad in ("model:ampere/mma/m16n8k8.f32.tf32.tf32.f32", f"model:{VOLTA}@output=f16"):
+        run("compare", f"model:{VOLTA}", bad, code=2)
+    for words in ([VOLTA], ["model:a/b/c", "model:" + VOLTA], ["model:" + VOLTA], []):
+        run("compare", *words, code=2)
+
+
+def test_vectors_of_a_file_come_first(tmp_path: Path) -> None:
+    vector = Vector(parse_reference(VOLTA), Operands((0x3C00,), (0x8001,), 0x3F800000))
+    path = write(tmp_path / "mine.jsonl", vector)
+    document = compared(f"model:{VOLTA}", f"model:{COARSE}", "--vectors", path, "-n", "1", code=0)
+    assert document["differences"][0]["operands"]["b"][0] == "8001"
+    odd = write(tmp_path / "odd.jsonl", Vector(parse_reference("ieee/fma/f32"), Operands((0,), (0,), 0)))
+    assert f"{odd}:1: " in run("compare", f"model:{VOLTA}", f"model:{COARSE}", "--vectors", odd, code=2).stderr
+
+
+def test_scale_factors() -> None:
+    reference = "rtx-blackwell/mma_block_scale/m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3"
+    document = compared(f"model:{reference}", f"model:{reference}@fraction_bits=34", "-n", "1", code=0)
+    assert questions(document)["nvfp4-fraction-bits"][1] == {"f34"}
+    assert len(document["differences"][0]["vector"]["scale_a"]) == 4
+
+
+def counted(reference: str, most: int) -> tuple[ComparedDevice, list[int]]:
+    """A device that is asked again, how often it was called, and fails after that many calls."""
+    model, calls = parse_reference(reference), [0]
+    inner = compared_model(model)
+
+    def ask(vectors: Sequence[Vector]) -> Sequence[int | None]:
+        calls[0] += 1
+        if calls[0] > most:
+            raise IncompleteError("worn out")
+        return inner.ask(vectors)
+
+    return ComparedDevice("counted", model, ask), calls
+
+
+def test_a_slow_device_is_asked_in_few_batches() -> None:
+    side, calls = counted(COARSE, 1000)
+    pair = Pair(compared_model(parse_reference(VOLTA)), side)
+    comparison = Comparison(6)
+    comparison.run(pair, all_rows(pair.layout, side.model, 500), 500)
+    assert comparison.done
+    assert len({one.kind for one in comparison.differences}) == 6
+    assert calls[0] < 250
+
+
+def test_a_device_that_fails_while_a_difference_is_made_small() -> None:
+    side, _ = counted(COARSE, 2 + REPEATS)  # the batch, and every question asked again
+    pair, comparison = Pair(side, compared_model(parse_reference(VOLTA))), Comparison(1)
+    with pytest.raises(IncompleteError, match="worn out"):
+        comparison.run(pair, all_rows(pair.layout, side.model, 500), 500)
+    [one] = comparison.differences
+    assert one.row == one.first
+
+
+def test_rows_of_shorter_and_longer_inputs() -> None:
+    layout = layout_of(parse_reference(VOLTA))
+    assert row_of(Operands((1,), (2,), 3), layout) == (1, 0, 0, 0, 2, 0, 0, 0, 3)
+    assert row_of(Operands((1,) * 5, (0,) * 5, 3), layout) is None
+    assert row_of(Operands((1, 0, 0, 0, 0), (0,) * 5, 3), layout) is not None
+
+
+# --- matrices -----------------------------------------------------------------------------------------------------
+
+K = 200
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """A, B, C, and D as three models have it."""
+    rng = np.random.default_rng(5)
+    sides: dict[str, NDArray[Any]] = {
+        "a": rng.standard_normal((6, K)).astype(np.float16),
+        "b": rng.standard_normal((K, 5)).astype(np.float16),
+        "c": rng.standard_normal((6, 5)).astype(np.float32),
+    }
+    patterns = [sides[name].view(f"u{sides[name].dtype.itemsize}") for name in "abc"]
+    for name, reference in (("hopper", HOPPER), ("coarse", f"{HOPPER}@fraction_bits=23"), ("turing", TURING)):
+        model = parse_reference(reference)
+        sides[name] = to_numbers(simulate(*patterns, model), model.d)
+    for name, matrix in sides.items():
+        np.save(tmp_path / f"{name}.npy", matrix)
+    return {name: str(tmp_path / f"{name}.npy") for name in sides}
+
+
+def gemm(files: dict[str, str], one: str, two: str) -> list[str]:
+    return ["--gemm", files["a"], files["b"], files[one], files[two], "--c", files["c"]]
+
+
+def test_matrices_of_two_devices(files: dict[str, str]) -> None:
+    coarse = f"{HOPPER}@fraction_bits=23"
+    document = compared(*gemm(files, "hopper", "coarse"), f"model:{HOPPER}", served(coarse), code=0)
+    told, [one] = document["gemm"], document["differences"]
+    d = [np.load(files[name]) for name in ("hopper", "coarse")]
+    assert (told["differing"], told["elements"]) == (int((d[0] != d[1]).sum()), 30)
+    ulps = np.abs(d[0].view(np.int32).astype(np.int64) - d[1].view(np.int32))[np.sign(d[0]) == np.sign(d[1])]
+    assert told["largest"]["ulps"] == ulps.max()
+    assert told["computed_again"]["first"] == told["computed_again"]["second"] == told["computed_again"]["elements"]
+    assert told["products"] == [told["tile"] * 16, min(told["tile"] * 16 + 16, K)]
+    assert len(told["dot_product"]["a"]) == K
+    assert one["terms"] <= 3 < one["terms_found"]
+    replayed(document, HOPPER, coarse)
+    assert best(document, "first") == ["fraction_bits=23"]
+    assert questions(document)["alignment-bits"][1] == {"f23"}
+
+
+def test_matrices_and_one_model(files: dict[str, str]) -> None:
+    document = compared(*gemm(files, "coarse", "hopper"), "--model", HOPPER, code=0)
+    told = document["gemm"]["model"]
+    assert (told["D1"]["agree"], told["D2"]["agree"]) == (0, told["elements"])
+    assert told["D1"]["changes"] == ["fraction_bits=23"]
+    replayed(document, f"{HOPPER}@fraction_bits=23", HOPPER)
+    assert document["differences"][0]["terms"] <= 3
+
+
+def test_matrices_that_no_neighbour_explains(files: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_results, "SECONDS", 0.5)
+    a, b, c = (np.load(files[name]) for name in "abc")
+    np.save(files["a"], a[:, :20])
+    np.save(files["b"], b[:20])
+    model = parse_reference(HOPPER)
+    d = simulate(a[:, :20].view(np.uint16), b[:20].view(np.uint16), c.view(np.uint32), model)
+    np.save(files["hopper"], d)
+    d[2, 3] += 1 << 20
+    np.save(files["coarse"], d)
+    result = run("compare", *gemm(files, "hopper", "coarse"), "--model", HOPPER, "--json", code=0)
+    told = json.loads(result.stdout)["gemm"]
+    assert "no single change of the model gives both results" in result.stderr
+    assert (told["differing"], told["dot_product"]["row"], told["dot_product"]["column"]) == (1, 2, 3)
+    result = run("compare", *gemm(files, "hopper", "coarse"), f"model:{HOPPER}", f"model:{HOPPER}", code=1)
+    assert "reproduces D2 in 0 of 1 elements: its matrix was not computed this way" in result.stderr
+    run("compare", *gemm(files, "hopper", "hopper"), "--model", HOPPER, code=1)
+
+
+def test_matrices_of_instructions_of_two_lengths(files: dict[str, str]) -> None:
+    document = compared(*gemm(files, "hopper", "turing"), f"model:{HOPPER}", f"model:{TURING}", code=0)
+    again = document["gemm"]["computed_again"]
+    assert again["first"] == again["second"] == again["elements"]
+    [one] = document["differences"]
+    assert one["terms"] <= 4
+    matrices = [np.array([[int(x, 16) for x in one["operands"][side]]], dtype=np.uint16) for side in "ab"]
+    c = np.array([[int(one["operands"]["c"], 16)]], dtype=np.uint32)
+    for word, reference in (("first", HOPPER), ("second", TURING)):
+        d = simulate(matrices[0], matrices[1].T, c, parse_reference(reference))
+        assert f"{d[0, 0]:08x}" == one["results"][word]
+
+
+def test_traces_end_where_the_matrices_do() -> None:
+    """Tiles that one side chains more of than the other, and a last tile cut short: as `simulate` has it."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(0, 2**16, shape, dtype=np.uint16) for shape in ((4, 45), (45, 4)))
+    models = [parse_reference(reference) for reference in (VOLTA, TURING, HOPPER)]
+    for left, right in ((0, 2), (1, 0)):
+        pair = models[left], models[right]
+        d = [simulate(a, b, None, model) for model in pair]
+        problem = Problem(*pair)
+        matrices = Matrices(a, b, None, (d[0], d[1]))
+        found = differing_elements(problem, matrices)
+        assert found.count == int((d[0] != d[1]).sum())
+        for trace in traced(compared_model(pair[0]), compared_model(pair[1]), problem, matrices, found.chosen):
+            assert (trace.results[0][-1], trace.results[1][-1]) == trace.element.d
+
+
+def test_matrices_that_do_not_fit(files: dict[str, str], recorded: str) -> None:
+    both = [f"model:{HOPPER}", f"model:{TURING}"]
+    words = gemm(files, "hopper", "turing")
+    assert "cannot be multiplied" in run("compare", *both, *[*words[:2], words[1], *words[3:]], code=2).stderr
+    assert "not that of the product" in run("compare", *both, *words[:4], files["b"], *words[5:], code=2).stderr
+    assert "a recording cannot recompute" in run("compare", recorded, both[0], *words, code=2).stderr
+    np.save(files["a"], np.load(files["a"]).view(np.uint16))
+    assert "say no format: give --formats a,b,c,d, or --model" in run("compare", *words, code=2).stderr
+    run("compare", *both, "--c", files["c"], code=2)
+    run("compare", *both, *words, "--vectors", "x", code=2)
+
+
+def test_two_results_without_a_model_have_plans_and_a_reason(tmp_path: Path) -> None:
+    """Formats are those of the files; K split in two around an instruction is found, and said to be the difference."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((4, 96), (96, 4)))
+    chain = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
+    how = Rounding(chain.d)
+    stages = Chain(chain), Split(2, Chain(chain), how)
+    plans = [Plan(chain.a, chain.b, chain.c, Products(stage, Constant())) for stage in stages]
+    results = [simulate(a.view(np.uint16), b.view(np.uint16), None, plan).view(np.float32) for plan in plans]
+    words = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
+    for path, matrix in zip(words, (a, b, *results), strict=True):
+        np.save(path, matrix)
+    np.save(tmp_path / "bias.npy", np.zeros((1, 4), np.float32))
+    bias = ["--c", str(tmp_path / "bias.npy")]
+    document = json.loads(run("compare", "--json", "--gemm", *words, *bias, code=0).stdout)
+    found = document["gemm"]["plans"]
+    assert found["D1"]["plans"][0].startswith("sum(hopper/")
+    assert found["D2"]["plans"][0].startswith("sum(split(2, hopper/")
+    (why,) = found["why"]
+    assert "(D1); 2 runs of K, added as f32, nearest even" in why
+
+
+def test_instructions_of_one_expression_are_evaluated_once(
+    files: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluated, real = [], Candidates.results
+    monkeypatch.setattr(Candidates, "results", lambda *given: (evaluated.append(given[1:]), real(*given))[1])
+    document = compared(*gemm(files, "hopper", "turing"), "--model", HOPPER, code=0)
+    found = document["gemm"]["plans"]
+    assert {"sum(hopper/wgmma/m64n8k16.f32.f16.f16, c)", "sum(blackwell/mma/m16n8k16.f32.f16.f16.f32, c)"} <= set(
+        found["D1"]["plans"]
+    )
+    assert found["D1"]["complete"]
+    units = [(tuple(model.unit.result for model in plan.models), sample.d.tobytes()) for plan, sample in evaluated]
+    assert len(set(units)) == len(units) < found["D1"]["tried"]
+
+
+def test_plans_that_time_did_not_allow_are_said(files: dict[str, str]) -> None:
+    words = [*gemm(files, "hopper", "turing"), "--model", HOPPER, "--timeout", "0.000001", "--json"]
+    result = run("compare", *words, code=0)
+    assert "none of the 0 plans tried gives all of the 0 elements looked at" in result.stderr
+    assert "the time was over; not tried, or not wholly: shipped plans, and units that take K in tiles" in result.stderr
+    untried = json.loads(result.stdout)["gemm"]["plans"]["D1"]["untried"]
+    assert "K cut at one or two places" in untried
+    both = [f"model:{HOPPER}", f"model:{TURING}"]
+    assert "goes with --gemm, without devices" in run("compare", *both, "--timeout", "5", code=2).stderr
+
+
+def stages_of(plans: Iterable[Plan]) -> set[Stage]:
+    return {products.stage for plan in plans for products in plan.sums}
+
+
+def test_kernels_around_an_instruction_are_candidates() -> None:
+    """Several uses of an instruction in turn, a shorter instruction for what is left over, promotion into the format of
+    the addend: of FP8 the instruction's own results are shorter."""
+    model = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
+    short, one = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32")), Chain(parse_reference(FMA16))
+    chain, how = Chain(model), Rounding(model.d)
+    found = stages_of(Candidates(parse_signature("f16,f16,f32", 1000)).cuts(model, 1000))
+    wanted = {Interleaved(2, chain, how, "sequential", 32, chain), Chain(model, replace(short, tail=one))}
+    assert wanted <= found
+    assert Chain(model, one) in found
+    found = stages_of(Candidates(parse_signature("f16,f16,f32", 512)).uneven(model, 512))
+    assert {Uneven((96, 256), chain, how), Uneven((96, 256), chain, how, "backwards")} <= found
+    fp8 = parse_reference("hopper/wgmma/m64n8k32.f32.e4m3.e4m3")
+    for formats in ("e4m3,e4m3,f32", "e4m3,e4m3,bf16"):
+        found = stages_of(Candidates(parse_signature(formats, 2048)).cuts(fp8, 2048))
+        assert Promoted(256, Chain(fp8), Rounding(fp8.c)) in found
+        assert not any(isinstance(stage, Promoted) and stage.d == fp8.d for stage in found)
+
+
+def test_conversions_and_truncated_results_are_candidates() -> None:
+    tf32 = parse_reference("ampere/mma/m16n8k8.f32.tf32.tf32.f32")
+    candidates = Candidates(parse_signature("f32,f32,f32", 64))
+    found = {plan.convert_a: plan for plan in candidates.unusual(64) if tf32 in plan.models}
+    modes = {how.mode for how in found if how is not None and how.format == tf32.a}
+    assert modes == {"nearest_away", "nearest_even", "toward_zero"}
+    for how, plan in found.items():
+        assert how is not None
+        assert plan.reference.endswith(f"inputs rounded to tf32, {how.mode}")
+        assert candidates.like(plan).convert == how
+    fma = [plan for plan in candidates.unusual(64) if plan.models[0].reference == "ieee/fma/f32.tf32.tf32.f32"]
+    assert any(plan.sums[0].stage == Chain(plan.models[0]) for plan in fma)
+    narrow = Candidates(parse_signature("bf16,bf16,bf16", 64)).unusual(64)
+    assert {plan.reference.rpartition(", ")[2] for plan in narrow} == {"result rounded toward_zero"}
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 0.5), (0.3, 0.0), (1.5, -0.25), (1.0, 1.0)])
+def test_alpha_and_beta_are_estimated_and_have_plans(alpha: float, beta: float) -> None:
+    rng = np.random.default_rng(3)
+    a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((16, 1, 40), (16, 40, 1)))
+    c = rng.standard_normal((16, 1, 1)).astype(np.float32)
+    d = (alpha * (a.astype(float) @ b.astype(float)) + beta * c).astype(np.float32).ravel()
+    asked = parse_signature("f16,f16,f32,f32", 40)
+    sample = Sample(a.view(np.uint16), b.view(np.uint16), c.view(np.uint32), c.view(np.uint32))
+    found = scalars_of(asked, sample, d.view(np.uint32))
+    assert found == (None if (alpha, beta) == (1, 1) else (alpha, beta))
+    if found is not None:
+        chain = Chain(parse_reference("ampere/mma/m16n8k16.f32.f16.f16.f32"))
+        texts = [plan.reference for plan in Candidates(asked, scalars=found).plans(chain, False)]
+        half = "number(0x3f000000, f32)"
+        wanted = {
+            (1.0, 0.5): f"r(exact(sum({chain.model.reference}, +0), r(product({half}, c))))",
+            (0.3, 0.0): f"r(product(number(0x3e99999a, f32), sum({chain.model.reference}, +0)))",
+        }
+        assert len(texts) == len(set(texts))
+        assert wanted.get(found, texts[0]) in texts
+
+
+def test_formats_are_said_where_types_do_not(tmp_path: Path) -> None:
+    """NumPy's files keep the bytes of ml_dtypes' types alone: pairs are bf16, single ones may be of several formats."""
+    rng = np.random.default_rng(1)
+    words = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
+
+    def save(kind: Any) -> None:
+        a, b = (rng.standard_normal(shape).astype(kind) for shape in ((4, 64), (64, 4)))
+        for path, matrix in zip(words, (a, b, a[:, :4], b[:4]), strict=True):
+            np.save(path, matrix)
+
+    save(ml_dtypes.float8_e4m3fn)
+    same = words[:3] + words[2:3]
+    assert "say no format: give --formats" in run("compare", "--gemm", *words, code=2).stderr
+    assert "one for each matrix" in run("compare", "--gemm", *words, "--formats", "e4m3,e4m3,f32,f32", code=2).stderr
+    given = ["--formats", "e4m3,e4m3,e4m3"]
+    assert (
+        "--formats: devices and --model have their formats"
+        in run("compare", "--gemm", *words, *given, "--model", HOPPER, code=2).stderr
+    )
+    assert run("compare", "--gemm", *same, *given, code=1).stderr.startswith("0 of 16")
+    save(ml_dtypes.bfloat16)
+    assert run("compare", "--gemm", *same, code=1).stderr.startswith("0 of 16")

@@ -1,0 +1,1 @@
+"""The device cuda: its kernels, its launch layer, the evidence that it gathers."""

@@ -1,0 +1,179 @@
+"""Models as CUDA kernels: compiled by NVRTC without a GPU, and run on the processor, thread by thread."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.typing import NDArray
+
+from mmaprobe.cli.main import main
+from mmaprobe.runner import cuda_product
+from mmaprobe.runner.cuda_product import CudaProduct
+from mmaprobe.runner.launch import Launcher
+from mmaprobe.runner.nvrtc import CompilerError, compiler_for, library
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.evaluate.cuda_text import NAME, cuda_source
+from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
+from tests.evaluation.test_compiled import patterns
+
+pytestmark = pytest.mark.kernels
+
+MODELS = (
+    "hopper/mma/m16n8k16.f32.f16.f16.f32",
+    "hopper/mma/m16n8k16.f16.f16.f16.f16",
+    "hopper/wgmma/m64n8k32.f32.e4m3.e4m3",
+    "ampere/mma/m16n8k8.f32.tf32.tf32.f32",
+    "ampere/mma/m8n8k4.f64.f64.f64.f64",
+    "cdna1/mfma/f32_32x32x4f16",
+    "cdna2/mfma/f32_32x32x8f16",
+    "cdna3/mfma/f32_32x32x8_f16",
+    "x86/avx512/vdpbf16ps",
+    "arm/neon/bfdot",
+)
+SCALED = "blackwell/tcgen05mma_block_scale/m64n8k64.block16.f32.e2m1.e2m1.ue4m3@length=32,block=32"
+CAPABILITIES = ((7, 0), (9, 0), (10, 0))
+
+#: what CUDA has and C++ has not, for one thread at a time
+_SHIM = """
+struct Place {{ unsigned x; }};
+static Place blockIdx, blockDim, threadIdx;
+#define __global__
+#define __device__
+template <class To, class From> static To as(From x) {{ To y; __builtin_memcpy(&y, &x, sizeof y); return y; }}
+static int __clz(unsigned x) {{ return x ? __builtin_clz(x) : 32; }}
+static int __clzll(unsigned long long x) {{ return x ? __builtin_clzll(x) : 64; }}
+static float __uint_as_float(unsigned x) {{ return as<float>(x); }}
+static unsigned __float_as_uint(float x) {{ return as<unsigned>(x); }}
+static double __longlong_as_double(long long x) {{ return as<double>(x); }}
+static long long __double_as_longlong(double x) {{ return as<long long>(x); }}
+static float __fmaf_rn(float x, float y, float z) {{ return __builtin_fmaf(x, y, z); }}
+static double __fma_rn(double x, double y, double z) {{ return __builtin_fma(x, y, z); }}
+{source}
+extern "C" void launch(unsigned blocks, unsigned threads, {parameters}) {{
+  blockDim.x = threads;
+  for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++)
+    for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++) product({arguments});
+}}
+"""
+
+
+class Processor(Launcher):
+    """Runs a kernel's text in place of its machine code."""
+
+    gpu, capability, cuda, versions = "none", (9, 0), (13, 0), {}
+
+    def load(self, cubin: bytes, name: str) -> None:
+        source = cubin.decode()
+        match = re.search(rf"void {name}\((.*)\) {{", source)
+        assert match is not None
+        arguments = ", ".join(re.findall(r"(\w+)(?:,|$)", match[1]))
+        with tempfile.TemporaryDirectory() as folder:
+            text, built = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
+            text.write_text(_SHIM.format(source=source, parameters=match[1], arguments=arguments), encoding="utf-8")
+            flags = ["-O1", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-w"]
+            subprocess.run(["g++", *flags, "-o", built, text], check=True)
+            self._library = ctypes.CDLL(str(built))
+
+    def launch(
+        self, blocks: int, threads: int, inputs: Sequence[NDArray[Any]], output: NDArray[Any],
+        numbers: Sequence[int], timeout: float,
+    ) -> None:  # fmt: skip
+        assert all(array.flags.c_contiguous for array in (*inputs, output))
+        pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*inputs, output)]
+        self._library.launch(blocks, threads, *pointers, *map(ctypes.c_uint32, numbers))
+
+    def clock(self) -> int | None:
+        return None
+
+
+@pytest.fixture
+def product(monkeypatch: pytest.MonkeyPatch) -> CudaProduct:
+    if shutil.which("g++") is None:
+        pytest.skip("no g++")
+    monkeypatch.setattr(cuda_product, "_cubin", lambda model, *_: cuda_source(model).encode())
+    monkeypatch.setattr(cuda_product, "MOST", 40)  # several launches
+    return CudaProduct(Processor())
+
+
+@pytest.mark.parametrize("reference", MODELS)
+def test_the_kernel_computes_the_model(reference: str, product: CudaProduct) -> None:
+    """Special values among the inputs; K of several instructions, the last one filled up."""
+    model, rng, k = parse_reference(reference), np.random.default_rng(5), 0
+    k = 2 * model.length + max(1, model.length // 2)
+    a, b, c = (
+        patterns(rng, fmt, shape, True).astype(kind_of(fmt))
+        for fmt, shape in ((model.a, (9, k)), (model.b, (k, 37)), (model.c, (9, 37)))
+    )
+    told: list[tuple[int, int]] = []
+    found = simulate(a, b, c, model, engine=product, progress=lambda done, total: told.append((done, total)))
+    assert np.array_equal(found, simulate(a, b, c, model, engine="numpy"))
+    assert told[-1] == (9, 9)
+
+
+def test_tiny_results(product: CudaProduct) -> None:
+    """Results below the normal numbers, which this unit flushes and a GPU's own addition does not."""
+    model, rng = parse_reference("x86/avx512/vdpbf16ps"), np.random.default_rng(8)
+    a, b = (
+        (rng.integers(62, 67, shape, dtype=np.uint16) << 7) + rng.integers(0, 128, shape, dtype=np.uint16)
+        for shape in ((20, 2), (2, 40))
+    )
+    found = simulate(a, b, None, model, engine=product)
+    assert np.array_equal(found, simulate(a, b, None, model, engine="numpy"))
+    assert 0.1 < np.mean(found == 0) < 0.9
+
+
+def test_scale_factors(product: CudaProduct) -> None:
+    model, rng = parse_reference(SCALED), np.random.default_rng(4)
+    k = 2 * model.length
+    a, b = (rng.integers(0, 16, shape, dtype=np.uint8) for shape in ((5, k), (k, 33)))
+    p, q = (rng.integers(0, 0x80, shape, dtype=np.uint8) for shape in ((5, 2 * model.scales), (2 * model.scales, 33)))
+    found = [simulate(a, b, None, model, scale_a=p, scale_b=q, engine=engine) for engine in (product, "numpy")]  # type: ignore[arg-type]
+    assert np.array_equal(*found)
+    assert len(np.unique(found[0])) > 20
+
+
+def test_what_a_kernel_does_not_do(product: CudaProduct) -> None:
+    a = np.zeros((4, 16), dtype=np.uint16)
+    with pytest.raises(ParameterError, match="a plan is computed by tiles"):
+        simulate(a, a.T, None, parse_plan_path("plan:cublas/split-k"), engine=product)
+    empty = np.zeros((4, 0), dtype=np.uint16)
+    model = parse_reference(MODELS[0])
+    assert not simulate(empty, empty.T, None, model, engine=product).any()
+
+
+def test_without_a_gpu(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.eye(16, dtype=np.float16))
+    a = str(tmp_path / "a.npy")
+    arguments = ["simulate", a, a, "-o", str(tmp_path / "d.npy"), "--model", MODELS[0], "--engine", "cuda"]
+    result = CliRunner().invoke(main, arguments)
+    if result.exit_code == 0:  # there is one
+        assert np.array_equal(np.load(tmp_path / "d.npy"), np.eye(16, dtype=np.float32))
+    else:
+        assert "NVIDIA GPU" in result.output
+        assert not (tmp_path / "d.npy").exists()
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize("reference", [*MODELS[:1], *MODELS[4:6], SCALED])
+def test_nvrtc_compiles_it(reference: str, capability: tuple[int, int]) -> None:
+    if not any(map(library, (12, 13))):
+        pytest.skip("no NVRTC")
+    try:
+        compiler = compiler_for(capability)
+    except CompilerError as error:
+        pytest.skip(str(error))
+    cubin = compiler.compile(cuda_source(parse_reference(reference)), f"sm_{capability[0]}{capability[1]}").cubin
+    assert cubin[:4] == b"\x7fELF"
+    assert NAME.encode() in cubin

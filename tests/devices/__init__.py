@@ -1,0 +1,1 @@
+"""Devices: programs, functions, recordings, processors; runs of questions on them."""

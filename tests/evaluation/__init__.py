@@ -1,0 +1,1 @@
+"""One arithmetic in several carriers: arrays, generated C, terms of solvers, matrices."""

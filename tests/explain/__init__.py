@@ -1,0 +1,1 @@
+"""What the steps of one evaluation do."""

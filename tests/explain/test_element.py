@@ -1,0 +1,147 @@
+"""`explain --element`: what the steps of one element lose is what its result lacks, and the command says so."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from mmaprobe.cli.main import main
+from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.evaluate.batch import evaluate_row
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.numbers import from_numbers
+from mmaprobe.smtmodel.evaluate.operands import Operands
+from mmaprobe.smtmodel.explain.losses import Loss, losses
+from mmaprobe.smtmodel.plans import Plan
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.tables.reference import parse_plan_reference
+from tests.oracle import decode
+from tests.plans.test_plans import plan_of
+
+#: with whether each adds c
+PLANS = {
+    "plan:cublas/plain": False, "plan:cublas/split-k-f16": False, "plan:deepgemm/fp8": False,
+    "plan:pytorch/cpu-bf16-amx": False, "plan:loop/lanes": True, "plan:cutlass/fp8-fast": True,
+    "cdna3/mfma/f32_32x32x8_f16": True, "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32": True,
+}  # fmt: skip
+
+
+def element(plan: Plan, k: int) -> Operands[int]:
+    rng = np.random.default_rng(11)
+    sides = [
+        from_numbers(np.ldexp(rng.standard_normal(count), rng.integers(-4, 5, count)), fmt, "nearest_even").tolist()
+        for count, fmt in ((k, plan.a), (k, plan.b), (1, plan.c))
+    ]
+    return Operands(tuple(sides[0]), tuple(sides[1]), sides[2][0])
+
+
+def value(fmt: str, pattern: int) -> Fraction:
+    return decode(fmt, pattern).value
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_losses_add_up(name: str) -> None:
+    plan, k = parse_plan_reference(name), 150
+    given = element(plan, k)
+    model = Model(name, unit_of_plan(plan, k))
+    found, result = losses(model, given)
+    assert result == evaluate_row(model, given)
+    products = (value(plan.a.name, x) * value(plan.b.name, y) for x, y in zip(given.a, given.b, strict=True))
+    exact = sum(products, value(plan.c.name, given.c) if PLANS[name] else Fraction(0))
+    assert sum(one.lost != 0 for one in found) > 1
+    assert exact + sum(one.lost for one in found) == value(plan.d.name, result)
+
+
+def test_steps_are_named_by_part_and_tile() -> None:
+    plan = plan_of("sum(split(2, promote(8, mma, r), z), c)")
+    model = Model("named", unit_of_plan(plan, 43))
+    names = [step.step for step in losses(model, element(plan, 43))[0]]
+    assert len(set(names)) == len(names)
+    assert {"part0.chunk[0].tile[0]", "part0.chunk[2].tile[1]", "part1.chunk[1].tile[0]"} <= set(names)
+    tails = [name for name in names if name.startswith("part1.last")]
+    assert len(tails) == 1
+    short = plan_of("sum(lanes(fma, r, 2, fold(2, 1), grain=4), c)")  # the last lane has a turn of two
+    names = [step.step for step in losses(Model("short", unit_of_plan(short, 14)), element(short, 14))[0]]
+    assert len(set(names)) == len(names) == 15
+
+
+def test_a_product_is_lost_where_it_is_cut() -> None:
+    plan = plan_of("sum(mma, +0)")
+    given = Operands((0x3C00, 0, 0, 0, 0, 0x0001), (0x3C00, 0, 0, 0, 0, 0x0400), 0)  # 2^-38 beside 1
+    found, _ = losses(Model("cut", unit_of_plan(plan, 8)), given)
+    assert found == [
+        Loss("tile[0]", (0, 0), 1, Fraction(0), Fraction(0), Fraction(1), FORMATS["f32"]),
+        Loss("tile[1]", (5, 5), 1, -(Fraction(2) ** -38), Fraction(0), Fraction(1), FORMATS["f32"]),
+    ]
+
+
+def test_the_command(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    for name, shape in (("a", (5, 40)), ("b", (40, 3)), ("c", (5, 3))):
+        np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape).astype(np.float16))
+    files = [str(tmp_path / f"{name}.npy") for name in "abc"]
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        result = CliRunner().invoke(main, ["explain", *arguments])
+        return result.exit_code, result.stdout, result.stderr
+
+    simulated = CliRunner().invoke(
+        main, ["simulate", *files, "-o", str(tmp_path / "d.npy"), "--plan", "plan:cutlass/linear-combination"]
+    )
+    assert simulated.exit_code == 0
+    code, out, _ = run("plan:cutlass/linear-combination", *files, "--element", "4,2", "--json")
+    document = json.loads(out)
+    assert (code, document["length"]) == (0, 40)
+    assert int(document["d"], 16) == np.load(tmp_path / "d.npy").view(np.uint16)[4, 2]
+    np.save(tmp_path / "bias.npy", np.load(files[2])[4:])
+    biased = run(
+        "plan:cutlass/linear-combination", *files[:2], str(tmp_path / "bias.npy"), "--element", "4,2", "--json"
+    )
+    assert json.loads(biased[1])["d"] == document["d"]
+    code, out, _ = run("plan:cublas/plain", *files[:2], "--element", "0,0")
+    assert code == 0
+    assert "tile[1]" in out
+    assert "rounded steps lose bits" in out
+    for name, shape in (("long-a", (1, 4100)), ("long-b", (4100, 1))):  # more products than questions are asked about
+        np.save(tmp_path / f"{name}.npy", np.ones(shape, np.float16))
+    code, out, _ = run(
+        "plan:cublas/split-k", *(str(tmp_path / f"long-{name}.npy") for name in "ab"), "--element", "0,0"
+    )
+    assert (code, out.splitlines()[-1]) == (0, "d = 6c01  2^12 + 2^2 = 4100")
+    empty = str(tmp_path / "empty.npy")
+    np.save(empty, np.ones((0, 0), np.float16))
+    for arguments, message in (
+        ((*files, "--element", "5,0"), "outside the product"),
+        ((*files, "--element", "5"), "a row and a column"),
+        ((files[0], "--element", "0,0"), "two or three matrix files"),
+        ((files[0], files[0], "--element", "0,0"), "cannot be multiplied"),
+        ((*files[:2], files[0], "--element", "0,0"), "not that of the product"),
+        (tuple(files), "matrix files go with --element"),
+        ((empty, empty, "--element", "0,0"), "(0, 0) cannot be multiplied: K = 0, without a product"),
+    ):
+        code, _, err = run("plan:cublas/plain", *arguments)
+        assert code == 2
+        assert message in err
+
+
+def test_products_with_others_between_are_counted(tmp_path: Path) -> None:
+    """A swizzled step adds every other pair."""
+    file = tmp_path / "swizzled.yaml"
+    file.write_text(
+        "plan: swizzled\nformats: {a: f16, b: f16, c: f32, d: f32}\nunits: {mma: hopper/mma/m16n8k16.f32.f16.f16.f32}\n"
+        'steps: {d: "sum(turns(32, swizzle(2, mma, grain=2)), c)"}\n'
+    )
+    rng = np.random.default_rng(1)
+    for name, shape in (("a", (1, 40)), ("b", (40, 1))):
+        np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape).astype(np.float16))
+    files = [str(tmp_path / f"{name}.npy") for name in "ab"]
+    done = CliRunner().invoke(main, ["explain", str(file), *files, "--element", "0,0"])
+    rows = {line.split()[0]: line for line in done.stdout.splitlines()[2:]}
+    assert "  16 of 0-29  " in rows["pass0"]
+    assert "  16 of 2-31  " in rows["pass1"]
+    assert "  4 of 34-39  " in rows["last.pass1.tail"]

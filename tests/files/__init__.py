@@ -1,0 +1,1 @@
+"""Files that are read: what they hold, and what is wrong with them."""

@@ -1,0 +1,1 @@
+"""`identify`: families, separating sets, units and plans that are built from answers."""

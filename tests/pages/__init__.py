@@ -1,0 +1,1 @@
+"""The documentation: its commands, its tables, its examples, its words."""

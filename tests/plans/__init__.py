@@ -1,0 +1,1 @@
+"""Plans: products of matrices by them, their theorems, the plans of libraries."""

@@ -1,0 +1,1 @@
+"""Proofs: equality, properties, error bounds."""

@@ -1,0 +1,1 @@
+"""What is made for readers: reports, data sheets, drawings, other programs' formats."""

@@ -1,0 +1,288 @@
+"""Data sheets: every architecture has one, they say what the models do, and the error bound holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mmaprobe.cli.commands.datasheet import _Asker
+from mmaprobe.cli.main import main
+from mmaprobe.queries.properties.bound_report import document_of, find_bound
+from mmaprobe.queries.search.distinguish import Options
+from mmaprobe.queries.tactics.settling import Settled
+from mmaprobe.reports import basis
+from mmaprobe.reports.arithmetic import LINES, arithmetic
+from mmaprobe.reports.datasheet import ASKED, Sheet, groups, page, sheet_of_identified, sheet_of_model, sheets_of
+from mmaprobe.reports.gpu_page import file_name, pages
+from mmaprobe.smtmodel.base.progress import Pieces
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.tables.gpus import GPUS
+from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
+from mmaprobe.smtmodel.tables.recordings import RECORDED
+from mmaprobe.smtmodel.tables.reference import parse_reference
+from mmaprobe.smtmodel.units.unitfile import unit_text
+from tests.places import DOCS
+from tests.records import recorded
+from tests.reports.browser import check_page
+from tests.reports.test_report import FAMILY, SMALL, VOLTA, Page, run
+
+pytestmark = pytest.mark.browser
+
+HOPPER = "hopper/mma/m16n8k16.f32.f16.f16.f32"
+EMULATED = "hopper/mma/m16n8k32.f32.e4m3.e4m3.f32"
+
+
+class Silent:
+    """No property is known; lemmas about the datapath are proved."""
+
+    settle = Settled(Options(timeout=None), confirmed=False)
+
+    def __call__(self, wanted: str, model: Model) -> dict[str, Any] | None:
+        return None
+
+
+SILENT = Silent()
+
+
+@cache
+def every_sheet() -> list[Sheet]:
+    return sheets_of(None, SILENT, Pieces(lambda text: None, "sheets"))
+
+
+def test_every_instruction_is_on_one_sheet() -> None:
+    sheets = every_sheet()
+    named = [name for sheet in sheets for name in sheet.instructions]
+    assert sorted(named) == sorted(INSTRUCTIONS)
+    for sheet in sheets:
+        names = {line.name for line in sheet.lines}
+        assert {"Formats", "Operation", "Products", "NaN", *ASKED.values()} <= names
+        assert all(line.value and line.basis for line in sheet.lines)
+    for group in groups(INSTRUCTIONS.values()):
+        assert len({parse_reference(row.reference).unit.result for row in group}) == 1
+
+
+def test_a_sheet_says_what_the_model_does() -> None:
+    class Knowing(Silent):
+        def __call__(self, wanted: str, model: Model) -> dict[str, Any]:
+            verdicts = {"order-independent": "equal", "sign-symmetric": "different", "monotonic-addend": "unknown"}
+            return {"verdict": verdicts[wanted], "engines": ["one"], "confirmed_by": ["two"], "seconds": 3}
+
+    lines = {line.name: line for line in sheet_of_model(parse_reference(HOPPER), Knowing()).lines}
+    assert lines["Fraction bits"].value == "25 below the largest exponent"
+    assert lines["NaN"].value == "nan (7fffffff)"
+    assert lines["Exponent floor"].value.startswith("-133")
+    assert lines["Error against the exact sum"].value.startswith("|d - exact| <= 2^-23 * |exact| + 1.")
+    properties = [lines[name] for name in ASKED.values()]
+    assert [line.value for line in properties] == ["yes", "no", "open"]
+    assert properties[0].basis == "proved by one; confirmed by two"
+
+
+@pytest.mark.parametrize("group", groups(INSTRUCTIONS.values())[::24], ids=lambda group: group[0].reference)
+def test_the_error_is_the_bound_that_is_proved(group: Any) -> None:
+    model = parse_reference(group[0].reference)
+    (line,) = (line for line in sheet_of_model(model, SILENT).lines if line.name == "Error against the exact sum")
+    found = find_bound(model, Inputs(), None, SILENT.settle)
+    assert line.value == document_of(found)["formula"]
+    assert all(premise in line.basis for premise in found.premises)
+
+
+def test_a_unit_without_a_bound_says_why() -> None:
+    wraps = f"{HOPPER}@carry_bits=0"
+    (line,) = (x for x in sheet_of_model(parse_reference(wraps), SILENT).lines if x.name.startswith("Error"))
+    assert (line.value, line.basis) == ("no bound is proved", "fused: a sum of 17 terms may wrap in 0 carry bits")
+
+
+def test_an_identified_device(tmp_path: Path) -> None:
+    family, store = tmp_path / "tiny.yaml", ("--store", str(tmp_path / "store.sqlite"))
+    family.write_text(FAMILY)
+    document = run("identify", str(family), "--device", f"model:{SMALL}", "--json", *store).stdout
+    path, target = tmp_path / "unit.json", tmp_path / "unit.html"
+    path.write_text(document)
+    assert "3 asked" in run("datasheet", str(path), "-o", str(target), "--limit", "1", *store).stderr
+    text = Page(target.read_text()).text
+    assert "identified in tiny, from answers to 1 question" in text
+    assert "23 below the largest exponent" in text
+    again = run("datasheet", str(path), "-o", str(target), "--limit", "1", *store).stderr
+    assert "3 answers from the store" in again
+    assert "asked" not in again
+    named = {**json.loads(document), "family": "nvidia-f16"}  # which varies fraction_bits, not flush_inputs
+    bases = {line.name: line.basis for line in sheet_of_identified(named, SILENT).lines}
+    assert re.fullmatch(r"answers to questions? [\d, ]+", bases["Fraction bits"])
+    assert bases["Subnormal inputs"] == basis.ASSUMED
+    questions = json.loads(document)["summation_order"]["questions"]
+    assert bases["Operation"] == f"answers to {questions} questions for the order; the rest is assumed"
+    assert bases["Addend"] == basis.ASSUMED  # the tree is the same whether it is fused or late
+    unordered = {**named, "summation_order": {"questions": 0, "tree": None}}
+    assert {line.name: line.basis for line in sheet_of_identified(unordered, SILENT).lines}[
+        "Operation"
+    ] == basis.ASSUMED
+    left = {"exponent_floor": [None, -132, -131], "floor_applies_to": ["zero_terms", "maximum"], "carry_bits": [3, 4]}
+    changed = {**json.loads(document), "undecided": {**left, "late_sum_bits": [31, 32]}}
+    lines = {line.name: line for line in sheet_of_identified(changed, SILENT).lines}
+    floor = "none: zero terms have no exponent; or -132 or -131: the exponent of zero terms in the alignment"
+    assert lines["Exponent floor"].value == floor  # where it is none, it does not matter to which terms it applies
+    assert lines["Carry bits"].value == "3 or 4, then it wraps"
+    assert lines["late_sum_bits"].value == "31 or 32"  # which this family does not have
+    assert {lines[name].basis for name in ("Exponent floor", "Carry bits")} == {lines["late_sum_bits"].basis}
+    assert lines["NaN"].value == "nan (pattern not known)"
+    with pytest.raises(ValueError, match="no candidate"):
+        sheet_of_identified({**changed, "verdict": "no candidate"}, SILENT)
+
+
+def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is known is written first; an interrupt keeps the answers that came before it."""
+    target, asked, seen = tmp_path / "sheet.html", _Asker._ask, []
+
+    def slowly(self: _Asker, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
+        seen.append(Page(target.read_text()).text.count("not asked"))
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return asked(self, wanted, model, problems, key)
+
+    monkeypatch.setattr(_Asker, "_ask", slowly)
+    result = CliRunner().invoke(main, ["datasheet", SMALL, "-o", str(target), "--store", str(tmp_path / "s.sqlite")])
+    assert "still to ask the solvers: 4 questions" in result.stderr
+    assert result.exit_code != 0
+    assert seen == [4, 4]
+    assert Page(target.read_text()).text.count("not asked") == 3
+
+
+def test_a_bound_without_its_lemmas_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not asked is not called open; lemmas of bounds are asked for although every property is known."""
+    known = {"verdict": "equal", "engines": [], "confirmed_by": []}
+    monkeypatch.setattr(_Asker, "_known", lambda self, key: known)
+    target = tmp_path / "sheet.html"
+    given = ["datasheet", VOLTA, "-o", str(target), "--store", str(tmp_path / "s.sqlite")]
+    assert "1 open" in run(*given, "--limit", "0").stderr
+    text = Page(target.read_text()).text
+    assert "not asked" in text
+    assert "the store has no answer yet to a lemma about its datapath: --limit SECONDS above 0 asks the solvers" in text
+    said = run(*given).stderr
+    assert "still to ask the solvers: 1 question, 20 s each at most" in said
+    assert "0 open" in said
+    assert "proved by rules about its nodes, where" in Page(target.read_text()).text
+
+
+def test_a_device_that_was_built_without_a_family(tmp_path: Path) -> None:
+    path, target = tmp_path / "unit.json", tmp_path / "unit.html"
+    unit = unit_text(parse_reference(SMALL).unit)
+    path.write_text(json.dumps({
+        "schema": 1, "device": {"name": "command:x"}, "verdict": "built", "unit": unit,
+        "summation_order": {"questions": 12, "outline": []}, "questions": 30, "validated": 4096,
+    }))  # fmt: skip
+    run("datasheet", str(path), "-o", str(target), "--limit", "0", "--store", str(tmp_path / "store.sqlite"))
+    lines = sheet_of_identified(json.loads(path.read_text()), SILENT).lines
+    assert {line.name: line.value for line in lines}["Fraction bits"] == "23 below the largest exponent"
+    assert {line.basis for line in lines if line.name in LINES} == {"the device's answers"}
+    assert (
+        "built without a family, from answers to 30 questions, 12 for the order, 4096 vectors to validate"
+        in Page(target.read_text()).text
+    )
+
+
+# --- on what a line rests ------------------------------------------------------------------------------------------
+
+
+def bases_of(reference: str) -> dict[str, str]:
+    return {line.name: line.basis for line in sheet_of_model(parse_reference(reference), SILENT).lines}
+
+
+def test_every_line_says_whose_results_or_whose_words_it_rests_on() -> None:
+    kinds = ("recorded: ", "published: ", "inferred from ")
+    for sheet in every_sheet():
+        for line in sheet.lines:
+            if line.name in LINES:
+                assert line.basis.startswith(kinds), line
+                assert "recorded: " not in line.basis or any(name in RECORDED for name in sheet.instructions)
+            assert line.basis != "model"
+    for name in ("Rounding on the way", *(name for name, _ in arithmetic(parse_reference(HOPPER).unit))):
+        assert name in LINES
+
+
+def test_a_line_is_recorded_where_rows_refute_what_is_near() -> None:
+    bases = bases_of(HOPPER)
+    assert bases["Fraction bits"] == bases["Products"] == bases["Carry bits"] == recorded(HOPPER)
+    bf16 = bases_of("ampere/mma/m16n8k16.f32.bf16.bf16.f32")
+    assert bf16["Exponent floor"].startswith("published: MMA-Sim 2.1.1; the rows of A100 and A2 also fit: none: zero")
+    assert bf16["Carry bits"] == (
+        "published: Xie et al. 2026, Tables 3 to 5; the rows of A100 and A2 also fit: 3 or 4, then it wraps"
+    )
+    assert (
+        bases_of("turing/mma/m16n8k8.f32.f16.f16.f32")["Fraction bits"] == "published: Xie et al. 2026, Tables 3 to 5"
+    )
+    assert bases_of("cdna3/mfma/f32_16x16x16_f16")["Cut of the sum"] == "published: MMA-Sim 2.1.1"
+    assert bases_of("rtx-blackwell/mma/m16n8k16.f32.e4m3.e4m3.f32")["Fraction bits"] == "published: MMA-Sim 2.1.1"
+    emulated = bases_of(EMULATED)
+    assert emulated["Fraction bits"] == recorded(EMULATED)
+    assert emulated["Results beyond the range"].endswith(
+        "also fit: the largest finite number; or as IEEE 754 has it for this rounding mode, of a rounding on the way"
+    )
+    way = dict(arithmetic(parse_reference(EMULATED).unit))["Rounding on the way"]
+    assert way == "a, b: rounded to f16, nearest even; each sum: rounded to f32, toward zero"
+    assert emulated["Carry bits"].startswith("inferred from recorded results of H100, H200 and B200; ")
+
+
+def test_a_changed_parameter_is_given_and_a_unit_file_says_its_own_evidence() -> None:
+    bases = bases_of(f"{HOPPER}@fraction_bits=24")
+    assert bases["Fraction bits"] == basis.GIVEN
+    assert bases["Products"].startswith("recorded: ")
+    assert bases_of("x86/amx/tdpbf16ps")["Rounding of the result"] == "recorded on an Intel Xeon with AMX"
+    sheet = sheet_of_model(parse_reference("x86/amx/tdpbf16ps"), SILENT)
+    text = page([sheet], "mmaprobe", "a sheet")  # a basis that many lines have stands once, below them
+    assert text.count('<a href="#sheet-1-1">[1]</a>') == sum("Intel Xeon" in line.basis for line in sheet.lines) > 5
+    assert '<p class="soft" id="sheet-1-1">[1] recorded on an Intel Xeon with AMX</p>' in text
+
+
+# --- the pages of GPUs ----------------------------------------------------------------------------------------------
+
+
+def test_the_pages_of_all_gpus_are_up_to_date() -> None:
+    folder = DOCS / "gpus"
+    written = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.md")}
+    assert written == pages(Pieces(lambda text: None, "pages")), "to write them: python -m benchmarks.gpu_pages"
+    assert {file_name(gpu) for gpus in GPUS.values() for gpu in gpus} | {"README.md"} == set(written)
+    h100 = written["h100.md"]
+    assert "Recorded on this GPU: 42,784 results of 32 of the 32 instructions" in h100
+    assert "| Fraction bits | 1-16 | 25 below the largest exponent | H100, H200 |" in h100
+    assert "- A: published: MMA-Sim 2.1.1\n" in h100
+    floor = "-133: the exponent of zero terms in the alignment"
+    assert f"| Exponent floor | 1, 3, 5-9, 14, 16-17 | {floor} | 1, 3, 5, 14, 16-17: A; 6-9: C |" in h100
+    assert "refute every value near" in h100
+    assert "no published model" in written["mi350x.md"]
+    files = written["rx-9070.md"]  # no claim about near values, which nobody has tried on rows of unit files
+    assert "refute every value near" not in files
+    assert files.count("71 rows") == 1
+
+
+def test_a_page_of_a_gpu_by_command(tmp_path: Path) -> None:
+    target = tmp_path / "x.md"
+    run("datasheet", "v100", "-o", str(target))
+    assert target.read_text() == (DOCS / "gpus" / "v100.md").read_text()
+    run("datasheet", "volta", "-o", str(target), code=2)
+
+
+@pytest.mark.parametrize("width", [400, 1600])
+def test_all_sheets_in_a_browser(chromium: Any, width: int, tmp_path: Path) -> None:
+    target = tmp_path / "volta.html"
+    run("datasheet", "volta", "--limit", "0", "-o", str(target), "--store", str(tmp_path / "store.sqlite"))
+    assert len(re.findall("<section", target.read_text())) == 3
+    assert "<title>Numerical data sheets: Volta</title>" in target.read_text()
+    check_page(chromium, target.as_uri(), width, "light").context.close()
+
+
+@pytest.mark.parametrize("arguments", [(), (VOLTA, "--all"), ("voltaa",), ("volta/mma/none",)])
+def test_bad_subjects(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    run("datasheet", *arguments, "-o", str(tmp_path / "x.html"), "--limit", "0", code=2)
+
+
+def test_a_file_that_identify_did_not_write(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"schema": 1}')
+    assert str(path) in run("datasheet", str(path), "-o", str(tmp_path / "x.html"), code=2).stderr

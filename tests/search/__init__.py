@@ -1,0 +1,1 @@
+"""Inputs that are searched for: distinguishing, covering, admitted."""

@@ -1,0 +1,1 @@
+"""Solvers: their processes, pools and clusters, and the store of their answers."""

@@ -1,0 +1,1 @@
+"""Studies of errors over sizes, and errors that papers published."""

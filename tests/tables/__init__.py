@@ -1,0 +1,1 @@
+"""The tables of instructions and GPUs, against recorded and published results."""

@@ -1,0 +1,1 @@
+"""Units as expressions of nodes, and units of processors."""
