@@ -79,7 +79,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
         known = _Asker(options, limit, {}, asks=False)
         count = write(known)
         if not known.waiting or not limit:
-            say(f"{output}: {counted(count, 'sheet')}, {counted(known.known, 'answer')} from the store, "
+            say(f"{output}: {counted(count, 'sheet')}, {counted(known.known, 'answer')} without asking, "
                 f"{known.open} open")  # fmt: skip
             return
         say(f"{output}: {counted(count, 'sheet')} with what is known; still to ask the solvers: "
@@ -90,7 +90,7 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
         except KeyboardInterrupt:
             write(_Asker(options, limit, asker.found, asks=False))
             raise
-    say(f"{output}: {counted(known.known, 'answer')} from the store, {asker.asked} asked, {asker.open} open")
+    say(f"{output}: {counted(known.known, 'answer')} without asking, {asker.asked} asked, {asker.open} open")
 
 
 def _title(subject: str | None, sheets: Sequence[Sheet]) -> str:
@@ -191,7 +191,7 @@ class _Asker:
 
     def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
         from mmaprobe.queries.kernel.statements import problems_of
-        from mmaprobe.queries.properties.report import proof_key
+        from mmaprobe.queries.properties.report import open_key
         from mmaprobe.smtmodel.base.errors import ParameterError
         from mmaprobe.smtmodel.inputs.admitted import Inputs
 
@@ -201,8 +201,8 @@ class _Asker:
             return {"verdict": "none", "why": str(error)}
         if not problems:
             return {"verdict": "equal", "engines": [], "confirmed_by": []}
-        key = proof_key(problems, wanted, confirm=True)
-        document = self._known(key)
+        key = open_key(problems, wanted)
+        document = self._known(wanted, model, problems, key)
         if document is not None and (document["verdict"] != "unknown" or document["limit"] >= self.limit):
             self.known += 1
         elif self.asks:
@@ -212,20 +212,30 @@ class _Asker:
         self.unknown += document is None or document["verdict"] == "unknown"
         return document
 
-    def _known(self, key: str) -> Mapping[str, Any] | None:
-        from mmaprobe.queries.solvers.store import result_key
+    def _known(self, wanted: str, model: Model, problems: list[Any], key: str) -> Mapping[str, Any] | None:
+        """What follows from the solvers' answers in the store; else that the question was left open before."""
+        from mmaprobe.queries.properties.proving import proofs_of
+        from mmaprobe.queries.properties.report import proof_document
 
         if key in self.found:
             return self.found[key]
         store = self.options.store
         if store is None:
             return None
-        return store.find_result(key) or store.find_result(result_key("datasheet", question=key))
+        self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
+        document = proof_document(wanted, proofs_of(problems, replace(self.options, stored=True), True))
+        if document["interrupted"]:
+            raise KeyboardInterrupt
+        asked = store.find_result(key)
+        if document["verdict"] == "unknown" or (asked is None and not _is_certain(document)):
+            return asked
+        document |= {"limit": self.limit if asked is None else asked["limit"]}
+        self.found[key] = document
+        return document
 
     def _ask(self, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
         from mmaprobe.queries.properties.proving import proofs_of
         from mmaprobe.queries.properties.report import proof_document
-        from mmaprobe.queries.solvers.store import result_key
 
         self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
         self.asked += 1
@@ -234,7 +244,14 @@ class _Asker:
         if document["interrupted"]:
             raise KeyboardInterrupt
         document |= {"limit": self.limit, "seconds": round(time.monotonic() - started, 1)}
-        if self.options.store is not None:
-            confirmed = document["verdict"] != "unknown" and document["confirmed_by"]
-            self.options.store.record_result(key if confirmed else result_key("datasheet", question=key), document)
+        if self.options.store is not None and not _is_certain(document):
+            left = {"verdict": "unknown", "limit": self.limit, "seconds": document["seconds"]}
+            self.options.store.record_result(key, left)
         return document
+
+
+def _is_certain(document: Mapping[str, Any]) -> bool:
+    """Whether more time for solvers can bring nothing: a difference, or a proof that a second engine confirmed or that
+    needed none."""
+    proved = document["verdict"] == "equal" and (document["confirmed_by"] or not document["engines"])
+    return document["verdict"] == "different" or bool(proved)

@@ -21,9 +21,9 @@ def said(wanted: str, verdict: Verdict) -> Verdict | Literal["holds", "refuted"]
     return "holds" if verdict == "equal" else "refuted"
 
 
-def proof_key(problems: Sequence[Problem], wanted: str, confirm: bool) -> str:
-    """The key in the store of the result for all problems of a property."""
-    return result_key("prove", confirm=confirm, property=wanted, problems=[repr(problem) for problem in problems])
+def open_key(problems: Sequence[Problem], wanted: str) -> str:
+    """The key under which the store says that a property was left open, and after how many seconds."""
+    return result_key("open", property=wanted, problems=[repr(problem) for problem in problems])
 
 
 def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:

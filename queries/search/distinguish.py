@@ -50,9 +50,10 @@ BRIEF = 2.5  # seconds for a restricted query at first: another may be answered 
 @dataclass(frozen=True)
 class Options:
     """How to ask. `timeout` in seconds for each pair, `memory` in MiB for each solver process; `store` keeps the
-    solvers' answers, which `fresh` asks for anew; the solvers run where `pool` says. `simulate`: a difference is looked
-    for among shaped inputs first. `deadline`, of time.monotonic: nothing is built or asked after it, whatever a
-    `timeout` allows, which stands still while other questions are asked."""
+    solvers' answers, which `fresh` asks for anew, and of which no more is asked than is `stored`; the solvers run where
+    `pool` says. `simulate`: a difference is looked for among shaped inputs first. `deadline`, of time.monotonic:
+    nothing is built or asked after it, whatever a `timeout` allows, which stands still while other questions are
+    asked."""
 
     solver: str = AUTO
     timeout: float | None = 300.0
@@ -64,6 +65,7 @@ class Options:
     pool: Pool = field(default_factory=Pool)
     simulate: bool = True
     deadline: float | None = None
+    stored: bool = False
 
     def clock(self) -> float:
         """Seconds against which a `timeout` is held."""
@@ -78,7 +80,7 @@ class Options:
     ) -> Engines:
         """The engines for one question, as rules of inference ask them: `seconds` for it, `name` for people."""
         return Engines(solver or self.solver, seconds, name, self.memory, self.store, self.fresh, self.pool,
-                       self.deadline, self.progress, heard or Heard())  # fmt: skip
+                       self.deadline, self.progress, heard or Heard(), stored=self.stored)  # fmt: skip
 
 
 @dataclass(frozen=True)

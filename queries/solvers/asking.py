@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from mmaprobe.queries.solvers.contract import DEFAULT_MEMORY, Answer, _tell, is_told
 from mmaprobe.queries.solvers.engines import AUTO
 from mmaprobe.queries.solvers.pool import Pool
-from mmaprobe.queries.solvers.portfolio import solve
+from mmaprobe.queries.solvers.portfolio import kept, solve
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.queries.solvers.store import Store
 from mmaprobe.smtmodel.base.errors import FaultError, OutOfTimeError
@@ -74,7 +74,7 @@ class Engines:
     `solver`: a choice as of `--solver`; `seconds` for a query, None: no limit; `memory` in MiB; `store`: where answers
     are kept, which `fresh` asks for anew; `until`, of time.monotonic: nothing is asked after it. `name` is what people
     read while they wait; `heard`: what was answered to others that share it, and all that is answered unless this
-    object `asks`. `said`: what was asked, in order.
+    object `asks`; `stored`: and what the store has. `said`: what was asked, in order.
     """
 
     solver: str = AUTO
@@ -89,6 +89,7 @@ class Engines:
     heard: Heard = field(default_factory=Heard)
     said: list[Said] = field(default_factory=list)
     asks: bool = True
+    stored: bool = False
 
     def __post_init__(self) -> None:
         """Raises TypeError for a part that may answer by itself."""
@@ -110,6 +111,9 @@ class Engines:
         return found
 
     def _ask(self, query: Query) -> list[Answer]:
+        if self.stored:
+            found = [] if self.store is None else kept(query, self.solver, self.seconds, self.memory, self.store)
+            return found or [Answer("unknown", "nobody", "", 0.0)]
         seconds = self.seconds
         if self.until is not None:
             left = self.until - time.monotonic()

@@ -26,7 +26,7 @@ def solve(
     The engines run where the `pool` says, by default here.
     """
     engines = engines_of(solver)
-    known = [] if store is None or fresh else _stored(store, query.text, engines, timeout, memory)
+    known = [] if store is None or fresh else kept(query, solver, timeout, memory, store)
     if known and known[0].status != "unknown":
         return known[:1]
     silent = {answer.engine for answer in known}
@@ -43,8 +43,8 @@ def solve(
     return [*known, *new]
 
 
-def _stored(store: Store, text: str, engines: tuple[str, ...], timeout: float | None, memory: int) -> list[Answer]:
+def kept(query: Query, solver: str, timeout: float | None, memory: int, store: Store) -> list[Answer]:
     """What a store knows: "sat" first, since it is replayed and "unsat" is believed, then "unsat"."""
-    found = [store.find(text, engine, timeout, memory) for engine in engines]
+    found = [store.find(query.text, engine, timeout, memory) for engine in engines_of(solver)]
     order = ("sat", "unsat", "unknown")
     return sorted((answer for answer in found if answer is not None), key=lambda answer: order.index(answer.status))
