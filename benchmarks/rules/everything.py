@@ -99,8 +99,6 @@ TYPES = "the types of arguments tell it before (queries/kernel/arguments.py)"
 #: what refuses in no call, and why
 UNREACHED: dict[str, str] = {
     "congruent: {error}": "what computes alike with a number is a number, and nothing else is asked of operands",
-    "product: a factor may be too large beside its exponent":
-        "factors are numbers or segments of inputs, at most 2 * 2^e and below it",
     "one_sum: a loop is left": "loops were written out; tests/rules/test_together.py calls it with one",
     "induction: the step assumes something else of the result so far":
         "the rules take the assumption from the premise; tests/proofs/test_bounds.py calls it with another one",

@@ -498,4 +498,5 @@ def test_vectors_found_before_time_ran_out_are_kept(tmp_path: Path) -> None:
     assert target.exists(), done.stderr
     assert done.returncode == 0
     assert 0 < len(target.read_text().splitlines()) < 500
-    assert "time ran out: 6 s were given, and the work was cut short" in done.stderr
+    said = ("time ran out: 6 s were given, and the work was cut short", "(there may be more kinds)")
+    assert any(text in done.stderr for text in said)  # the search itself may see first that its time is over
