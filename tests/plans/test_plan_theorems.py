@@ -128,6 +128,7 @@ def test_what_is_right_is_a_theorem() -> None:
     for step, multiples in (
         ("sum(r({}), c)", 4), ("sum(promote(8, {}, r), c)", 8), ("sum(split(3, {}, r, grain=2), c)", 12),
         ("sum(split([4, 8], {}, r), c)", 4), ("sum(interleave(2, {}, r, grain=2), c)", 8),
+        ("sum(interleave(2, {}, r, grain=3), c)", 24),
         ("sum(swizzle(2, {}), c)", 8), ("sum(turns(8, {}), c)", 8), ("sum(whole(8, {}, tail=fma), c)", 8),
         ("sum(whole(8, {}, head=fma), c)", 8), ("sum(halve(8, {}, r, grain=4), c)", 4),
         ("sum(lanes({}, r, 4, fold(4, 1)), c)", 16), ("sum(lanes({}, r, 2, fold(2, 1), unroll=8, tail=fma), c)", 32),
@@ -135,6 +136,15 @@ def test_what_is_right_is_a_theorem() -> None:
         assert around(step).goal.multiples == multiples, step  # type: ignore[attr-defined]
     assert around("sum(promote(8, {}, r), c)", bodies=FROM_ZERO).goal.zero is False  # type: ignore[attr-defined]
     assert around("sum(split(2, {}, r), +0)", bodies=FROM_ZERO).goal.zero is True  # type: ignore[attr-defined]
+
+
+def test_two_sums_agree_where_both_do() -> None:
+    two = plan("r(exact(sum(ones, +0), sum(pairs, c)))")
+    parts = [
+        assumed(StagesAgree(two, two, each.stage, each.stage, number))
+        for each, number in zip(two.sums, (4, 6), strict=True)
+    ]
+    assert same_sums(two, two, parts).goal.multiples == 12  # type: ignore[attr-defined]
 
 
 #: what is called with something that it is not about; the words of the error

@@ -13,11 +13,14 @@ import pytest
 from benchmarks.rules.meanings import known_fails
 from benchmarks.rules.numbers import Evaluation, Loops, TooWide
 from benchmarks.rules.units import small_unit
+from mmaprobe.smtmodel.evaluate.batch import evaluate_batch
+from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Each, FusedSum, GridSum, Node, Repeat, Round
 from mmaprobe.smtmodel.nodes.known import ZERO, Known
 from mmaprobe.smtmodel.nodes.node import Knowledge
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
+from mmaprobe.smtmodel.units.unitfile import parse_unit
 
 ROWS = 1500
 UNITS = 60  # of one test
@@ -79,6 +82,41 @@ def test_a_sum_of_nothing_but_a_minus_zero_may_be_one(kind: Callable[..., Node])
         false_of(replace(unit, result=Round(kind((Constant(negative=True),)), Rounding(unit.d))), random.Random(2))
         == []
     )
+
+
+FIXED = {
+    "a product of zeros of both signs": "r(exact(-0 * +0))",
+    "a sum with a sticky bit": "r(fused(a[0] * b[0], c, F=0, sticky=true))",
+    "a loop whose results get finer": "repeat(k in range(2), c, r(r(acc) * a[k]))",
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_what_random_units_have_seldom(name: str) -> None:
+    unit = parse_unit(
+        "unit: fixed\nformats: {a: e2m1, b: e2m1, c: e2m1, d: e4m3}\nlength: 2\n"
+        f'roundings: {{r: "round(e4m3, nearest_even)"}}\nsteps:\n  d: {FIXED[name]}\n', "fixed.yaml")  # fmt: skip
+    assert false_of(unit, random.Random(4)) == []
+
+
+NEAR = """unit: near
+formats: {{a: e2m1, b: e2m1, c: {fmt}, d: {fmt}}}
+length: 1
+inputs: {{a: keep, b: keep, c: zero}}
+roundings: {{r: "round({fmt}, nearest_even)"}}
+steps:
+  d: r(exact(a[0] * b[0], c))
+"""
+
+
+@pytest.mark.parametrize(("fmt", "far"), [("e4m3", True), ("e4m4_none", False)])
+def test_a_sum_of_a_number_and_what_is_coarse_enough_is_never_tiny(fmt: str, far: bool) -> None:
+    """Products are multiples of 2^-2, which is 2^(emin + p) of e4m3, and half of that of e4m4."""
+    unit = parse_unit(NEAR.format(fmt=fmt), "near.yaml")
+    a, b, c = (side.ravel().astype(np.uint64) for side in np.meshgrid(range(16), range(16), range(1 << unit.c.width)))
+    found = evaluate_batch(Model("near", unit), a[:, None], b[:, None], c) & np.uint64(unit.d.sign_bit - 1)
+    tiny = (found > 0) & (found < 1 << unit.d.fraction)
+    assert Knowledge(unit.formats).of(unit.result).never_tiny == far == (not tiny.any())
 
 
 def test_each_thing_is_known_of_some_node() -> None:
