@@ -59,7 +59,7 @@ from mmaprobe.smtmodel.nodes import (
     Segment,
 )
 from mmaprobe.smtmodel.nodes.fused import aligned_head
-from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan
@@ -487,7 +487,7 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
     goals = _joined("fused", node, places, _every_term(node.items, places), premises)
     terms, mode = _aligned(node, places, goals), node.rounding
     if not terms:
-        return _made(node, places, numbers(ZERO, NOUGHT, NOUGHT, NOUGHT), goals, premises)
+        return _made(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
     every = [term.facts for term in terms]
     finest = max(node.fraction_bits) if isinstance(node.fraction_bits, tuple) else node.fraction_bits
     heads = [aligned_head(head, term.bits, mode) for term in terms if (head := term.facts.known.head) is not None]
@@ -528,7 +528,7 @@ def grid(node: GridSum, places: Places, premises: Sequence[Theorem]) -> Made:
     goals = _joined("grid", node, places, _every_term(node.items, places), premises)
     every = [goal.facts for goal in goals]
     if all(facts.is_zero for facts in every):
-        return _made(node, places, numbers(ZERO, NOUGHT, NOUGHT, NOUGHT), goals, premises)
+        return _made(node, places, numbers(_known(node, goals), NOUGHT, NOUGHT, NOUGHT), goals, premises)
     owners = [at for at, item in enumerate(node.items) for _ in terms_of(item, dict(places))]
     terms = [_Aligned(facts, node.fraction_bits[at], node.each(node.reach, at))
              for facts, at in zip(every, owners, strict=True)]  # fmt: skip

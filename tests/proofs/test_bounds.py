@@ -41,6 +41,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.nodes import (
+    Constant,
     Cut,
     Element,
     ExactSum,
@@ -808,3 +809,13 @@ def test_an_evaluation_beyond_the_bound_is_a_fault(monkeypatch: pytest.MonkeyPat
     shown = bound(HOPPER)
     assert shown.exit_code == 4
     assert "contradicts it" in shown.stderr
+
+
+@pytest.mark.parametrize(("rule", "node"), [
+    ("fused", FusedSum((Constant(negative=True),), 3)), ("grid", GridSum((Constant(negative=True),), (3,))),
+])  # fmt: skip
+def test_a_sum_of_nothing_but_a_minus_zero_may_be_one(rule: str, node: Node) -> None:
+    given: Any = [RULES["constant"](UNIT, Constant(negative=True))]
+    theorem: Any = RULES[rule](node, (), given, *([[]] if rule == "fused" else []))
+    assert theorem.goal.facts.known.zero
+    assert not theorem.goal.facts.known.never_minus
