@@ -120,8 +120,7 @@ class Scope:
 
     @staticmethod
     def of(unit: Unit) -> Scope:
-        scale = (("scale_a", unit.scale), ("scale_b", unit.scale)) if unit.scale is not None else ()
-        return Scope((("a", unit.a), ("b", unit.b), ("c", unit.c), *scale))
+        return Scope(tuple(unit.formats.items()))
 
     @cached_property
     def _hash(self) -> int:
