@@ -530,6 +530,8 @@ def structure(node: Node) -> str:
     def text(value: object) -> str:
         if isinstance(value, Node):
             return f"#{numbers[value]}"
+        if isinstance(value, range):  # equal ones may have other ends
+            return repr(range(value[0], value[-1] + 1, value.step)) if value else "range(0)"
         return f"({', '.join(map(text, value))})" if isinstance(value, tuple) else repr(value)
 
     lines = []

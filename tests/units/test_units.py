@@ -23,6 +23,7 @@ from mmaprobe.smtmodel.evaluate.compiled import compile_model
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, FusedSum, Index, Product, Repeat, Round, Running
+from mmaprobe.smtmodel.nodes.node import structure
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import member_of, parse_reference
@@ -391,3 +392,10 @@ def test_two_unit_files_are_told_apart_and_proved_equal(tmp_path: Path) -> None:
     refused = CliRunner().invoke(main, ["distinguish", str(one), "ieee/fma/f16"])
     assert (refused.exit_code, "the models take different formats: e4m3i and f16" in refused.stderr) == (2, True)
     assert json.loads(run("prove", str(one), str(one), "--solver", "bitwuzla", "--json"))["verdict"] == "equal"
+
+
+def test_equal_expressions_have_one_text() -> None:
+    """Ranges are equal whose ends differ, and of equal nodes the first one made may stand for both."""
+    one, other = (Repeat(1, places, Element("c"), Running(1)) for places in (range(0, 17, 16), range(0, 32, 16)))
+    assert structure(one) == structure(other)  # before they are compared, from when on they share their fields
+    assert one == other
