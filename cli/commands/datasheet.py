@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=PageFile(".html", ".md"), required=True, metavar="FILE",
               help="Write the page here: HTML, or of a GPU a short one as Markdown (FILE.md).")  # fmt: skip
 @click.option("--limit", type=Seconds(zero=True), default=20.0, show_default=True,
-              help="Seconds for each property to be proved; 0: only what the store knows.")  # fmt: skip
+              help="Seconds for each property to be proved; 0: no solver is asked.")  # fmt: skip
 @click.option("--store", type=FileName(), metavar="FILE",
               help="Keep answers in this SQLite file (default: in the cache folder).")  # fmt: skip
 def datasheet(subject: str | None, every: bool, output: Path, limit: float, store: Path | None) -> None:
@@ -45,7 +45,8 @@ def datasheet(subject: str | None, every: bool, output: Path, limit: float, stor
 
     The subject is a model (or a unit file), a plan, an architecture, a GPU (H100, "RTX 4090", MI300X), or what
     `identify --json` printed for an unknown device.
-    Properties are taken from the store, or proved within --limit seconds each; what is not answered is called open.
+    Properties are proved by answers in the store, or by solvers within --limit seconds each; what is not answered is
+    called open.
     The page is written at once with what is known, and again with the answers; an interrupt keeps those that came.
 
     \b
@@ -167,10 +168,11 @@ def _sheet_of_plan(name: str, ask: _Asker) -> Sheet:
 
 
 class _Asker:
-    """Answers questions about properties of models: from `found`, else from the store, else (if `asks`) by solvers, for
-    `limit` seconds each. An open question is asked again only if `limit` is larger than before."""
+    """Answers questions about properties of models: by what follows without a solver, else (if `asks`) by solvers, for
+    `limit` seconds each. An open question is asked again only if `limit` is larger than before. `found`: what was found
+    in an earlier pass, None where nothing follows."""
 
-    def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any]], asks: bool) -> None:
+    def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any] | None], asks: bool) -> None:
         from mmaprobe.queries.tactics.settling import Settled
 
         self.options, self.limit, self.found, self.asks = options, limit, found, asks
@@ -228,10 +230,10 @@ class _Asker:
             raise KeyboardInterrupt
         asked = store.find_result(key)
         if document["verdict"] == "unknown" or (asked is None and not _is_certain(document)):
-            return asked
-        document |= {"limit": self.limit if asked is None else asked["limit"]}
-        self.found[key] = document
-        return document
+            self.found[key] = asked
+        else:
+            self.found[key] = document
+        return self.found[key]
 
     def _ask(self, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
         from mmaprobe.queries.properties.proving import proofs_of

@@ -45,7 +45,7 @@ class _Merger:
     """Flattens the nodes of one unit. `after_zero`: c is assumed not to be -0."""
 
     def __init__(self, unit: Unit, after_zero: bool) -> None:
-        self.known = Knowledge(unit.formats, frozenset("c" if after_zero else ""))
+        self.known = Knowledge(unit.formats, frozenset({"c"}) if after_zero else frozenset())
         self.found: dict[Node, Node] = {}
         self.signless: dict[Node, Node] = {}
 

@@ -68,11 +68,7 @@ class PlanAt:
     @property
     def formats(self) -> Mapping[str, Format]:
         """The formats of its operands by name."""
-        return {"a": self.a, "b": self.b, "c": self.c}
-
-    @property
-    def scale(self) -> Format | None:
-        return self.plan.scale
+        return self.plan.formats
 
     @property
     def result(self) -> Node:

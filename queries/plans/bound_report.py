@@ -138,8 +138,7 @@ def _shown(theorem: Theorem) -> Theorem:
 
 def largest_bound(plan: Plan, form: Form, length: int, exponent: int) -> Fraction:
     """The value of the bound `form` for K = `length` where no input's exponent is above `exponent`."""
-    tops = {"a": plan.a, "b": plan.b, "c": plan.c, "scale_a": plan.scale, "scale_b": plan.scale}
-    most = {name: largest_of(fmt, exponent) for name, fmt in tops.items() if fmt is not None}
+    most = {name: largest_of(fmt, exponent) for name, fmt in plan.formats.items()}
     products = length * _product(most, [name for name in most if name != "c"])
     most[EXACT] = exact_result(plan, products, most["c"], magnitudes=True)
 

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.known import ZERO, Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Value, Variant, others
 from mmaprobe.smtmodel.nodes.trace import Stage
 
@@ -99,7 +99,7 @@ class Element(Terminal):
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         fmt = knowledge.formats.get(self.operand)
         if fmt is None:
-            return Known()
+            return UNKNOWN
         kept = self.subnormals != "zero" and self.operand in knowledge.unsigned
         return replace(
             Known.number(frozenset({fmt})), never_minus=self.positive_zeros or kept,

@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.exact import ExactSum
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of, power
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -76,11 +76,13 @@ class FusedSum(Sum):
         if not terms:
             return replace(ZERO, never_minus=all(known.never_minus for known in operands))
         finest = max(self.bits_of_terms)
-        leasts = [known.least for known, _ in terms if known.least is not None]
-        heads = [aligned_head(known.head, bits, self.rounding) for known, bits in terms if known.head is not None]
+        leasts = all_known(known.least for known, _ in terms)
+        heads = all_known(
+            None if known.head is None else aligned_head(known.head, bits, self.rounding) for known, bits in terms
+        )
         return Known(
-            min(leasts) if len(leasts) == len(terms) else None,
-            sum(heads) + power(-finest) if len(heads) == len(terms) else None, finest + self.sticky,
+            None if leasts is None else min(leasts), None if heads is None else sum(heads) + power(-finest),
+            finest + self.sticky,
             None if self.sticky else grid_of([known for known, _ in terms]),
             finite=all(known.finite for known in operands),
         )  # fmt: skip

@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, power
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, total
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -59,11 +59,11 @@ class GridSum(Sum):
         if not terms:
             return replace(ZERO, never_minus=all(known.never_minus for known in operands))
         finest = max(self.bits_of_terms)
-        leasts = [known.least - bits for known, bits in terms if known.least is not None]
-        heads = [known.head * power(bits - finest) for known, bits in terms if known.head is not None]
+        leasts = all_known(total(known.least, -bits) for known, bits in terms)
+        heads = all_known(None if known.head is None else known.head * power(bits - finest) for known, bits in terms)
         return Known(
-            min(leasts) + finest if len(leasts) == len(terms) else None,
-            sum(heads) + 2 * len(operands) * power(-finest) if len(heads) == len(terms) else None, finest,
+            None if leasts is None else min(leasts) + finest,
+            None if heads is None else sum(heads) + 2 * len(operands) * power(-finest), finest,
             finite=all(known.finite for known in operands),
         )  # fmt: skip
 

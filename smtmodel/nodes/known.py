@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeVar
@@ -86,10 +86,17 @@ def total(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
 
 
+def all_known(values: Iterable[Size | None]) -> list[Size] | None:
+    """The numbers, if all of them are known."""
+    every = list(values)
+    found = [value for value in every if value is not None]
+    return found if len(found) == len(every) else None
+
+
 def grid_of(every: Sequence[Known]) -> int | None:
     """An exponent g such that all values are multiples of 2^g; None: not known."""
-    found = [known.grid for known in every if not known.zero]
-    return min((grid for grid in found if grid is not None), default=ANY) if None not in found else None
+    grids = all_known(known.grid for known in every if not known.zero)
+    return None if grids is None else min(grids, default=ANY)
 
 
 def _least(one: int | None, other: int | None) -> int | None:

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, any_of, constant
 from mmaprobe.smtmodel.carriers.carrier import Made
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.trace import Trace
 
 
@@ -333,7 +333,7 @@ class Node:
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """What is known of its value, from what is known of each term of each node of `known_from`: nothing, unless a
         kind of node says it."""
-        return Known()
+        return UNKNOWN
 
     def variants(self) -> Iterator[Variant]:
         """Plausible other values of its parameters, one at a time; impossible combinations are among them."""

@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes.element import Element, Operand
 from mmaprobe.smtmodel.nodes.index import Index
-from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
 
 Places = range | tuple[int, ...]
@@ -52,7 +52,7 @@ class Running(Node):
         return "acc"
 
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
-        return knowledge.running.get(self.level, Known())
+        return knowledge.running.get(self.level, UNKNOWN)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         return context.running[self.level]
@@ -99,7 +99,7 @@ class Repeat(Node):
             if either == so_far:
                 return found
             so_far = either
-        return knowledge.within(self.level, Known()).of(self.body)
+        return knowledge.within(self.level, UNKNOWN).of(self.body)
 
     @kept_property
     def free(self) -> frozenset[int]:

@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.nodes import Constant, Element, Node, Round
 from mmaprobe.smtmodel.nodes.node import Context, Value, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.stages import Chain, Stage, check_holds, check_takes
+from mmaprobe.smtmodel.units.unit import operand_formats
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +105,11 @@ class Plan:
     def addend(self) -> bool:
         """Whether c enters the result."""
         return any(isinstance(node, Element) and node.operand == "c" for node in walk(self.result))
+
+    @cached_property
+    def formats(self) -> Mapping[str, Format]:
+        """The formats of its operands by name."""
+        return operand_formats(self.a, self.b, self.c, self.scale)
 
     @cached_property
     def sums(self) -> tuple[Products, ...]:

@@ -23,6 +23,11 @@ TRACED = 65536  # of one that is only evaluated: an element of a matrix product,
 Memo = dict[tuple[Format | None, ...], Shared]
 
 
+def operand_formats(a: Format, b: Format, c: Format, scale: Format | None) -> dict[str, Format]:
+    """The formats of operands by name; `scale`: that of both scale factors, if there are any."""
+    return {"a": a, "b": b, "c": c} | ({} if scale is None else {"scale_a": scale, "scale_b": scale})
+
+
 @dataclass(frozen=True)
 class Unit:
     """d as a node over a, b (`length` elements each), c and scale factors (one pair for `scale_block` products).
@@ -79,8 +84,7 @@ class Unit:
     @cached_property
     def formats(self) -> Mapping[str, Format]:
         """The formats of its operands by name."""
-        scales = {} if self.scale is None else {"scale_a": self.scale, "scale_b": self.scale}
-        return {"a": self.a, "b": self.b, "c": self.c, **scales}
+        return operand_formats(self.a, self.b, self.c, self.scale)
 
     @cached_property
     def addend(self) -> bool:

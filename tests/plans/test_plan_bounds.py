@@ -22,7 +22,7 @@ from mmaprobe.queries.kernel.forms import NOUGHT, Form, number
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.shares import adds_products
 from mmaprobe.queries.kernel.steps import Places, PlanAt, Recorder, recorded
-from mmaprobe.queries.kernel.theorem import RuleError, Theorem
+from mmaprobe.queries.kernel.theorem import RULES, RuleError, Theorem
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text
 from mmaprobe.queries.plans import bound, bound_samples
 from mmaprobe.queries.plans.bound import bound_of_plan
@@ -33,6 +33,7 @@ from mmaprobe.reports.plan_sheet import sheet_of_plan
 from mmaprobe.smtmodel.base.errors import FaultError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.nodes import Element, Index
 from mmaprobe.smtmodel.nodes.known import Known
 from mmaprobe.smtmodel.plans import Plan
 from mmaprobe.smtmodel.plans.gemm import simulate
@@ -403,3 +404,9 @@ def test_elements_of_more_exponents_than_the_format_to_which_they_are_rounded(mo
         assert error <= limit, (a[row], a[column])
         close = max(close, error / limit if error else Fraction(0))
     assert close > Fraction(1, 16)
+
+
+def test_a_plan_reads_the_formats_of_its_scale_factors() -> None:
+    plan = Plan.chained(parse_reference("blackwell/tcgen05mma_block_scale/m64n8k32.block32.f32.e4m3.e4m3.ue8m0"))
+    theorem: Any = RULES["element"](PlanAt(plan), Element("scale_a", Index()))
+    assert theorem.goal.facts.known.formats == {plan.scale}
