@@ -509,7 +509,7 @@ def test_rules_refuse_what_they_know_nothing_of() -> None:
     a_sum = ExactSum((A, C))
     exact = RULES["exact"](a_sum, (), [of(A), of(C)])
     refused_sum(FusedSum((A, C), 1, carry_bits=0), [of(A), of(C)])  # may wrap
-    refused_sum(FusedSum((a_sum, C), 1, carry_bits=9), [exact, of(C)])  # of no known head
+    refused_sum(FusedSum((a_sum, C), 1, carry_bits=2), [exact, of(C)])  # a sum of two numbers, with the exponent 0
     refused_sum(FusedSum((a_sum, C), 1, reach=(3, None)), [exact, of(C)])  # may vanish at any size
     grid = GridSum((a_sum, C), (1, 2), reach=(3, None))
     refused("grid", grid, (), [exact, of(C)])  # may vanish at any size
