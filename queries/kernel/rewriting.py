@@ -32,7 +32,7 @@ from mmaprobe.queries.kernel.effects import (
     RoundsAlike,
 )
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
-from mmaprobe.queries.kernel.ranges import Held, Range, Scope, formats_of, ranges_of
+from mmaprobe.queries.kernel.ranges import Held, Range, Scope, ranges_of
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import unit_digest
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Overflow, Target
@@ -120,7 +120,7 @@ def gated_zero(scope: Scope, node: Node) -> Replacement | None:
     a NaN or infinite: the product is zero where a factor is."""
     if not isinstance(node, Gate):
         return None
-    held = [formats_of(scope, factor) for factor in node.term.operands]
+    held = [scope.known(factor).formats for factor in node.term.operands]
     if all(own is not None and not any(fmt.has_nan or fmt.has_infinity for fmt in own) for own in held):
         return Replacement(node.term, signs=False)
     return Replacement(replace(node, minus_zero=False), signs=False) if node.minus_zero else None
@@ -242,7 +242,7 @@ def no_last_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     terms' signs, and reads the sign of a zero nowhere else."""
     if not isinstance(node, Repeat) or len(node.places) < 2 or not is_blind(node.body):
         return None
-    last = scope.within(node.level, Held(formats_of(scope, node.body) or frozenset()))
+    last = scope.within(node.level, Held(scope.known(node.body).formats or frozenset()))
     found = no_sum_to_zero(last, node.body)
     return None if found is None else replace(found, other=replace(node, body=found.other))
 
@@ -371,7 +371,7 @@ def rounded_again(scope: Scope, node: Node) -> Replacement | None:
     if not isinstance(node, Round) or not isinstance(node.term, (Round, Repeat)):
         return None
     how, inner = node.rounding, node.term
-    if formats_of(scope, inner) != frozenset((how.format,)) or how.subnormals == "flush_before" or how.loses_nan:
+    if scope.known(inner).formats != frozenset((how.format,)) or how.subnormals == "flush_before" or how.loses_nan:
         return None
     lemma = NumberIsKept(replace(target_of(how), positive_zero=False))
     return Replacement(inner, (lemma,), signs=how.zero != "positive")
@@ -634,13 +634,13 @@ def looped(scope: Scope, node: Repeat, body: Theorem, lemmas: Sequence[Theorem] 
 
 def _one_format(scope: Scope, node: Node, other: Node) -> bool:
     """Whether both are numbers of the same formats."""
-    found = formats_of(scope, node)
-    return found is not None and found == formats_of(scope, other)
+    found = scope.known(node).formats
+    return found is not None and found == scope.known(other).formats
 
 
 def kind_of(scope: Scope, node: Repeat) -> Held | None:
     """What is known of the results of a loop by their formats."""
-    start, body = formats_of(scope, node.start), formats_of(scope, node.body)
+    start, body = scope.known(node.start).formats, scope.known(node.body).formats
     return None if start is None or not body else Held(start | body)
 
 
