@@ -41,7 +41,6 @@ from mmaprobe.queries.building.likely import (
     TINIES,
     WIDE,
     floors,
-    inserted,
     varied,
 )
 from mmaprobe.queries.building.parts import RESTS, Reading, drafts_of_parts, other_parts, read_once
@@ -53,6 +52,7 @@ from mmaprobe.queries.building.steps import (
     short_addends,
     sizes,
     unit_of,
+    with_another_node,
 )
 from mmaprobe.queries.building.weights import ADDED, Weights
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
@@ -169,7 +169,7 @@ def product_tiers(
         *narrow,
         read_apart,
         *parts,
-        partial(with_another_node, asked=asked),
+        partial(with_another_node, d=asked.d),
     ]
 
 
@@ -197,11 +197,6 @@ def without_subnormals(fmt: Format) -> Format | None:
     """A format in which the subnormal numbers of another are normal ones."""
     every = (wider for wider in ROOMY if wider.emin <= fmt.emin - fmt.fraction and wider.holds(fmt))
     return next(every, None)
-
-
-def with_another_node(draft: Draft, asked: Signature) -> Iterator[Draft]:
-    """With a node of any kind around a product, or around a factor."""
-    yield from (replace(draft, product=other) for other in inserted(draft.product, asked.d))
 
 
 def of_products(draft: Draft) -> list[Round | None]:
@@ -338,11 +333,11 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
                 yield draft.with_step(role, tried)
 
     def another(draft: Draft) -> Iterator[Draft]:
-        for tried in with_another_node(draft, asked):
+        for tried in with_another_node(draft, asked.d):
             yield from alike(tried, READS[:3])
 
-    first = [lambda draft: alike(draft, READS[:3]), floored, tiny_products]
-    return [*first, lambda draft: alike(draft, READS), one_side, fixed, *([differing] if apart else []), every, another]
+    first: list[Tier] = [lambda draft: alike(draft, READS[:3]), floored, tiny_products]
+    return [*first, lambda draft: alike(draft, READS), one_side, another, fixed, *([differing] if apart else []), every]
 
 
 def tiny_tier(role: int) -> Tier:
@@ -422,7 +417,7 @@ def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
     def another(draft: Draft) -> Iterator[Draft]:
         """As of products with a zero factor, which are left out, or +0."""
         for tried in signs(draft):
-            yield from with_another_node(tried, asked)
+            yield from with_another_node(tried, asked.d)
 
     return [signs, positive, last, negated, with_floors, another, everything]
 
@@ -448,7 +443,7 @@ def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
     def another(draft: Draft) -> Iterator[Draft]:
         """As where zero times infinity is zero, or nothing."""
         for tried in last(ungated(draft)):
-            yield from with_another_node(tried, asked)
+            yield from with_another_node(tried, asked.d)
 
     def rests(draft: Draft) -> Iterator[Draft]:
         """What a part leaves of infinities and NaNs."""

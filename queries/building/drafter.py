@@ -75,6 +75,7 @@ class Drafter:
         self.outliner = Outliner(part.root) if not self.plain else None
         self.adder, self.weights, self.scaled = adders_of(part), part.weights, part.scaled
         self.inside = {leaf for node in nodes_of(part.root) if id(node) in part.scaled for leaf in leaves_of(node)}
+        self.products: dict[object, Node] = {}  # formed so far
         self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
 
     def unit(self, draft: Draft) -> Unit:
@@ -348,14 +349,12 @@ class _Making:
         return addend if draft.addend is None else made(addend, draft.addend)
 
     def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
-        """The product of two parts."""
-        draft, parts, asked = self.draft, self.draft.parts, self.drafter.asked
-        index, turns = Index(self.place(leaf), loop), self.drafter.weights.get(leaf, ADDED)[0] < 0
-        a: Node = replace(draft.a, index=index)
-        left = part_of(opposite(a, asked.a) if turns else a, parts.a, pair[0], parts, asked.a)
-        right = part_of(replace(draft.b, index=index), parts.b, pair[1], parts, asked.b)
-        filling = dict(zip(FACTORS, (left, right), strict=True))
-        product = replaced(draft.product, lambda part: filling.get(part) if isinstance(part, Hole) else None)
+        """The product of two parts, formed once for all drafts that have it."""
+        draft, asked, index = self.draft, self.drafter.asked, Index(self.place(leaf), loop)
+        key = leaf, index, pair, draft.product, draft.a, draft.b, draft.parts
+        product = self.drafter.products.get(key) or self.drafter.products.setdefault(
+            key, self._product(leaf, index, pair)
+        )
         product = self.weighed(product, leaf)
         exact = self.drafter.adder.get(leaf) in draft.unrounded or leaf in draft.fused
         if draft.products is not None and not exact:
@@ -364,6 +363,15 @@ class _Making:
             return product
         block = Index(leaf // asked.scale_block)
         return Scale(product, Element("scale_a", block), Element("scale_b", block))
+
+    def _product(self, leaf: int, index: Index, pair: Pair) -> Node:
+        draft, parts, asked = self.draft, self.draft.parts, self.drafter.asked
+        a: Node = replace(draft.a, index=index)
+        a = opposite(a, asked.a) if self.drafter.weights.get(leaf, ADDED)[0] < 0 else a
+        left = part_of(a, parts.a, pair[0], parts, asked.a)
+        right = part_of(replace(draft.b, index=index), parts.b, pair[1], parts, asked.b)
+        filling = dict(zip(FACTORS, (left, right), strict=True))
+        return replaced(draft.product, lambda part: filling.get(part) if isinstance(part, Hole) else None)
 
     def place(self, leaf: int) -> int:
         """The index of a product, without the offsets that loops add."""

@@ -97,20 +97,19 @@ class StepAxes:
                 *(both[::-1] if short else both),
                 self.aligned,
                 self.wrapped,
+                self.inserted,
                 self.one_lane,
                 self.short_addend,
                 self.fused_elsewhere,
                 self.grouped,
                 self.aligned_elsewhere,
-                self.inserted,
             ]
         exact: list[Tier] = [self.decided, self.rounded, self.whole, self.leaving_nearest, self.short_addend]
         exact += [self.decided_otherwise] if self.kind == "binary" else []
         exact += [self.elsewhere]
         exact += [self.cut_short, self.cut_otherwise] if self.kind == "binary" else []
-        exact += [self.leaving, self.guarded, self.shortened, self.stored, self.fixed]
-        more = [] if self.kind == "exact" else [self.lengthened, self.fused, self.aligned, self.unrounded]
-        return [*exact, *more, self.inserted]
+        exact += [self.leaving, self.guarded, self.shortened, self.inserted, self.stored, self.fixed]
+        return exact if self.kind == "exact" else [*exact, self.lengthened, self.fused, self.aligned, self.unrounded]
 
     def step(self, draft: Draft, step: Step) -> Draft:
         """The draft with this step in the role."""
@@ -281,10 +280,12 @@ class StepAxes:
             yield self.step(draft, Step(how(self.asked.d, mode), _late(total, bits, bits, align)))
 
     def inserted(self, draft: Draft) -> Iterator[Draft]:
-        """A node of any kind around a likely sum."""
-        for tried in (*self.rounded(draft), *self.likely_fused(draft)):
+        """A node of any kind around a likely sum, or around products."""
+        likely = self.likely_fused(draft) if self.kind == "fused" else self.rounded(draft)
+        for tried in likely:
             step = tried.steps[self.role]
-            yield from (self.step(draft, replace(step, sum=other)) for other in inserted(step.sum, self.asked.d))
+            yield from (self.step(tried, replace(step, sum=other)) for other in inserted(step.sum, self.asked.d))
+            yield from with_another_node(tried, self.asked.d)
 
     def likely(self, draft: Draft) -> Iterator[Draft]:
         for tried in (*self.decided(draft), *self.rounded(draft)):
@@ -306,6 +307,11 @@ class StepAxes:
         fmt = self.others[0]
         for mode, bits in product(MODES[:3], around_precision(fmt)):
             yield from self.converted(draft, Step(how(fmt, mode), fused(bits)), (mode, "nearest_even"))
+
+
+def with_another_node(draft: Draft, d: Format) -> Iterator[Draft]:
+    """With a node of any kind around a product, or around a factor."""
+    yield from (replace(draft, product=other) for other in inserted(draft.product, d))
 
 
 def around_precision(fmt: Format) -> range:
