@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
+from typing import Any
 
+from mmaprobe.queries.building import likely
 from mmaprobe.queries.building.draft import (
     FACTORS,
     Draft,
@@ -24,26 +26,8 @@ from mmaprobe.queries.building.draft import (
     with_ends,
 )
 from mmaprobe.queries.building.draft import fused as fused_sum
-from mmaprobe.queries.building.likely import (
-    DIRECT,
-    FEWER,
-    INNER,
-    MODES,
-    OVERFLOW,
-    READ_BITS,
-    READS,
-    ROOMY,
-    SCALED,
-    SHORT,
-    SIGNS,
-    STARTS,
-    SWAPPED,
-    TINIES,
-    WIDE,
-    floors,
-    varied,
-)
-from mmaprobe.queries.building.parts import RESTS, Reading, drafts_of_parts, other_parts, read_once
+from mmaprobe.queries.building.likely import MODES, varied
+from mmaprobe.queries.building.parts import RESTS, Parts, Reading, drafts_of_parts, other_parts, read_once
 from mmaprobe.queries.building.steps import (
     FIXED,
     Tier,
@@ -67,110 +51,110 @@ NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next po
 APART = 4  # roles whose products are rounded or not, each by itself
 
 
+Axis = Callable[[Draft], Iterable[Draft]]  # a draft with each of some values in one of its places
+
+
+def combined(*axes: Axis) -> Tier:
+    """Every combination of values: those of the last axis change first."""
+
+    def tier(draft: Draft) -> Iterable[Draft]:
+        found: Iterable[Draft] = [draft]
+        for axis in axes:
+            found = [other for one in found for other in axis(one)]
+        return found
+
+    return tier
+
+
+def starting(starts: Iterable[Start]) -> Axis:
+    return lambda draft: (replace(draft, start=start) for start in starts)
+
+
+def adding(parts: Iterable[Parts]) -> Axis:
+    every = list(parts)
+    return lambda draft: (replace(draft, parts=part) for part in every)
+
+
 # -- products
 
 
 def product_tiers(
-    kinds: Sequence[str],
-    asked: Signature,
-    adding: Sequence[int],
-    fused: Callable[[], frozenset[int]] = frozenset,
+    kinds: Sequence[str], asked: Signature, adders: Sequence[int], fused: Callable[[], frozenset[int]] = frozenset
 ) -> list[Tier]:
-    """What a sum of two products begins with, and how products are rounded before they are added. `adding`: the roles
+    """What a sum of two products begins with, and how products are rounded before they are added. `adders`: the roles
     of the steps that add products. `fused`: asks which products are fused into the addition, where others are rounded
     before."""
-    formats = [asked.d, *(fmt for fmt in INNER if fmt != asked.d)]
-    starts: Sequence[Start] = STARTS if "binary" in kinds else STARTS[:1]
+    binary = "binary" in kinds
+    starts: Sequence[Start] = likely.STARTS if binary else likely.STARTS[:1]
+    begun, first, plain = starting(starts), starting(starts[:1]), [how(fmt) for fmt in (asked.d, *likely.INNER)]
+
+    def rounding(draft: Draft, hows: Iterable[Round | None]) -> Iterator[Draft]:
+        for own in hows:
+            found = replace(draft, products=own)
+            hidden = own is not None and _exact(own, asked)
+            yield replace(found, unshown=found.unshown | {"products"}) if hidden else found
 
     def known(draft: Draft) -> Iterator[Draft]:
-        exact: set[Format] = set()  # the formats that no product is rounded to unless it is tiny or infinite
-        for own in of_products(draft):
-            if own is not None and _exact(own, asked):
-                if own.rounding.format in exact:
-                    continue
-                exact.add(own.rounding.format)
-            for start in starts:
-                yield rounding(draft, start, own)
-
-    def rounding(draft: Draft, start: Start, own: Round | None) -> Draft:
-        found = replace(draft, start=start, products=own)
-        hidden = own is not None and _exact(own, asked)
-        return replace(found, unshown=found.unshown | {"products"}) if hidden else found
+        """In a format to which no product is rounded unless it is tiny or infinite, in one mode."""
+        every = of_products(draft)
+        exact = {own.rounding.format: own for own in reversed(every) if own is not None and _exact(own, asked)}
+        hows = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
+        return rounding(draft, hows)
 
     def other(draft: Draft) -> Iterator[Draft]:
-        for fmt, start in product(formats, starts[:2]):
-            for mode in MODES[:1] if _exact(how(fmt), asked) else MODES:
-                yield rounding(draft, start, how(fmt, mode))
+        every = (in_mode(own, mode) for own in plain for mode in (MODES[:1] if _exact(own, asked) else MODES))
+        return rounding(draft, dict.fromkeys(every))
 
     def in_some(draft: Draft) -> Iterator[Draft]:
         """Some steps add exact products, others rounded ones: a loop of fused steps, and what it leaves over."""
-        some = [frozenset(few) for size in range(1, len(adding)) for few in combinations(adding[:APART], size)]
-        for tried, few in product(known(draft), some):
-            if tried.products is not None:
-                yield replace(tried, unrounded=few)
+        for few in some_of(adders) if draft.products is not None else ():
+            yield replace(draft, unrounded=few)
 
     def one_by_one(draft: Draft) -> Iterator[Draft]:
         """Some products are exact, the others rounded, in any steps."""
-        few = fused()
-        for tried in known(draft) if few else ():
-            if tried.products is not None:
-                yield replace(tried, fused=few)
-
-    def swapped(draft: Draft) -> Iterator[Draft]:
-        for start, own in product(SWAPPED if "binary" in kinds else (), of_products(draft)):
-            yield replace(draft, start=start, products=own)
-
-    def normalised(draft: Draft) -> Iterator[Draft]:
-        """Products alone, and all terms or factors, which only subnormal ones tell apart."""
-        every = list(normalising(draft, asked))[1:]
-        for start, tried in product(starts, every if draft.fuses else every[:1]):
-            yield replace(tried, start=start)
+        if draft.products is not None and (few := fused()):
+            yield replace(draft, fused=few)
 
     def shortened(draft: Draft) -> Iterator[Draft]:
-        for bits, mode, start in product(range(2, asked.a.precision + asked.b.precision), MODES, starts[:1]):
-            fmt = asked.d if bits <= asked.d.precision else WIDE
-            yield replace(draft, start=start, products=how(fmt, mode, bits))
-
-    def read(draft: Draft) -> Iterator[Draft]:
-        """Both inputs with fewer bits than they have."""
-        for bits, mode, tried in product(range(2, asked.a.precision), MODES, list(known(draft))):
-            yield replace(tried, parts=read_once(Reading(bits, mode), Reading(bits, mode)))
+        for bits, mode in product(range(2, asked.a.precision + asked.b.precision), MODES):
+            yield replace(draft, products=how(asked.d if bits <= asked.d.precision else likely.WIDE, mode, bits))
 
     def read_apart(draft: Draft) -> Iterator[Draft]:
-        for mode, start in product(DIRECT, starts):
-            for one, other in product(_readings(asked.a, mode), _readings(asked.b, mode)):
-                yield replace(draft, start=start, parts=read_once(one, other))
+        for mode in likely.DIRECT:
+            pairs = product(_readings(asked.a, mode), _readings(asked.b, mode))
+            yield from combined(begun, adding(read_once(*pair) for pair in pairs))(draft)
 
     def addend(draft: Draft) -> Iterator[Draft]:
         """c in a shorter format, or with fewer bits than its own has."""
-        for own in short_addends(asked):
-            yield replace(draft, addend=own)
-        for bits, mode in product(range(2, asked.c.precision), MODES):
-            yield replace(draft, addend=how(asked.c, mode, bits))
+        fewer = (how(asked.c, mode, bits) for bits, mode in product(range(2, asked.c.precision), MODES))
+        yield from (replace(draft, addend=own) for own in (*short_addends(asked), *fewer))
 
-    def in_parts(draft: Draft, several: bool, kept: bool = False) -> Iterator[Draft]:
-        for start, parts in product(dict.fromkeys((starts[0], starts[-1])), drafts_of_parts(asked, several, kept)):
-            yield replace(draft, start=start, parts=parts)
+    def normalised(draft: Draft) -> Iterable[Draft]:
+        """Products alone, and all terms or factors, which only subnormal ones tell apart."""
+        return list(normalising(draft, asked))[1 : None if draft.fuses else 2]
 
-    narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
-    first = [known, *([swapped] if "binary" in kinds else [])]
-    first += [in_some] if len(adding) > 1 else []
-    first += [one_by_one] if "binary" in kinds else []
-    parts = [partial(in_parts, several=several) for several in (False, True)]
-    in_segments = partial(in_parts, several=False, kept=True)
-    joined = [addend] if asked.addend else []
-    return [
-        *first,
-        normalised,
-        *joined,
-        in_segments,
-        other,
-        shortened,
-        *narrow,
-        read_apart,
-        *parts,
-        partial(with_another_node, d=asked.d),
-    ]
+    def in_parts(several: bool, kept: bool = False) -> Tier:
+        """As products of parts are many, they are listed where they are needed."""
+        ends = starting(dict.fromkeys((starts[0], starts[-1])))
+        return lambda draft: combined(ends, adding(drafts_of_parts(asked, several, kept)))(draft)
+
+    both = (Reading(bits, mode) for bits, mode in product(range(2, asked.a.precision), MODES))
+    narrow = [combined(adding(read_once(way, way) for way in both), known, begun)]
+    tiers = [combined(known, begun)]
+    if binary:
+        swapped = starting(likely.SWAPPED)
+        tiers.append(combined(swapped, lambda draft: (replace(draft, products=own) for own in of_products(draft))))
+    tiers += [combined(known, begun, in_some)] if len(adders) > 1 else []
+    tiers += [combined(known, begun, one_by_one)] if binary else []
+    tiers += [combined(begun, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
+    tiers += [combined(other, starting(starts[:2])), combined(first, shortened)]
+    tiers += narrow if 2 < asked.a.precision == asked.b.precision else []
+    return [*tiers, read_apart, in_parts(False), in_parts(True), partial(with_another_node, d=asked.d)]
+
+
+def some_of(roles: Sequence[int]) -> list[frozenset[int]]:
+    """Some of the first roles, but not all."""
+    return [frozenset(few) for size in range(1, len(roles)) for few in combinations(roles[:APART], size)]
 
 
 def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
@@ -195,7 +179,7 @@ def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
 
 def without_subnormals(fmt: Format) -> Format | None:
     """A format in which the subnormal numbers of another are normal ones."""
-    every = (wider for wider in ROOMY if wider.emin <= fmt.emin - fmt.fraction and wider.holds(fmt))
+    every = (wider for wider in likely.ROOMY if wider.emin <= fmt.emin - fmt.fraction and wider.holds(fmt))
     return next(every, None)
 
 
@@ -207,16 +191,11 @@ def of_products(draft: Draft) -> list[Round | None]:
 
 def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
     """What may be all that is read of an input: as many bits as it has, or fewer."""
-    known = range(2, fmt.precision) if fmt.precision <= FORMATS["f16"].precision else READ_BITS
+    known = range(2, fmt.precision) if fmt.precision <= FORMATS["f16"].precision else likely.READ_BITS
     return [None, *(Reading(bits, mode) for bits in known if bits < fmt.precision)]
 
 
 # -- the ends of the range
-
-
-def all_tiny(draft: Draft, kind: Tiny, unbounded: bool) -> Draft:
-    """The draft with one treatment of tiny results in every rounding."""
-    return draft.every_how(lambda own: tiny(own, kind, unbounded))
 
 
 def tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
@@ -225,10 +204,6 @@ def tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
     if bits_of(own) in (None, precision):
         return of_rounding(found.rounding, precision if unbounded else None)
     return found
-
-
-def read_as(draft: Draft, reads: Reads) -> Draft:
-    return draft.read_as(reads[0], reads[0], reads[1])
 
 
 def one_read(draft: Draft) -> list[Draft]:
@@ -263,14 +238,20 @@ def with_negated(draft: Draft, roles: Set[int]) -> Draft:
 
 def floors_of(draft: Draft, d: Format) -> Sequence[int | None]:
     """The exponents of zero terms that are tried."""
-    return floors(d) if draft.fuses else (None,)
+    return likely.floors(d) if draft.fuses else (None,)
 
 
 def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
     """What only the ends of the range show: what is multiplied by powers of two, and whether c is rounded then; which
     bits of subnormal numbers a segment takes."""
+    multiplies = any(shift for _, shift in weights.values())
+    addends = [draft.addend, None] if draft.addend is not None else [None]
     for leading in (True, False) if draft.parts.kept else (draft.parts.leading,):
-        yield from _multiplying(replace(draft, parts=replace(draft.parts, leading=leading)), weights)
+        found = replace(draft, parts=replace(draft.parts, leading=leading))
+        for scaled, addend in product(likely.SCALED, addends) if multiplies else ():
+            yield replace(found, scaled=scaled, addend=addend)
+        if not multiplies:
+            yield found
 
 
 def with_signs(draft: Draft) -> Iterator[Draft]:
@@ -279,179 +260,162 @@ def with_signs(draft: Draft) -> Iterator[Draft]:
         yield replace(draft, parts=replace(draft.parts, positive=positive))
 
 
-def _multiplying(draft: Draft, weights: Weights) -> Iterator[Draft]:
-    if all(shift == 0 for _, shift in weights.values()):
-        yield draft
-        return
-    addends = [draft.addend, None] if draft.addend is not None else [None]
-    for scaled, addend in product(SCALED, addends):
-        yield replace(draft, scaled=scaled, addend=addend)
+def reading(ways: Sequence[Reads]) -> Axis:
+    """How subnormal factors, and a subnormal c, are read."""
+    return lambda draft: (draft.read_as(factors, factors, c) for factors, c in ways)
+
+
+def every_tiny(draft: Draft) -> Iterator[Draft]:
+    """One treatment of tiny results in every rounding."""
+    return (draft.every_how(partial(tiny, kind=kind, unbounded=unbounded)) for kind, unbounded in likely.TINIES)
+
+
+def each_how(parameter: str, values: Sequence[Any]) -> Axis:
+    """One value of a parameter in every rounding."""
+    return lambda draft: (draft.every_how(partial(with_ends, **{parameter: value})) for value in values)
+
+
+def last_how(parameter: str, values: Sequence[Any]) -> Axis:
+    """One value in the last rounding, and one in all others."""
+
+    def axis(draft: Draft) -> Iterator[Draft]:
+        for last, rest in product(values, values):
+            hows = draft.hows().items()
+            apart = {at: with_ends(own, **{parameter: last if at == draft.last else rest}) for at, own in hows}
+            yield draft.with_hows(apart)
+
+    return axis
 
 
 def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
     """How subnormal numbers are read and written, in tiers. `apart`: with roundings that do otherwise than others."""
 
-    def alike(draft: Draft, reads: Sequence[Reads]) -> Iterator[Draft]:
-        for tried, chosen, (kind, unbounded) in product(list(at_ends(draft, weights)), reads, TINIES):
-            yield read_as(all_tiny(tried, kind, unbounded), chosen)
-
     def differing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
-        places = list(hows)
-        if len(places) > 4:  # the last one, and all others
-            groups = [[draft.last], [place for place in places if place != draft.last]]
-        else:
-            groups = [[place] for place in places]
-        for kinds in product(TINIES[:4], repeat=len(groups)):
+        groups = [[place] for place in hows]
+        if len(hows) > 4:  # the last one, and all others
+            groups = [[draft.last], [place for place in hows if place != draft.last]]
+        for kinds in product(likely.TINIES[:4], repeat=len(groups)):
             chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
-            tried = draft.with_hows({place: tiny(own, *chosen[place]) for place, own in hows.items()})
-            for reads in READS:
-                yield read_as(tried, reads)
+            yield draft.with_hows({place: tiny(own, *chosen[place]) for place, own in hows.items()})
 
     def floored(draft: Draft) -> Iterator[Draft]:
-        for zeros, reads in product(floors_of(draft, asked.d)[1:], READS[:3]):
-            yield with_floor(read_as(draft, reads), zeros)
+        yield from (with_floor(draft, zeros) for zeros in floors_of(draft, asked.d)[1:])
 
     def tiny_products(draft: Draft) -> Iterator[Draft]:
         """Products that are rounded where they are tiny alone, as all others fit."""
         for mode in MODES if _exact(how(asked.d), asked) else ():
-            yield from alike(replace(draft, products=how(asked.d, mode)), READS[:3])
-
-    def every(draft: Draft) -> Iterator[Draft]:
-        for zeros, tried in product(floors_of(draft, asked.d)[1:], list(alike(draft, READS))):
-            yield with_floor(tried, zeros)
-
-    def one_side(draft: Draft) -> Iterator[Draft]:
-        for tried in alike(draft, (("keep", "keep"), ("keep", "zero"))):
-            yield from one_read(tried)
+            yield replace(draft, products=how(asked.d, mode))
 
     def fixed(draft: Draft) -> Iterator[Draft]:
         """Sums in fixed point: products are cut at one place, which may have been taken for zeros."""
-        draft = ungated(read_as(all_tiny(draft, "keep", False), READS[0]))
+        draft = ungated(draft.every_how(partial(tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep"))
         for role, step in enumerate(draft.steps[:APART]):
-            for tried in in_fixed_point(step, asked, FIXED):
-                yield draft.with_step(role, tried)
+            yield from (draft.with_step(role, tried) for tried in in_fixed_point(step, asked, FIXED))
 
-    def another(draft: Draft) -> Iterator[Draft]:
-        for tried in with_another_node(draft, asked.d):
-            yield from alike(tried, READS[:3])
+    def one_side(draft: Draft) -> Iterator[Draft]:
+        yield from one_read(draft)
 
-    first: list[Tier] = [lambda draft: alike(draft, READS[:3]), floored, tiny_products]
-    return [*first, lambda draft: alike(draft, READS), one_side, another, fixed, *([differing] if apart else []), every]
+    ends, few, every = partial(at_ends, weights=weights), reading(likely.READS[:3]), reading(likely.READS)
+    exact_factors = reading([("keep", "keep"), ("keep", "zero")])
+    return [
+        combined(ends, few, every_tiny),
+        combined(floored, few),
+        combined(tiny_products, ends, few, every_tiny),
+        combined(ends, every, every_tiny),
+        combined(ends, exact_factors, every_tiny, one_side),
+        combined(partial(with_another_node, d=asked.d), ends, few, every_tiny),
+        fixed,
+        *([combined(differing, every)] if apart else []),
+        combined(floored, ends, every, every_tiny),
+    ]
 
 
 def tiny_tier(role: int) -> Tier:
     """Whether the sums of one role are kept or flushed where they are tiny."""
-    places: list[Place] = [role, ("leaves", role)]
-    places += ["convert"] if role == 0 else []
+    places: tuple[Place, ...] = (role, ("leaves", role)) if role else (role, ("leaves", role), "convert")
 
     def kept_or_flushed(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
-        for kind in TINIES[:2]:
+        for kind in likely.TINIES[:2]:
             yield draft.with_hows({at: tiny(hows[at], *kind) for at in places if at in hows})
 
     return kept_or_flushed
 
 
-def refined_tiers(asked: Signature, adding: Sequence[int]) -> list[Tier]:
+def refined_tiers(asked: Signature, adders: Sequence[int]) -> list[Tier]:
     """How what is flushed is flushed, where each role is known to keep or to flush what is tiny, and how subnormal
-    inputs are read; then products that some steps alone round, where they are tiny."""
+    inputs are read; then products that some steps alone round, where they are tiny. What a sum begins with shows here
+    alone where every product is a number of the format."""
 
-    def plain(draft: Draft) -> Iterator[Draft]:
+    def flushing(draft: Draft) -> Iterator[Draft]:
         hows = draft.hows()
         flushed = [place for place, own in hows.items() if own.rounding.subnormals != "keep"]
-        for kind, unbounded, reads in product(TINIES[1:4] if flushed else TINIES[1:2], (False, True), READS):
+        for kind, unbounded in product(likely.TINIES[1:4] if flushed else likely.TINIES[1:2], (False, True)):
             kinds = {at: kind if at in flushed else ("keep", unbounded) for at in hows}
-            yield read_as(draft.with_hows({at: tiny(own, *kinds[at]) for at, own in hows.items()}), reads)
-
-    def begun(draft: Draft) -> Iterator[Draft]:
-        """What a sum begins with shows here alone where every product is a number of the format."""
-        for start in (*STARTS, *SWAPPED):
-            yield from plain(replace(draft, start=start))
+            yield draft.with_hows({at: tiny(own, *kinds[at]) for at, own in hows.items()})
 
     def in_some(draft: Draft) -> Iterator[Draft]:
-        some = [frozenset(few) for size in range(1, len(adding)) for few in combinations(adding[:APART], size)]
-        for few in some if draft.products is not None and _exact(draft.products, asked) else ():
-            yield from begun(replace(draft, unrounded=few))
+        for few in some_of(adders) if draft.products is not None and _exact(draft.products, asked) else ():
+            yield replace(draft, unrounded=few)
 
-    return [plain, begun, in_some]
+    plain, begun = (flushing, reading(likely.READS)), starting((*likely.STARTS, *likely.SWAPPED))
+    return [combined(*plain), combined(begun, *plain), combined(in_some, begun, *plain)]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
     """The signs of zeros, in tiers."""
-    begins: Sequence[Start | None] = (None, "zero", "first") if {"binary", "fused"} & set(kinds) else (None,)
 
-    def signs(draft: Draft) -> Iterator[Draft]:
-        draft = ungated(with_negated(draft, frozenset())).with_zeros(positive=False)
-        for given, sign, start in product(list(with_signs(draft)), SIGNS, begins):
-            tried = given.every_how(partial(with_ends, zero=sign))
-            yield tried if start is None else replace(tried, start=start)
+    def plain(draft: Draft) -> list[Draft]:
+        return [ungated(with_negated(draft, frozenset())).with_zeros(positive=False)]
 
-    def last(draft: Draft) -> Iterator[Draft]:
-        draft = ungated(with_negated(draft, frozenset())).with_zeros(positive=False)
-        hows = draft.hows().items()
-        for one, other, start in product(SIGNS, SIGNS, begins):
-            apart = {place: with_ends(own, zero=one if place == draft.last else other) for place, own in hows}
-            tried = draft.with_hows(apart)
-            yield tried if start is None else replace(tried, start=start)
-
-    def positive(draft: Draft) -> Iterator[Draft]:
-        for tried in signs(draft):
-            yield tried.with_zeros(positive=True)
+    def begun(draft: Draft) -> Iterator[Draft]:
+        yield draft
+        if {"binary", "fused"} & set(kinds):
+            yield from starting(("zero", "first"))(draft)
 
     def negated(draft: Draft) -> Iterator[Draft]:
         """Sums of some steps are subtracted, or the last one changes its sign."""
         roles = range(len(draft.steps))
         some = [frozenset(few) for size in (1, 2) for few in combinations(roles[:APART], size)]
-        for tried, few in product(signs(draft), dict.fromkeys([*some, frozenset(roles)])):
-            yield with_negated(tried, few)
+        yield from (with_negated(draft, few) for few in dict.fromkeys([*some, frozenset(roles)]))
 
-    def everything(draft: Draft) -> Iterator[Draft]:
-        for tried, reads, (kind, unbounded) in product(list(signs(draft)), READS, TINIES):
-            yield read_as(all_tiny(tried, kind, unbounded), reads)
+    def floored(draft: Draft) -> Iterator[Draft]:
+        yield from (with_floor(draft, zeros) for zeros in floors_of(draft, asked.d))
 
-    def with_floors(draft: Draft) -> Iterator[Draft]:
-        for zeros, tried in product(floors_of(draft, asked.d), list(signs(draft))):
-            yield with_floor(tried, zeros)
-
-    def another(draft: Draft) -> Iterator[Draft]:
-        """As of products with a zero factor, which are left out, or +0."""
-        for tried in signs(draft):
-            yield from with_another_node(tried, asked.d)
-
-    return [signs, positive, last, negated, with_floors, another, everything]
+    signs = plain, with_signs, each_how("zero", likely.SIGNS), begun
+    return [
+        combined(*signs),
+        combined(*signs, lambda draft: [draft.with_zeros(positive=True)]),
+        combined(plain, last_how("zero", likely.SIGNS), begun),
+        combined(*signs, negated),
+        combined(floored, *signs),
+        combined(*signs, partial(with_another_node, d=asked.d)),  # as one that leaves out a product with a zero factor
+        combined(*signs, reading(likely.READS), every_tiny),
+    ]
 
 
 def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
     """What results beyond the largest number become, in tiers."""
-    limits = [asked.d.emax + 1, asked.d.emax + 2]
-
-    def alike(draft: Draft) -> Iterator[Draft]:
-        for tried, overflow in product(list(at_ends(draft, weights)), OVERFLOW):
-            yield tried.every_how(partial(with_ends, overflow=overflow))
 
     def limited(draft: Draft) -> Iterator[Draft]:
-        for tried, limit in product(list(alike(draft)), limits):
-            yield with_limit(tried, limit)
-
-    def last(draft: Draft) -> Iterator[Draft]:
-        hows = draft.hows().items()
-        for one, other in product(OVERFLOW, OVERFLOW):
-            apart = {place: with_ends(own, overflow=one if place == draft.last else other) for place, own in hows}
-            yield draft.with_hows(apart)
-
-    def another(draft: Draft) -> Iterator[Draft]:
-        """As where zero times infinity is zero, or nothing."""
-        for tried in last(ungated(draft)):
-            yield from with_another_node(tried, asked.d)
+        yield from (with_limit(draft, limit) for limit in (asked.d.emax + 1, asked.d.emax + 2))
 
     def rests(draft: Draft) -> Iterator[Draft]:
         """What a part leaves of infinities and NaNs."""
-        if len(draft.parts.pairs) > 1:
-            for tried, rest in product(list(last(draft)), RESTS):
-                yield replace(tried, parts=replace(tried.parts, rest=rest))
+        for rest in RESTS if len(draft.parts.pairs) > 1 else ():
+            yield replace(draft, parts=replace(draft.parts, rest=rest))
 
-    return [alike, last, limited, another, rests]
+    alike = partial(at_ends, weights=weights), each_how("overflow", likely.OVERFLOW)
+    last = last_how("overflow", likely.OVERFLOW)
+    another = partial(with_another_node, d=asked.d)  # as one for which zero times infinity is zero, or nothing
+    return [
+        combined(*alike),
+        combined(*alike, limited),
+        last,
+        combined(lambda draft: [ungated(draft)], last, another),
+        combined(last, rests),
+    ]
 
 
 def ungated(draft: Draft) -> Draft:
@@ -480,8 +444,7 @@ def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Dra
     yield draft.with_zeros(positive=not draft.c.positive_zeros)
     for rest in RESTS if len(draft.parts.pairs) > 1 else ():
         yield replace(draft, parts=replace(draft.parts, rest=rest))
-    for reads in READS:
-        yield read_as(draft, reads)
+    yield from reading(likely.READS)(draft)
     yield from one_read(draft)
 
 
@@ -498,8 +461,7 @@ def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
         for mode in MODES:
             yield draft.with_hows({place: in_mode(own, mode)})
     yield from normalising(draft, asked)
-    for start in (*STARTS, *SWAPPED):
-        yield replace(draft, start=start)
+    yield from starting((*likely.STARTS, *likely.SWAPPED))(draft)
     for products in of_products(draft):
         yield replace(draft, products=products)
     for role in range(len(draft.steps)) if draft.products is not None else ():
@@ -514,7 +476,7 @@ def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
         last = draft.steps[0]
         yield replace(draft.with_step(0, replace(last, how=last.how and _in(last.how, asked.d))), convert=None)
         return
-    for fmt in INNER:
+    for fmt in likely.INNER:
         if fmt != asked.d:
             steps = tuple(step if step.how is None else replace(step, how=_in(step.how, fmt)) for step in draft.steps)
             yield replace(draft, steps=steps, convert=how(asked.d, draft.hows()[0].rounding.mode))
@@ -530,7 +492,7 @@ def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
     yield from (replace(step, sum=other) for other in varied(step.sum, asked.d))
     if step.aligned is None:
         yield from in_fixed_point(step, asked, 1)
-        for more in FEWER:
+        for more in likely.FEWER:
             yield replace(step, sum=fused_sum(step.rounding(asked.d).precision + more))
         return
     yield from (aligning(step, align, sticky=False) for align in MODES)
@@ -545,20 +507,20 @@ def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
         return
     if step.aligned is None:
         yield replace(step, how=how(d) if step.how is None else None)
-    for short in SHORT:
+    for short in likely.SHORT:
         if short.precision < step.rounding(d).precision:
             yield replace(step, leaves=how(short))
-    for wide in ROOMY:
+    for wide in likely.ROOMY:
         if wide.precision > step.rounding(d).precision:  # as short, but only where it leaves them
             yield replace(step, how=how(wide) if step.how is None else _in(step.how, wide), leaves=step.how or how(d))
 
 
 def _other_ends(own: Round) -> Iterator[Round]:
-    for kind, unbounded in TINIES:
+    for kind, unbounded in likely.TINIES:
         yield tiny(own, kind, unbounded)
-    for sign in SIGNS:
+    for sign in likely.SIGNS:
         yield with_ends(own, zero=sign)
-    for overflow in OVERFLOW:
+    for overflow in likely.OVERFLOW:
         yield with_ends(own, overflow=overflow)
 
 

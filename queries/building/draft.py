@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 from mmaprobe.queries.building.parts import UNSPLIT, Parts
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -93,9 +93,9 @@ def in_mode(how: Round, mode: Mode) -> Round:
     return Round(term, replace(own, mode=mode))
 
 
-def with_ends(how: Round, **ends: object) -> Round:
+def with_ends(how: Round, **ends: Any) -> Round:
     """With other parameters for what lies at the ends of the range."""
-    return Round(how.term, replace(how.rounding, **ends))  # type: ignore[arg-type]
+    return Round(how.term, replace(how.rounding, **ends))
 
 
 def changed(node: Node, kind: type[Node], change: Callable[..., Node]) -> Node:

@@ -6,18 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 
-from mmaprobe.queries.building.draft import (
-    FACTORS,
-    OTHERS,
-    PRODUCTS,
-    TERMS,
-    Draft,
-    Groups,
-    Hole,
-    Step,
-    changed,
-    made,
-)
+from mmaprobe.queries.building.draft import FACTORS, OTHERS, PRODUCTS, TERMS, Draft, Groups, Hole, Step, changed, made
 from mmaprobe.queries.building.parts import Pair, part_of
 from mmaprobe.queries.building.roles import Part, adders_of
 from mmaprobe.queries.building.weights import ADDED, opposite, power_of_two, shift_of, shifted

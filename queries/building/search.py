@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.building.answers import Answers, Kept, joined
-from mmaprobe.queries.building.axes import all_tiny, ordinary_neighbours, simplest
+from mmaprobe.queries.building.axes import ordinary_neighbours, simplest, tiny
 from mmaprobe.queries.building.candidates import Candidate, drafts_of
 from mmaprobe.queries.building.counting import Counts, finite, nonzero, not_zero, ordinary, unsigned
 from mmaprobe.queries.building.draft import Draft, Odd, Store
@@ -217,7 +217,8 @@ class Search:
         found = np.zeros(results.shape, dtype=np.bool_)
         narrow = [(at, x.draft) for at, x in enumerate(alive) if x.draft is not None and self._narrow_within(x.draft)]
         if narrow:
-            flushing = [replace(alive[at], draft=all_tiny(draft, "flush_before", False)) for at, draft in narrow]
+            flush = partial(tiny, kind="flush_before", unbounded=False)
+            flushing = [replace(alive[at], draft=draft.every_how(flush)) for at, draft in narrow]
             places = [at for at, _ in narrow]
             found[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
         return found

@@ -4,37 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
-from mmaprobe.queries.building.draft import (
-    OTHERS,
-    PRODUCTS,
-    Draft,
-    Hole,
-    Step,
-    Store,
-    fused,
-    how,
-    in_mode,
-    with_node,
-)
-from mmaprobe.queries.building.likely import (
-    ALIGNED,
-    CUTS,
-    DIRECT,
-    GROUPS,
-    GUARDS,
-    INNER,
-    JOINED,
-    MODES,
-    MOST_BITS,
-    ROOMY,
-    SHORT,
-    STARTS,
-    STORED,
-    WIDE,
-    inserted,
-)
+from mmaprobe.queries.building import likely
+from mmaprobe.queries.building.draft import OTHERS, PRODUCTS, Draft, Hole, Step, Store, fused, how, in_mode, with_node
+from mmaprobe.queries.building.likely import MODES, inserted
+from mmaprobe.queries.building.templates import LIKELY, ORDER, TEMPLATES, Template, all_bits
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -44,7 +20,6 @@ Tier = Callable[[Draft], Iterable[Draft]]
 SMALL = 8  # products of a sum whose order is not known, up to which everything is tried
 LONGEST = 128  # bits of an accumulator of products in fixed point
 FIXED = 40  # places above the last one of products, below which they may be cut in fixed point
-LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # tiers of a kind, from the first on, that most units have
 
 
 @dataclass(frozen=True)
@@ -62,54 +37,38 @@ class StepAxes:
     @property
     def others(self) -> list[Format]:
         """The formats of results within other than that of the result."""
-        return [fmt for fmt in INNER if fmt != self.asked.d]
-
-    @property
-    def every_f(self) -> range:
-        return range(1, max(MOST_BITS, self.asked.d.precision + 8) + 1)
+        return [fmt for fmt in likely.INNER if fmt != self.asked.d]
 
     def tiers(self, quick: bool = False) -> list[Tier]:
         """What is tried, in order: the next tier where nothing of those before fits; `quick`: what most units have."""
-        every = self._every_tier()
-        return every[: LIKELY[self.kind]] if quick else every
+        few, short = self.asked.length <= SMALL, self.asked.d.precision < likely.ROOMY[0].precision
+        names = list(ORDER["any, few" if self.kind == "any" and few else self.kind])
+        if self.kind == "any" and self.asked.d.precision < self.others[0].precision:
+            names.append("roomier_fused")
+        if self.kind == "fused" and short:  # shows little of whether f32 keeps a sum or nothing rounds it
+            names.remove("unrounded")
+            names.insert(names.index("fused_roomier") + 1, "unrounded")
+        return [*map(self.tier, names[: LIKELY[self.kind]] if quick else names)]
 
-    def _every_tier(self) -> list[Tier]:
-        if self.kind == "any":
-            few = self.asked.length <= SMALL
-            short = self.asked.d.precision < self.others[0].precision
-            all_tried = [self.elsewhere, self.fused, self.aligned]
-            return [
-                self.likely,
-                self.likely_fused,
-                *(all_tried if few else [self.roomier]),
-                *([self.roomier_fused] if short else []),
-            ]
-        if self.kind == "fused":
-            # a short result shows little of whether f32 keeps a sum or nothing rounds it
-            both = [self.unrounded, self.fused_roomier]
-            short = self.asked.d.precision < ROOMY[0].precision
-            return [
-                self.decided,
-                self.decided_otherwise,
-                self.fused,
-                self.fused_shorter,
-                self.aligned_shorter,
-                *(both[::-1] if short else both),
-                self.aligned,
-                self.wrapped,
-                self.inserted,
-                self.one_lane,
-                self.short_addend,
-                self.fused_elsewhere,
-                self.grouped,
-                self.aligned_elsewhere,
-            ]
-        exact: list[Tier] = [self.decided, self.rounded, self.whole, self.leaving_nearest, self.short_addend]
-        exact += [self.decided_otherwise] if self.kind == "binary" else []
-        exact += [self.elsewhere]
-        exact += [self.cut_short, self.cut_otherwise] if self.kind == "binary" else []
-        exact += [self.leaving, self.guarded, self.shortened, self.inserted, self.stored, self.fixed]
-        return exact if self.kind == "exact" else [*exact, self.lengthened, self.fused, self.aligned, self.unrounded]
+    def tier(self, name: str) -> Tier:
+        """The steps of a template, or what is a method here."""
+        if name in TEMPLATES:
+            return partial(self.of_template, TEMPLATES[name])
+        found: Tier = getattr(self, name)
+        return found
+
+    def of_template(self, template: Template, draft: Draft) -> Iterator[Draft]:
+        d = self.asked.d
+        formats = {
+            "own": lambda: [d, *(step.rounding(d) for step in draft.steps[: self.role])],
+            "result": lambda: [d],
+            "roomier": lambda: self.others[:1],
+            "others": lambda: self.others,
+            "roomy": lambda: [fmt for fmt in self.others if fmt in likely.ROOMY],
+            "shorter": lambda: self.shorter,
+        }[template.formats]()
+        for step, modes in template.steps(list(dict.fromkeys(formats)), d):
+            yield from self.converted(draft, step, modes) if template.convert else [self.step(draft, step)]
 
     def step(self, draft: Draft, step: Step) -> Draft:
         """The draft with this step in the role."""
@@ -135,14 +94,10 @@ class StepAxes:
         above = [(step, step.how) for step in draft.steps[: self.role] if step.aligned is not None and step.how]
         others = (
             replace(aligning(step, align, sticky), how=in_mode(rounding, mode))
-            for (step, rounding), (align, sticky), mode in product(above, ALIGNED, MODES)
+            for (step, rounding), (align, sticky), mode in product(above, likely.ALIGNED, MODES)
         )
         for step in dict.fromkeys(others):
             yield self.step(draft, step)
-
-    def rounded(self, draft: Draft) -> Iterator[Draft]:
-        for fmt, mode in product(self.own(draft), MODES):
-            yield self.step(draft, Step(how(fmt, mode)))
 
     def whole(self, draft: Draft) -> Iterator[Draft]:
         """Nothing is lost before another step adds the sum."""
@@ -151,7 +106,7 @@ class StepAxes:
 
     def guarded(self, draft: Draft) -> Iterator[Draft]:
         """Some bits more than the format has are kept, and no sticky bit of what is below them."""
-        for more, mode in product(GUARDS, MODES[:2]):
+        for more, mode in product(likely.GUARDS, MODES[:2]):
             yield self.step(draft, Step(how(self.asked.d, mode, self.asked.d.precision + more, "toward_zero")))
 
     def elsewhere(self, draft: Draft) -> Iterator[Draft]:
@@ -168,7 +123,7 @@ class StepAxes:
 
     def leaving(self, draft: Draft, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
         """The result of such steps is converted before another step adds it."""
-        for fmt, mode, short in product(dict.fromkeys((*self.own(draft), *ROOMY)), modes, SHORT):
+        for fmt, mode, short in product(dict.fromkeys((*self.own(draft), *likely.ROOMY)), modes, likely.SHORT):
             if self.role and short.precision < fmt.precision:
                 for last in dict.fromkeys((mode, MODES[0])):
                     yield self.step(draft, Step(how(fmt, mode), leaves=how(short, last)))
@@ -178,7 +133,7 @@ class StepAxes:
 
     def stored(self, draft: Draft) -> Iterator[Draft]:
         """The running sum of the chain that ends here is converted now and then."""
-        for fmt, short, mode, size in product(ROOMY, SHORT, DIRECT, sizes(self.asked)):
+        for fmt, short, mode, size in product(likely.ROOMY, likely.SHORT, likely.DIRECT, sizes(self.asked)):
             for tried in self.converted(draft, Step(how(fmt)), MODES[:1]):
                 yield replace(tried, store=Store(size, how(short, mode)))
 
@@ -190,133 +145,63 @@ class StepAxes:
             )
 
     def lengthened(self, draft: Draft) -> Iterator[Draft]:
-        for bits, mode in product(range(self.asked.d.precision + 1, WIDE.precision), MODES):
-            yield from self.converted(draft, Step(how(WIDE, mode, bits)), (mode, "nearest_even"))
-
-    def fused(self, draft: Draft) -> Iterator[Draft]:
-        for fmt, mode, bits in product(self.own(draft), MODES, self.every_f):
-            yield self.step(draft, Step(how(fmt, mode), fused(bits)))
-
-    def cut_short(self, draft: Draft) -> Iterator[Draft]:
-        """The smaller term is cut a few bits below the last place of the larger one, without a sticky bit."""
-        for fmt, mode, more in product(self.own(draft), MODES, (-1, 0, *GUARDS)):
-            yield self.step(draft, Step(how(fmt, mode), fused(fmt.precision + more)))
-
-    def cut_otherwise(self, draft: Draft) -> Iterator[Draft]:
-        """The same, rounded where it is cut, or with a sticky bit."""
-        for tried, (align, sticky) in product(self.cut_short(draft), ALIGNED):
-            yield self.step(draft, aligning(tried.steps[self.role], align, sticky))
+        for bits, mode in product(range(self.asked.d.precision + 1, likely.WIDE.precision), MODES):
+            yield from self.converted(draft, Step(how(likely.WIDE, mode, bits)), (mode, "nearest_even"))
 
     def unrounded(self, draft: Draft) -> Iterator[Draft]:
-        for align, bits, cancels in product(MODES if self.role else (), self.every_f, (False, True)):
-            total = fused(bits, align)
-            yield self.step(draft, Step(None, Cancelling(total) if cancels else total))
-
-    def aligned(self, draft: Draft) -> Iterator[Draft]:
-        for mode, bits in product(MODES, self.every_f):
-            yield self.step(draft, Step(how(self.asked.d, mode), fused(bits, sticky=True)))
-            for align in MODES:
-                if align != "toward_zero":
-                    yield self.step(draft, Step(how(self.asked.d, mode), fused(bits, align)))
-
-    def wrapped(self, draft: Draft) -> Iterator[Draft]:
-        for carry, mode, bits in product(range(5), MODES, self.every_f):
-            yield self.step(draft, Step(how(self.asked.d, mode), fused(bits, carry_bits=carry)))
+        for align, total in product(MODES if self.role else (), all_bits(self.asked.d, self.asked.d)):
+            own = replace(total, rounding=align)
+            yield from (self.step(draft, Step(None, cancels)) for cancels in (own, Cancelling(own)))
 
     def one_lane(self, draft: Draft) -> Iterator[Draft]:
         """One lane keeps a bit more or less than the others, where every set of leaves may have one of its products."""
-        for tried, lane, more in product(list(self.likely_fused(draft)), self.lanes, (-1, 1)):
+        for tried, lane, more in product(list(self.tier("likely_fused")(draft)), self.lanes, (-1, 1)):
             yield replace(tried, odd=(lane, more))
 
     def short_addend(self, draft: Draft) -> Iterator[Draft]:
         """c is rounded to a shorter format before it is added."""
-        tried = self.likely_fused if self.kind == "fused" else self.rounded
+        tried = self.tier("likely_fused" if self.kind == "fused" else "rounded")
         if self.adds_c:
             for step, addend in product(list(tried(draft)), short_addends(self.asked)):
                 yield replace(step, addend=addend)
-
-    def fused_roomier(self, draft: Draft) -> Iterator[Draft]:
-        for fmt, mode, bits in product(self.others[:1], MODES[:3], self.every_f):
-            yield from self.converted(draft, Step(how(fmt, mode), fused(bits)), (mode, "nearest_even"))
 
     @property
     def shorter(self) -> list[Format]:
         """The formats of fewer bits than the result's that hold every result so far, where the last step has shown
         any: those with the fewest bits."""
         seen = 0 if self.role else self.seen()
-        found = [fmt for fmt in INNER if seen <= fmt.precision < self.asked.d.precision]
+        found = [fmt for fmt in likely.INNER if seen <= fmt.precision < self.asked.d.precision]
         least = min((fmt.precision for fmt in found), default=0)
         return [fmt for fmt in found if seen and fmt.precision == least]
 
-    def fused_shorter(self, draft: Draft) -> Iterator[Draft]:
-        """Sums that are kept in a shorter format."""
-        for fmt, mode in product(self.shorter, MODES):
-            for bits in range(1, fmt.precision + 9):
-                yield from self.converted(draft, Step(how(fmt, mode), fused(bits)))
-
-    def aligned_shorter(self, draft: Draft) -> Iterator[Draft]:
-        for fmt, mode, (align, sticky) in product(self.shorter, MODES, ALIGNED):
-            for bits in around_precision(fmt):
-                if (align, sticky) != ("toward_zero", False):
-                    yield from self.converted(draft, Step(how(fmt, mode), fused(bits, align, sticky)))
-
-    def fused_elsewhere(self, draft: Draft) -> Iterator[Draft]:
-        for fmt, mode, bits in product(self.others, MODES, self.every_f):
-            yield from self.converted(draft, Step(how(fmt, mode), fused(bits)), (mode, "nearest_even"))
-
-    def aligned_elsewhere(self, draft: Draft) -> Iterator[Draft]:
-        for fmt, mode in product((fmt for fmt in self.others if fmt in ROOMY), MODES):
-            modes: tuple[Mode, ...] = (mode, "nearest_even")
-            for bits in around_precision(fmt):
-                yield from self.converted(draft, Step(how(fmt, mode), fused(bits, sticky=True)), modes)
-                for align in MODES:
-                    if align != "toward_zero":
-                        yield from self.converted(draft, Step(how(fmt, mode), fused(bits, align)), modes)
-
     def grouped(self, draft: Draft) -> Iterator[Draft]:
-        for groups, bits, align, mode in product(GROUPS, range(20, 34), MODES, MODES[:3]):
+        for groups, bits, align, mode in product(likely.GROUPS, range(20, 34), MODES, MODES[:3]):
             each = fused(bits, items=(Hole(PRODUCTS.name, groups),))
             total = fused(bits, align, items=(each,))
             yield self.step(draft, Step(how(self.asked.d, mode), _late(total, bits, bits, align)))
 
     def inserted(self, draft: Draft) -> Iterator[Draft]:
         """A node of any kind around a likely sum, or around products."""
-        likely = self.likely_fused(draft) if self.kind == "fused" else self.rounded(draft)
-        for tried in likely:
+        first = self.tier("likely_fused" if self.kind == "fused" else "rounded")(draft)
+        for tried in first:
             step = tried.steps[self.role]
             yield from (self.step(tried, replace(step, sum=other)) for other in inserted(step.sum, self.asked.d))
             yield from with_another_node(tried, self.asked.d)
 
     def likely(self, draft: Draft) -> Iterator[Draft]:
-        for tried in (*self.decided(draft), *self.rounded(draft)):
-            for start in STARTS:
+        for tried in (*self.decided(draft), *self.tier("rounded")(draft)):
+            for start in likely.STARTS:
                 for products in (None, tried.steps[self.role].how):
                     yield replace(tried, start=start, products=products)
 
-    def roomier(self, draft: Draft) -> Iterator[Draft]:
-        for mode, start in product(MODES, STARTS):
-            for tried in self.converted(draft, Step(how(self.others[0], mode)), (mode, "nearest_even")):
-                yield replace(tried, start=start)
-
-    def likely_fused(self, draft: Draft) -> Iterator[Draft]:
-        for mode, bits in product(MODES[:3], around_precision(self.asked.d)):
-            yield self.step(draft, Step(how(self.asked.d, mode), fused(bits)))
-
-    def roomier_fused(self, draft: Draft) -> Iterator[Draft]:
-        """Blocks added in a longer format, of which the last sum is converted."""
-        fmt = self.others[0]
-        for mode, bits in product(MODES[:3], around_precision(fmt)):
-            yield from self.converted(draft, Step(how(fmt, mode), fused(bits)), (mode, "nearest_even"))
+    def likely_roomier(self, draft: Draft) -> Iterator[Draft]:
+        for tried, start in product(list(self.tier("roomier")(draft)), likely.STARTS):
+            yield replace(tried, start=start)
 
 
 def with_another_node(draft: Draft, d: Format) -> Iterator[Draft]:
     """With a node of any kind around a product, or around a factor."""
     yield from (replace(draft, product=other) for other in inserted(draft.product, d))
-
-
-def around_precision(fmt: Format) -> range:
-    """Fraction bits of a fused sum that is rounded to a format, as most have them."""
-    return range(fmt.precision - 4, fmt.precision + 9)
 
 
 def aligning(step: Step, align: Mode, sticky: bool) -> Step:
@@ -328,7 +213,7 @@ def aligning(step: Step, align: Mode, sticky: bool) -> Step:
 
 def short_addends(asked: Signature) -> list[Round]:
     """Roundings of c to shorter formats than its own."""
-    return [how(fmt, mode) for fmt, mode in product(INNER, MODES) if fmt.precision < asked.c.precision]
+    return [how(fmt, mode) for fmt, mode in product(likely.INNER, MODES) if fmt.precision < asked.c.precision]
 
 
 def late_tiers(role: int) -> list[Tier]:
@@ -344,7 +229,7 @@ def late_tiers(role: int) -> list[Tier]:
         first = step.first or replace(step.aligned, items=(PRODUCTS,))
         aligns = MODES if step.first is None else (step.first.rounding,)
         least = step.how.rounding.format.emin
-        for more, cut, align, far in product(JOINED, CUTS, aligns, (None, bits + 1)):
+        for more, cut, align, far in product(likely.JOINED, likely.CUTS, aligns, (None, bits + 1)):
             for addend in dict.fromkeys((bits, bits + more)):
                 joined = _late(first, bits + more, addend, align, far)
                 total = joined if cut is None else Cut(joined, cut, align, least)
@@ -381,7 +266,7 @@ def in_fixed_point(step: Step, asked: Signature, places: int) -> Iterator[Step]:
     last = unit_of(asked.a) + unit_of(asked.b)
     if top - last > LONGEST or step.aligned is not None:
         return
-    for place, align in product(range(last + 1, min(last + places + 1, top)), (*DIRECT, "down")):
+    for place, align in product(range(last + 1, min(last + places + 1, top)), (*likely.DIRECT, "down")):
         yield replace(step, sum=fused(top - place, align, least=top))
 
 
@@ -434,7 +319,7 @@ def shown(draft: Draft) -> list[Draft]:
 
 def sizes(asked: Signature) -> list[int]:
     """The steps between two stores of a running sum that are tried."""
-    return [size for size in STORED if size < asked.length]
+    return [size for size in likely.STORED if size < asked.length]
 
 
 def with_below(draft: Draft, role: int, step: Step) -> Draft:

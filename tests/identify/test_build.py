@@ -814,9 +814,9 @@ def test_sums_in_a_shorter_format_are_drafted_from_the_bits_of_results() -> None
     assert [fmt.name for fmt in axes.shorter] == ["bf16"]
     own, d = how("up", "bf16"), how(name="f16")
     hidden = frozenset(["convert"])  # which only overflow shows
-    assert draft(step(own, fused(7)), convert=d, unshown=hidden) in axes.fused_shorter(draft(d="f16"))
+    assert draft(step(own, fused(7)), convert=d, unshown=hidden) in axes.tier("fused_shorter")(draft(d="f16"))
     aligned = step(own, fused(7, "nearest_even"))
-    assert draft(aligned, convert=d, unshown=hidden) in axes.aligned_shorter(draft(d="f16"))
+    assert draft(aligned, convert=d, unshown=hidden) in axes.tier("aligned_shorter")(draft(d="f16"))
     longer = StepAxes("fused", 0, parse_signature("e5m2,e5m2,f64,f64", 8), lambda: 11)
     assert [fmt.name for fmt in longer.shorter] == ["f16", "tf32"]
     assert not StepAxes("fused", 1, asked, lambda: 8).shorter  # of whose sums nothing is seen
