@@ -16,8 +16,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from benchmarks.blind.sixth import SIXTH
-from benchmarks.built import answers
 from mmaprobe.cli.main import main
 from mmaprobe.queries.building.answers import Answered
 from mmaprobe.queries.building.axes import (
@@ -83,6 +81,7 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.cpu import differing
+from tests.programs import PROGRAMS
 
 pytestmark = pytest.mark.solvers
 
@@ -758,12 +757,12 @@ IN_BF16 = (Reading(8, "nearest_even"), Reading(8, "nearest_even"))
 )
 def test_products_in_parts(parts: Parts, agrees: bool) -> None:
     """Two parts of each input, and three of the four products: as a program in exact numbers computes it."""
-    truth = SIXTH.units["bf16-3pass-4"]
+    truth = PROGRAMS["bf16-3pass-4"]
     asked = parse_signature(truth.formats, truth.length)
     tree, chosen = Node("binary", (joined("exact", [*range(4)]), "c")), draft(step(), step(), parts=parts)
     model = Model("x", Sketch([alike(tree)], asked).unit(chosen, None))
     rows = np.concatenate([Shapes(asked, 3).rows(kind, 40) for kind in KINDS])
-    found, wanted = evaluate_models([model], rows)[0], answers(truth, rows)
+    found, wanted = evaluate_models([model], rows)[0], truth.answers(rows)
     assert (((found == wanted) | nans(found, asked.d) & nans(wanted, asked.d)).all()) == agrees
     if agrees:
         tiers = product_tiers(["exact", "binary"], asked, [1])
