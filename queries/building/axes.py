@@ -19,7 +19,6 @@ from mmaprobe.queries.building.draft import (
     Store,
     bits_of,
     changed,
-    floored,
     how,
     in_mode,
     of_rounding,
@@ -227,7 +226,7 @@ def of_ends(draft: Draft, like: Draft) -> Draft:
 
 def with_floor(draft: Draft, zeros: int | None) -> Draft:
     """The exponent of zero terms of every fused sum."""
-    return draft.with_sums(lambda node: floored(node, zeros))
+    return draft.with_sums(lambda root: changed(root, FusedSum, partial(replace, zeros=zeros)))
 
 
 def with_negated(draft: Draft, roles: Set[int]) -> Draft:
@@ -313,9 +312,6 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
         for role, step in enumerate(draft.steps[:APART]):
             yield from (draft.with_step(role, tried) for tried in in_fixed_point(step, asked, FIXED))
 
-    def one_side(draft: Draft) -> Iterator[Draft]:
-        yield from one_read(draft)
-
     ends, few, every = partial(at_ends, weights=weights), reading(likely.READS[:3]), reading(likely.READS)
     exact_factors = reading([("keep", "keep"), ("keep", "zero")])
     return [
@@ -323,7 +319,7 @@ def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
         combined(floored, few),
         combined(tiny_products, ends, few, every_tiny),
         combined(ends, every, every_tiny),
-        combined(ends, exact_factors, every_tiny, one_side),
+        combined(ends, exact_factors, every_tiny, one_read),
         combined(partial(with_another_node, d=asked.d), ends, few, every_tiny),
         fixed,
         *([combined(differing, every)] if apart else []),
@@ -425,7 +421,7 @@ def ungated(draft: Draft) -> Draft:
 
 def with_limit(draft: Draft, limit: int | None) -> Draft:
     """A product of magnitude 2^limit or more is infinite."""
-    return replace(draft, product=changed(draft.product, Product, lambda part: replace(part, limit=limit)))
+    return replace(draft, product=changed(draft.product, Product, partial(replace, limit=limit)))
 
 
 # -- what lies beside

@@ -20,7 +20,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round
 from mmaprobe.smtmodel.nodes.element import Subnormals
 from mmaprobe.smtmodel.nodes.node import Terminal, walk
-from mmaprobe.smtmodel.nodes.rewriting import replaced
+from mmaprobe.smtmodel.nodes.rewriting import rebuilt, replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 
 Start = Literal["pair", "first", "zero", "second", "zero_second"]
@@ -98,23 +98,14 @@ def with_ends(how: Round, **ends: Any) -> Round:
     return Round(how.term, replace(how.rounding, **ends))
 
 
-def changed(node: Node, kind: type[Node], change: Callable[..., Node]) -> Node:
-    """The expression with each node of a kind changed, those within none of them."""
-    return replaced(node, lambda part: change(part) if isinstance(part, kind) else None)
+def changed(root: Node, kind: type[Node], change: Callable[..., Node]) -> Node:
+    """The expression with every node of a kind changed."""
+    return rebuilt(root, lambda _, node: change(node) if isinstance(node, kind) else node, {})
 
 
 def with_node(root: Node, old: Node, new: Node) -> Node:
     """The expression with another node in the place of one."""
     return replaced(root, lambda part: new if part == old else None)
-
-
-def floored(node: Node, zeros: int | None) -> Node:
-    """A sum, and those within, with another exponent for zero terms."""
-    return changed(
-        node,
-        FusedSum,
-        lambda part: replace(part, items=tuple(floored(item, zeros) for item in part.items), zeros=zeros),
-    )
 
 
 @dataclass(frozen=True)
@@ -150,9 +141,6 @@ class Step:
     def rounding(self, d: Format) -> Format:
         """The format of its result."""
         return d if self.how is None else self.how.rounding.format
-
-    def __hash__(self) -> int:
-        return hash((self.how, self.sum, self.leaves, self.negated))
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from mmaprobe.smtmodel.units.unit import Unit
 
 REPEATED = 3  # repetitions from which on steps are written as a loop
 PERIODS = (1, 2, 3, 4, 8)  # of repetitions that are searched for in the steps of a chain
+REMEMBERED = 1 << 12  # products
 DEEPEST = 75  # nested steps without a loop; each takes about ten nested calls of Python
 SWAPPED = ("second", "zero_second")  # what begins with the second product
 
@@ -340,11 +341,12 @@ class _Making:
     def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
         """The product of two parts, formed once for all drafts that have it."""
         draft, asked, index = self.draft, self.drafter.asked, Index(self.place(leaf), loop)
-        key = leaf, index, pair, draft.product, draft.a, draft.b, draft.parts
-        product = self.drafter.products.get(key) or self.drafter.products.setdefault(
-            key, self._product(leaf, index, pair)
-        )
-        product = self.weighed(product, leaf)
+        key, known = (leaf, index, pair, draft.product, draft.a, draft.b, draft.parts), self.drafter.products
+        if key not in known:
+            if len(known) >= REMEMBERED:
+                known.clear()
+            known[key] = self._product(leaf, index, pair)
+        product = self.weighed(known[key], leaf)
         exact = self.drafter.adder.get(leaf) in draft.unrounded or leaf in draft.fused
         if draft.products is not None and not exact:
             product = made(product, draft.products)
@@ -392,7 +394,8 @@ class _Making:
         return opposite(made(found, mirrored_how(does.how)), fmt)
 
     def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
-        """The expression of a sum with its holes filled: the terms for which it stands. `fmt`: of the result."""
+        """The expression of a sum with its holes filled: the terms for which it stands, which are several where a hole
+        is for several. What joins a finished sum is left out where there is nothing to join. `fmt`: of the result."""
         if isinstance(node, Hole):
             own = [] if node == OTHERS else [term for part in products(node.groups) for term in part]
             return own if node.name == PRODUCTS.name else [*own, *others]
