@@ -7,23 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from mmaprobe.queries.building.draft import Groups, Reads, Scaled, Start, with_node
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode, Overflow
+from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, ROUNDINGS, Mode, Overflow
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import Node
+from mmaprobe.smtmodel.nodes.element import SUBNORMALS
 from mmaprobe.smtmodel.nodes.node import Variant, kinds, others, walk
-from mmaprobe.smtmodel.nodes.round import Tiny, Zero
+from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Tiny, Zero
+
+Value = TypeVar("Value")
+
+
+def _first_of(values: Sequence[Value], *first: Value) -> tuple[Value, ...]:
+    """All values that a node's parameter has, the likely ones first."""
+    return *first, *(value for value in values if value not in first)
+
 
 # -- roundings
 MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
 DIRECT: tuple[Mode, ...] = ("nearest_even", "toward_zero")
-TINIES: tuple[tuple[Tiny, bool], ...] = (
-    ("keep", False), ("flush_after", False), ("flush_before", False), ("flush_before", True), ("keep", True),
-)  # fmt: skip
-OVERFLOW: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
-SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
+_UNBOUNDED: tuple[tuple[Tiny, bool], ...] = (("flush_before", True), ("keep", True))
+_BOUNDED = [(tiny, False) for tiny in _first_of(TINY, "keep", "flush_after", "flush_before")]
+TINIES: tuple[tuple[Tiny, bool], ...] = (*_BOUNDED[:3], *_UNBOUNDED, *_BOUNDED[3:])
+OVERFLOW: tuple[Overflow, ...] = _first_of(OVERFLOWS, "ieee", "infinity", "saturate")
+SIGNS: tuple[Zero, ...] = _first_of(ZEROS, "ieee", "exact_positive", "positive")
 # -- formats
 INNER = tuple(FORMATS[name] for name in ("f32", "f64", "bf16", "f16", "e8m13", "tf32"))  # of results within
 ROOMY = INNER[:2]  # of these, those in which sums are often kept
@@ -42,9 +52,8 @@ STARTS: tuple[Start, ...] = ("pair", "first", "zero")
 SWAPPED: tuple[Start, ...] = ("second", "zero_second")
 SCALED: tuple[Scaled, ...] = ("terms", "sums")
 # -- inputs
-READS: tuple[Reads, ...] = (
-    ("keep", "keep"), ("zero", "zero"), ("positive_zero", "positive_zero"), ("zero", "keep"), ("keep", "zero"),
-)  # fmt: skip
+_ALIKE = [(way, way) for way in _first_of(SUBNORMALS, "keep", "zero", "positive_zero")]
+READS: tuple[Reads, ...] = (*_ALIKE[:3], ("zero", "keep"), ("keep", "zero"), *_ALIKE[3:])
 READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
 
 

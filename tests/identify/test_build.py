@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from mmaprobe.cli.main import main
 from mmaprobe.queries.building.answers import Answered
 from mmaprobe.queries.building.axes import (
+    end_tiers,
     neighbours,
     normalising,
     ordinary_neighbours,
@@ -27,6 +28,7 @@ from mmaprobe.queries.building.axes import (
     tiny_tiers,
     with_floor,
     with_limit,
+    zero_tiers,
 )
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.candidates import Candidate, Sketch
@@ -65,7 +67,7 @@ from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.runner.recorded import RecordedDevice
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
-from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, Mode
 from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -73,10 +75,11 @@ from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes import Cancelling, Cut, FusedSum, Repeat, Round
+from mmaprobe.smtmodel.nodes import Cancelling, Cut, FusedSum, Gate, Product, Repeat, Round
 from mmaprobe.smtmodel.nodes import Node as Expression
+from mmaprobe.smtmodel.nodes.element import SUBNORMALS
 from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
@@ -793,6 +796,19 @@ def test_choices_that_say_the_same_are_one() -> None:
     assert simplest(some, long, {}) == some  # these sums are of exact products
     short, most = parse_signature("f16,f16,f16,f16", 4), how("up", "f32", subnormals="flush_after", overflow="saturate")
     assert simplest(draft(step(most)), short, {}).steps == (step(how("up")),)  # neither is reached
+
+
+def test_every_value_that_a_node_has_is_tried() -> None:
+    """In the roundings and inputs of a draft; also one that only the node's file names."""
+    asked = parse_signature("f16,f16,f16,f16", 2)
+    tiers = [*tiny_tiers(asked, {}, True), *zero_tiers(["exact"], asked), *end_tiers(asked, {})]
+    found = [x for tier in tiers for x in tier(draft(d="f16"))]
+    hows = [x.steps[0].how.rounding for x in found if x.steps[0].how is not None]
+    assert {how.subnormals for how in hows} == {*TINY}
+    assert {how.zero for how in hows} == {*ZEROS}
+    assert {how.overflow for how in hows} == {*OVERFLOWS}
+    assert {x.c.subnormals for x in found} == {*SUBNORMALS}
+    assert {*map(type, (x.product for x in found))} == {Product, Gate}
 
 
 def test_modes_that_no_answer_shows_are_one_draft() -> None:
