@@ -60,14 +60,15 @@ class StepAxes:
     def of_template(self, template: Template, draft: Draft) -> Iterator[Draft]:
         d = self.asked.d
         formats = {
-            "own": lambda: [d, *(step.rounding(d) for step in draft.steps[: self.role])],
+            "own": lambda: self.own(draft),
             "result": lambda: [d],
             "roomier": lambda: self.others[:1],
             "others": lambda: self.others,
             "roomy": lambda: [fmt for fmt in self.others if fmt in likely.ROOMY],
+            "wide": lambda: [likely.WIDE],
             "shorter": lambda: self.shorter,
         }[template.formats]()
-        for step, modes in template.steps(list(dict.fromkeys(formats)), d):
+        for step, modes in template.steps(formats, d):
             yield from self.converted(draft, step, modes) if template.convert else [self.step(draft, step)]
 
     def step(self, draft: Draft, step: Step) -> Draft:
@@ -104,11 +105,6 @@ class StepAxes:
         if self.role:
             yield self.step(draft, Step(None))
 
-    def guarded(self, draft: Draft) -> Iterator[Draft]:
-        """Some bits more than the format has are kept, and no sticky bit of what is below them."""
-        for more, mode in product(likely.GUARDS, MODES[:2]):
-            yield self.step(draft, Step(how(self.asked.d, mode, self.asked.d.precision + more, "toward_zero")))
-
     def elsewhere(self, draft: Draft) -> Iterator[Draft]:
         for fmt, mode in product(self.others, MODES):
             for tried in self.converted(draft, Step(how(fmt, mode))):
@@ -116,10 +112,6 @@ class StepAxes:
                 yield from with_above(tried, self.role, self.asked)
                 if fmt.emin > self.asked.d.emin:  # what the steps below pass on may be tiny there
                     yield from (with_below(tried, self.role, Step(how(fmt, below))) for below in MODES)
-
-    def shortened(self, draft: Draft) -> Iterator[Draft]:
-        for bits, mode in product(range(2, self.asked.d.precision), MODES):
-            yield self.step(draft, Step(how(self.asked.d, mode, bits)))
 
     def leaving(self, draft: Draft, modes: Sequence[Mode] = MODES) -> Iterator[Draft]:
         """The result of such steps is converted before another step adds it."""
@@ -143,10 +135,6 @@ class StepAxes:
             yield from (
                 self.step(draft, tried) for tried in in_fixed_point(Step(how(self.asked.d, mode)), self.asked, FIXED)
             )
-
-    def lengthened(self, draft: Draft) -> Iterator[Draft]:
-        for bits, mode in product(range(self.asked.d.precision + 1, likely.WIDE.precision), MODES):
-            yield from self.converted(draft, Step(how(likely.WIDE, mode, bits)), (mode, "nearest_even"))
 
     def unrounded(self, draft: Draft) -> Iterator[Draft]:
         for align, total in product(MODES if self.role else (), all_bits(self.asked.d, self.asked.d)):

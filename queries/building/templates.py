@@ -8,13 +8,14 @@ from itertools import product
 from typing import Literal
 
 from mmaprobe.queries.building.draft import EXACT, Step, fused, how
-from mmaprobe.queries.building.likely import ALIGNED, GUARDS, MODES, MOST_BITS
+from mmaprobe.queries.building.likely import ALIGNED, GUARDS, MODES, MOST_BITS, WIDE
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
 from mmaprobe.smtmodel.nodes import FusedSum, Node
 
-#: of the result or of a step above; of the result; one that is longer; all within; long ones; the shortest that may be
-Formats = Literal["own", "result", "roomier", "others", "roomy", "shorter"]
+#: those of the result and of steps above; that of the result; a longer one; all within; long ones; the longest; the
+#: shortest that may be
+Formats = Literal["own", "result", "roomier", "others", "roomy", "wide", "shorter"]
 Convert = Literal["", "any", "same"]
 OTHERWISE = tuple(way for way in ALIGNED if way != ("toward_zero", False))
 
@@ -38,6 +39,11 @@ def wrapped(fmt: Format, d: Format) -> Sequence[FusedSum]:
 
 
 Sums = Callable[[Format, Format], Sequence[Node]]
+Bits = Callable[[Format], Sequence[tuple[int | None, Mode | None]]]
+
+
+def exact(fmt: Format, d: Format) -> Sequence[Node]:
+    return [EXACT]
 
 
 def aligned(
@@ -50,22 +56,31 @@ def aligned(
 @dataclass(frozen=True)
 class Template:
     """Steps with each of some sums, in each of some formats and modes. `convert`: the modes in which a last result is
-    converted to its format: any; that of the step, and to nearest; or none."""
+    converted to its format: any; that of the step, and to nearest; or none. `bits`: to which a sum is first rounded,
+    and in which mode (None: in that of the step)."""
 
     formats: Formats
     sums: Sums
     modes: Sequence[Mode] = MODES
     convert: Convert = ""
+    bits: Bits = lambda d: [(None, None)]
 
     def steps(self, formats: Sequence[Format], d: Format) -> Iterator[tuple[Step, Sequence[Mode]]]:
         """The steps, each with the modes of its conversion."""
-        for fmt, mode in product(formats, self.modes):
+        for fmt, (bits, first), mode in product(formats, self.bits(d), self.modes):
             for total in self.sums(fmt, d):
-                yield Step(how(fmt, mode), total), MODES if self.convert == "any" else (mode, MODES[0])
+                yield Step(how(fmt, mode, bits, first), total), MODES if self.convert == "any" else (mode, MODES[0])
 
 
 TEMPLATES: Mapping[str, Template] = {
-    "rounded": Template("own", lambda fmt, d: [EXACT]),
+    "rounded": Template("own", exact),
+    "guarded": Template(  # some bits more are kept, without a sticky bit of what is below them
+        "result", exact, MODES[:2], bits=lambda d: [(d.precision + more, "toward_zero") for more in GUARDS]
+    ),
+    "shortened": Template("result", exact, bits=lambda d: [(bits, None) for bits in range(2, d.precision)]),
+    "lengthened": Template(
+        "wide", exact, convert="same", bits=lambda d: [(bits, None) for bits in range(d.precision + 1, WIDE.precision)]
+    ),
     "fused": Template("own", all_bits),
     "likely_fused": Template("result", near, MODES[:3]),
     "cut_short": Template("own", guarded),
@@ -74,7 +89,7 @@ TEMPLATES: Mapping[str, Template] = {
     "wrapped": Template("result", wrapped),
     "fused_shorter": Template("shorter", lambda fmt, d: [*map(fused, range(1, fmt.precision + 9))], convert="any"),
     "aligned_shorter": Template("shorter", aligned(near), convert="any"),
-    "roomier": Template("roomier", lambda fmt, d: [EXACT], convert="same"),
+    "roomier": Template("roomier", exact, convert="same"),
     "roomier_fused": Template("roomier", near, MODES[:3], "same"),
     "fused_roomier": Template("roomier", all_bits, MODES[:3], "same"),
     "fused_elsewhere": Template("others", all_bits, convert="same"),
