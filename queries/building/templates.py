@@ -25,7 +25,7 @@ def all_bits(fmt: Format, d: Format) -> Sequence[FusedSum]:
 
 
 def near(fmt: Format, d: Format | None = None) -> Sequence[FusedSum]:
-    """Of so many bits as most have."""
+    """Of about the precision of the format, as most are."""
     return [*map(fused, range(fmt.precision - 4, fmt.precision + 9))]
 
 

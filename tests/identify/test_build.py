@@ -7,7 +7,7 @@ import random
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.nodes import Cancelling, Cut, FusedSum, Gate, Product, Repeat, Round
 from mmaprobe.smtmodel.nodes import Node as Expression
 from mmaprobe.smtmodel.nodes.element import SUBNORMALS
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.node import kinds, walk
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -796,6 +796,14 @@ def test_choices_that_say_the_same_are_one() -> None:
     assert simplest(some, long, {}) == some  # these sums are of exact products
     short, most = parse_signature("f16,f16,f16,f16", 4), how("up", "f32", subnormals="flush_after", overflow="saturate")
     assert simplest(draft(step(most)), short, {}).steps == (step(how("up")),)  # neither is reached
+
+
+def test_a_draft_has_no_parameter_of_a_node() -> None:
+    """They are where the nodes are: in its expressions."""
+    known = {name for kind in kinds() if is_dataclass(kind) for name in kind.field_names()}
+    known |= {item.name for item in fields(Rounding)}
+    own = {item.name for part in (Draft, Step, Store) for item in fields(part)}
+    assert own & known == {"start"}  # with which a sum begins; of a loop it is an operand
 
 
 def test_every_value_that_a_node_has_is_tried() -> None:
