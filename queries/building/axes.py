@@ -524,7 +524,7 @@ def _other_ends(own: Round) -> Iterator[Round]:
 
 
 def simplest(draft: Draft, asked: Signature, weights: Weights) -> Draft:
-    """The simplest draft that describe the same arithmetic."""
+    """The simplest draft of the same arithmetic."""
     shifts = [weights.get(k, ADDED)[1] for k in (range(asked.length) if weights else (0,))]
     if draft.products is not None and _always_fits(draft.products, asked, min(shifts), max(shifts)):
         draft = replace(draft, products=None, fused=frozenset(), unshown=draft.unshown - {"products"})
