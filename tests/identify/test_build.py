@@ -100,7 +100,7 @@ ODD = """unit: odd
 formats: {a: bf16, b: bf16, c: f32, d: f32}
 length: 2
 roundings: {r: "round(f32, nearest_even)"}
-steps: {d: "r(exact(c, r(exact(a[0] * b[0], a[0] * b[0], a[1] * b[1]))))"}
+steps: {d: "r(exact(c, r(exact(a[0] * b[0], a[0] * b[0], a[0] * b[0], a[1] * b[1]))))"}
 """
 
 
