@@ -49,17 +49,17 @@ from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import (
     Chain,
-    First,
-    Halves,
-    Interleaved,
-    Promoted,
-    Rounded,
-    Split,
     Stage,
-    Swizzled,
-    Turns,
-    Uneven,
-    Whole,
+    after_first,
+    in_format,
+    in_halves,
+    in_multiples,
+    in_passes,
+    in_runs,
+    in_runs_at,
+    in_turns,
+    interleaved,
+    promoted,
 )
 from tests import oracle
 
@@ -347,11 +347,13 @@ def some_stage(rng: random.Random, chain: Stage, fmt: Format, depth: int = 2) ->
     period = inner.period
     orders: Any = ("sequential", "pairwise", "backwards")
     every: Any = (
-        lambda: Promoted(two * period, inner, how), lambda: Split(2, inner, how, rng.choice(orders)),
-        lambda: Interleaved(2, inner, how, rng.choice(orders), period), lambda: Rounded(inner, how),
-        lambda: Turns(two * period, inner), lambda: Swizzled(2, inner, period), lambda: First(period, chain, inner),
-        lambda: Halves(rng.choice((1, 2, 2, 3)) * chain.period, chain, how), lambda: Uneven((period,), inner, how),
-        lambda: Whole(two * period, inner, tail=chain), lambda: Whole(two * period, inner, head=chain),
+        lambda: promoted(two * period, inner, how), lambda: in_runs(2, inner, how, rng.choice(orders)),
+        lambda: interleaved(2, inner, how, rng.choice(orders), period), lambda: in_format(inner, how),
+        lambda: in_turns(two * period, inner), lambda: in_passes(2, inner, period),
+        lambda: after_first(period, chain, inner),
+        lambda: in_halves(rng.choice((1, 2, 2, 3)) * chain.period, chain, how),
+        lambda: in_runs_at((period,), inner, how),
+        lambda: in_multiples(two * period, inner, tail=chain), lambda: in_multiples(two * period, inner, head=chain),
     )  # fmt: skip
     return rng.choice(every)()
 
@@ -359,9 +361,9 @@ def some_stage(rng: random.Random, chain: Stage, fmt: Format, depth: int = 2) ->
 def some_halves(rng: random.Random, chain: Stage, fmt: Format) -> Stage:
     """Pairwise sums of a chain of one unit, by halves."""
     how = some_rounding(rng, fmt)
-    body: Stage = chain if rng.random() < 0.7 else Rounded(chain, some_rounding(rng, fmt))
+    body: Stage = chain if rng.random() < 0.7 else in_format(chain, some_rounding(rng, fmt))
     first: Any = rng.choice(("larger", "smaller"))
-    return Halves(rng.choice((1, 2, 2, 3, 4)), body, how, rng.choice((1, 1, 2)), first)
+    return in_halves(rng.choice((1, 2, 2, 3, 4)), body, how, rng.choice((1, 1, 2)), first)
 
 
 def some_plan(
@@ -412,7 +414,7 @@ class Composing:
         """One over the same unit; at times of more halves than are looked at."""
         chain, rng, fmt = Chain(self.model), self.rng, self.model.c
         if rng.random() < 0.1:
-            return Halves(600, chain, some_rounding(rng, fmt))
+            return in_halves(600, chain, some_rounding(rng, fmt))
         return rng.choice((some_stage, some_stage, some_halves))(rng, chain, fmt)
 
     def stage(self, stage: Stage, length: int | None) -> Theorem | None:
