@@ -20,9 +20,9 @@ from mmaprobe.queries.kernel.plan_units import (
     units_of,
 )
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
-from mmaprobe.smtmodel.plans.joins import Add, Join
+from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.plans.stages import Parted, Stage
+from mmaprobe.smtmodel.plans.stages import Join, Parted, Stage
 
 #: up to how many sums are added in this order as in any other: rounded additions of two numbers commute
 IN_ORDER = {"pairwise": 3, "backwards": 2}
@@ -101,11 +101,10 @@ def _in_order(stage: Parted) -> Join:
 def partition(one: Parted, other: Parted, number: int) -> int:
     """Products of which any multiple is divided alike by two stages that do the same around their bodies, and gives
     each body a multiple of `number`. Raises RuleError where there is none, or nothing is told of it."""
-    told = one.partition.alike(number, (one, other))
-    if told is None:
-        raise RuleError(f"same_parts: nothing is told of when {one.partition.word} divides products alike")
-    multiples, counts = told
-    if any(count % number for count in counts):
+    multiples = one.partition.multiple(number, (one, other))
+    if not multiples:
+        raise RuleError(f"same_parts: nothing is told of when {type(one.partition).__name__} divides alike")
+    if any(count % number for count in one.partition.counts):
         raise RuleError(f"same_parts: the bodies agree for multiples of {number}, which parts are not")
     return multiples
 

@@ -262,6 +262,7 @@ class Recorder(Engine[Recorded]):
     def halved(self, stage: Parted, span: Span, start: Recorded) -> Recorded:
         """Any number of products. The two halves of a part have no product in common, so that each product is added
         once if each leaf adds each of its products once; the places are those of `span`."""
+        assert isinstance(stage.partition, Halves)
         longest = stage.partition.longest
         if longest > LEAVES:
             raise RuleError(f"halves of {longest} products: at most {LEAVES} are looked at one by one")
@@ -347,7 +348,7 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
             return replace(stage, body=for_all(body, whole and isinstance(stage.partition, All)))
         case "last" if whole and body.repeats_one_step:
             return replace(stage, body=Many(body, first))
-    raise RuleError(f"a stage {stage.word} is not one step repeated")
+    raise RuleError(f"a stage of {type(stage.partition).__name__} is not one step repeated")
 
 
 def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:

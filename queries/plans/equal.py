@@ -48,6 +48,8 @@ from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.plans import Parted, Plan, Stage
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.partitions import Halves
+from mmaprobe.smtmodel.plans.stages import parts_of
 from mmaprobe.smtmodel.tables.reference import PLAN
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
@@ -587,7 +589,8 @@ def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
 
 def _most(stage: Stage) -> int:
     """The most products that a stage, or a part of it, adds without halving them; 0 where nothing is halved."""
-    own = stage.partition.longest if isinstance(stage, Parted) else 0
+    halves = parts_of(stage, Halves)
+    own = 0 if halves is None else halves.longest
     return max((own, *map(_most, stage.parts)))
 
 

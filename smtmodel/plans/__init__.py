@@ -1,12 +1,6 @@
 """Plans: how a matrix product of any K uses units. A plan is an expression whose sums are formed by stages."""
 
-from mmaprobe.smtmodel.plans.partitions import Fold
-from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.stages import (
-    Chain,
-    Parted,
-    Stage,
+from mmaprobe.smtmodel.plans.named import (
     after_first,
     in_format,
     in_halves,
@@ -20,6 +14,10 @@ from mmaprobe.smtmodel.plans.stages import (
     interleaved,
     promoted,
 )
+from mmaprobe.smtmodel.plans.partitions import Fold
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.span import Span
+from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage
 
 __all__ = [
     "Chain",

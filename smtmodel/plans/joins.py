@@ -3,53 +3,20 @@ spelling, its words, and what its parts begin with."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar, get_args
+from typing import ClassVar, Literal, TypeVar, get_args
 
 from mmaprobe.smtmodel.base.wording import spaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine, in_turn
 from mmaprobe.smtmodel.plans.span import Span
-
-if TYPE_CHECKING:
-    from mmaprobe.smtmodel.plans.partitions import Part
-    from mmaprobe.smtmodel.plans.stages import Parted
+from mmaprobe.smtmodel.plans.stages import Begin, Join, Part, Parted
 
 V = TypeVar("V")
 Order = Literal["sequential", "pairwise", "backwards"]
 ORDERS: tuple[Order, ...] = get_args(Order)
-#: what the parts of a stage begin with: the sum so far each; +0 each; the first one with the start, the others with +0
-Begin = Literal["so far", "zero", "start"]
-
-
-@dataclass(frozen=True)
-class Join(ABC):
-    """How the sums of parts are added. Its fields are its parameters in a plan file: a rounding, and options."""
-
-    word: ClassVar[str]
-    """its name in a plan file"""
-    begin: ClassVar[Begin]
-    """what its parts begin with"""
-
-    @abstractmethod
-    def joined(self, engine: Engine[V], stage: Parted, parts: Sequence[Part], start: V) -> V:
-        """The sums of some parts, added to a start."""
-
-    @abstractmethod
-    def words(self) -> str:
-        """How the sums are added, after the words of the partition."""
-
-    def run(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
-        """The sum of a span's products, from a start: head, parts and tail of it."""
-        cut = stage.partition.cut(span, stage)
-        if cut.head is not None:
-            assert stage.head is not None
-            with engine.part(stage.head_name):
-                start = stage.head.run(engine, cut.head, start)
-        value = self.joined(engine, stage, cut.parts, start) if cut.parts else start
-        return value if cut.rest is None else stage.run_tail(engine, cut.rest, value)
 
 
 @dataclass(frozen=True)
@@ -87,7 +54,7 @@ class Through(InTurn):
         return stage.body.run(engine, span, running)
 
     def words(self) -> str:
-        return " from the sum so far"
+        return ", each from the sum so far"
 
 
 @dataclass(frozen=True)

@@ -7,134 +7,23 @@ A class of its own, in `PARTITIONS`, is a further one; of what it does not tell,
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar, get_args
+from itertools import accumulate, islice, pairwise
+from typing import ClassVar, Literal, TypeVar, get_args
 
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.plans.engine import Engine, in_turn
 from mmaprobe.smtmodel.plans.joins import Order
 from mmaprobe.smtmodel.plans.span import Span, moved
-
-if TYPE_CHECKING:
-    from mmaprobe.smtmodel.plans.stages import Parted
+from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition
 
 V = TypeVar("V")
 Half = Literal["larger", "smaller"]
 HALVES: tuple[Half, ...] = get_args(Half)
 MOST_LANES = 4096  # each is a sum of its own, even where there are fewer products
-#: how a stage takes n times as many products: in n times as many parts ("parts"); in parts of n times as many ("each");
-#: with the last of its parts, after those of one K ("last"); by halves; in none of these ways ("")
-Growth = Literal["parts", "each", "last", "halves", ""]
-
-
-@dataclass(frozen=True)
-class Part:
-    """Products that a body adds at once; with `each` (not 0) as many at a time, in a loop."""
-
-    span: Span
-    name: str = ""
-    each: int = 0
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A span's parts: those of the body, those before them (of the stage's head), those after them (of its tail)."""
-
-    parts: Sequence[Part] = ()
-    head: Span | None = None
-    rest: Span | None = None
-
-
-@dataclass(frozen=True)
-class Partition(ABC):
-    """How the products of a span are divided. Its fields are its parameters in a plan file: those that have a default
-    are given by name."""
-
-    word: ClassVar[str]
-    """its name in a plan file, and that of a stage with its usual join"""
-    usual: ClassVar[str]
-    """the word of the join that a stage with its name has"""
-    joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add")
-    """the words of joins that it can have"""
-    takes: ClassVar[str] = ""
-    """further stages, besides the body: "tail", "head", both ("head tail", one of which is needed), or "first" """
-    alone: ClassVar[bool] = False
-    """whether its body takes one part"""
-    continues: ClassVar[bool] = False
-    """whether a part may begin with the sum of another one, however they are joined"""
-    unused: ClassVar[frozenset[str]] = frozenset()
-    """parameters that make no difference where the products fill whole parts"""
-    each: ClassVar[str] = ", each"
-    """what its words are followed by where each part begins with the sum so far"""
-
-    @abstractmethod
-    def cut(self, span: Span, stage: Parted) -> Cut:
-        """The parts. Raises ParameterError for a number of products that does not fit."""
-
-    @abstractmethod
-    def period(self, stage: Parted) -> int:
-        """The least number of products that the stage takes without a part of them being left over."""
-
-    @abstractmethod
-    def words(self, stage: Parted) -> str:
-        """The parts, in words."""
-
-    @property
-    def more_words(self) -> str:
-        """What is said of them after how their sums are added."""
-        return ""
-
-    @abstractmethod
-    def check(self, stage: Parted) -> None:
-        """Raises ParameterError for parameters that cannot be."""
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]] | None:
-        """The m of which any multiple of products is divided alike by stages with this partition (`unused` apart), in
-        whole parts, each of a multiple of `number` products if the numbers given beside m are. None: nothing is
-        told."""
-        return None
-
-    def equal_words(self, stage: Parted) -> str:
-        """The parts, where their sums are equal by this."""
-        return f"{self.word}: parts alike, each one equal"
-
-    def grows(self, stage: Parted) -> Growth:
-        """How n times as many products are taken, each time in the same steps."""
-        return ""
-
-    def repeats(self, stage: Parted) -> tuple[int, int]:
-        """How many products are taken once, and after them any number of times how many."""
-        return 0, stage.period
-
-    @property
-    def sums(self) -> int:
-        """How many sums there are at most; 0 where nothing is told."""
-        return 0
-
-    def starts(self, length: int, stage: Parted) -> Iterable[int]:
-        """Where parts begin, of K products: where a difference is looked for."""
-        return ()
-
-    def turn(self, stage: Parted) -> int:
-        """After how many products something begins anew."""
-        return stage.period
-
-    def begins(self, length: int, stage: Parted) -> Sequence[int]:
-        """The first products of the sums of K products: where large ones lead to large errors."""
-        return ()
-
-    @property
-    def longest(self) -> int:
-        """The most products that are not halved; 0 where nothing is halved."""
-        return 0
-
-    def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
-        """The sums of the parts added in the order of this partition's own tree."""
-        raise ParameterError(self.word, "these parts have no tree")
 
 
 @dataclass(frozen=True)
@@ -145,24 +34,16 @@ class All(Partition):
     usual: ClassVar[str] = ""
     joins: ClassVar[tuple[str, ...]] = ("",)
     alone: ClassVar[bool] = True
-
-    def check(self, stage: Parted) -> None:
-        pass
+    growth: ClassVar[Growth] = "each"
 
     def cut(self, span: Span, stage: Parted) -> Cut:
         return Cut((Part(span),))
 
-    def period(self, stage: Parted) -> int:
-        return stage.body.period
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"the sum of what follows{joined}"
 
-    def words(self, stage: Parted) -> str:
-        return "the sum of what follows"
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        return number, ()
-
-    def grows(self, stage: Parted) -> Growth:
-        return "each"
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return number
 
 
 @dataclass(frozen=True)
@@ -175,17 +56,18 @@ class Runs(Partition):
     word: ClassVar[str] = "turns"
     usual: ClassVar[str] = "through"
     takes: ClassVar[str] = "tail"
+    loops: ClassVar[bool] = True
     unused: ClassVar[frozenset[str]] = frozenset({"even", "share"})
+    divided: ClassVar[str] = "every"
     every: int
     even: int = 0
     share: int = 0
 
     def check(self, stage: Parted) -> None:
-        positive(stage.word, self.every)
+        super().check(stage)
         for name, number in (("even", self.even), ("share", self.share)):
             if number and stage.tail is not None:
                 raise ParameterError(name, "what is left goes through a tail, or is made equal: one of them")
-            optional(name, number)
         if self.even and self.share:
             raise ParameterError("share", "the last two sums are made equal, or all of them: one of them")
         if self.share and self.every % self.share:
@@ -212,21 +94,12 @@ class Runs(Partition):
             return Cut(_looped(whole, every), rest=rest)
         return Cut([*_looped(whole, every), Part(rest, "last")])
 
-    def period(self, stage: Parted) -> int:
-        return math.lcm(self.every, stage.body.period)
-
-    def words(self, stage: Parted) -> str:
+    def words(self, stage: Parted, joined: str) -> str:
         if stage.join.word == "through":
-            return f"turns of {counted(self.every, 'product')}"
-        return f"every {self.every} products"
-
-    @property
-    def more_words(self) -> str:
+            return f"turns of {counted(self.every, 'product')}{joined}"
         even = f"; the last two equally long, in multiples of {self.even}" if self.even else ""
-        return even + (f"; all of as many sums alike, in multiples of {self.share}" if self.share else "")
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        return self.every, (self.every,)
+        share = f"; all of as many sums alike, in multiples of {self.share}" if self.share else ""
+        return f"every {self.every} products{joined}{even}{share}"
 
     def equal_words(self, stage: Parted) -> str:
         kind = {"so far": "turns", "zero": "sums"}.get(stage.join.begin, "runs")
@@ -241,63 +114,72 @@ class Runs(Partition):
     def begins(self, length: int, stage: Parted) -> Sequence[int]:
         return range(0, length, self.every)
 
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return math.lcm(self.every, number)
+
 
 def _looped(span: Span | None, each: int) -> list[Part]:
     return [] if span is None else [Part(span, each=each)]
 
 
 @dataclass(frozen=True)
-class Equal(Partition):
-    """`ways` runs, as equal as multiples of `grain` can be (0: of the body's period); the last ones may be shorter, or
-    none."""
+class Sized(Partition):
+    """Runs of given sizes."""
 
     word: ClassVar[str] = "split"
     usual: ClassVar[str] = "add"
+
+    @abstractmethod
+    def sizes(self, count: int, stage: Parted) -> Sequence[int]:
+        """How many of a number of products each has. Raises ParameterError for one that does not fit."""
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        return Cut(_numbered("part", _of_sizes(span, self.sizes(span.count, stage))))
+
+    def begins(self, length: int, stage: Parted) -> Sequence[int]:
+        return [0, *accumulate(self.sizes(length, stage)[:-1])]
+
+    starts = begins
+
+
+def _of_sizes(span: Span, sizes: Sequence[int]) -> list[Span]:
+    """A span in runs of these sizes."""
+    found, rest = list[Span](), span
+    for size in sizes:
+        first, left = rest.cut(size)
+        assert first is not None
+        found.append(first)
+        rest = left or rest
+    return found
+
+
+@dataclass(frozen=True)
+class Equal(Sized):
+    """`ways` runs, as equal as multiples of `grain` can be (0: of the body's period); the last ones may be shorter, or
+    none."""
+
     unused: ClassVar[frozenset[str]] = frozenset({"grain"})
+    growth: ClassVar[Growth] = "each"
+    equal: ClassVar[str] = "split in {ways} equal runs, each one equal"
     ways: int
     grain: int = 0
 
-    def check(self, stage: Parted) -> None:
-        positive("split", self.ways)
-        optional("grain", self.grain)
-
-    def cut(self, span: Span, stage: Parted) -> Cut:
+    def sizes(self, count: int, stage: Parted) -> Sequence[int]:
         grain = self.grain or stage.body.period
-        size = -(-span.count // (grain * self.ways)) * grain
-        found, rest = list[Span](), span
-        while rest.count > size:
-            first, left = rest.cut(size)
-            assert first is not None
-            assert left is not None
-            found.append(first)
-            rest = left
-        return Cut(_numbered("part", [*found, rest]))
+        size = -(-count // (grain * self.ways)) * grain
+        return [min(size, count - start) for start in range(0, count, size)]
 
-    def period(self, stage: Parted) -> int:
-        return self.ways * math.lcm(self.grain or 1, stage.body.period)
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"{self.ways} runs of K{f' in multiples of {self.grain}' if self.grain else ''}{joined}"
 
-    def words(self, stage: Parted) -> str:
-        return f"{self.ways} runs of K{f' in multiples of {self.grain}' if self.grain else ''}"
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        """Equal runs, if they are multiples of both grains."""
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        """Equal runs, if they are multiples of the grains of all."""
         grains = (one.partition.grain or one.body.period for one in stages if isinstance(one.partition, Equal))
-        return self.ways * math.lcm(number, *grains), ()
-
-    def equal_words(self, stage: Parted) -> str:
-        return f"split in {self.ways} equal runs, each one equal"
-
-    def grows(self, stage: Parted) -> Growth:
-        return "each"
+        return self.ways * math.lcm(number, *grains)
 
     @property
     def sums(self) -> int:
         return self.ways
-
-    def starts(self, length: int, stage: Parted) -> Sequence[int]:
-        return [part.span.start.offset for part in self.cut(Span.of(length), stage).parts]
-
-    begins = starts
 
 
 def _numbered(name: str, spans: Sequence[Span]) -> list[Part]:
@@ -306,12 +188,12 @@ def _numbered(name: str, spans: Sequence[Span]) -> list[Part]:
 
 
 @dataclass(frozen=True)
-class At(Partition):
+class At(Sized):
     """Runs that end at given numbers of products, the last one at the end: stream-K deals tiles of K to workers, and
     one of them may end a result and begin the next one."""
 
-    word: ClassVar[str] = "split"
-    usual: ClassVar[str] = "add"
+    growth: ClassVar[Growth] = "last"
+    divided: ClassVar[str] = "at"
     at: tuple[int, ...]
 
     def check(self, stage: Parted) -> None:
@@ -322,33 +204,19 @@ class At(Partition):
                 fits = f"places rise, and are multiples of {stage.body.period}"
                 raise ParameterError("split", f"K cannot be cut at {place} after {before}: {fits}")
 
-    def cut(self, span: Span, stage: Parted) -> Cut:
-        if span.count <= self.at[-1]:
-            raise ParameterError("split", f"{span.count} products do not fit: the last cut is at {self.at[-1]}")
-        found, rest = list[Span](), span
-        for before, place in zip((0, *self.at), self.at, strict=False):
-            first, left = rest.cut(place - before)
-            assert first is not None
-            assert left is not None
-            found.append(first)
-            rest = left
-        return Cut(_numbered("part", [*found, rest]))
+    def sizes(self, count: int, stage: Parted) -> Sequence[int]:
+        if count <= self.at[-1]:
+            raise ParameterError("split", f"{count} products do not fit: the last cut is at {self.at[-1]}")
+        return [place - before for before, place in pairwise((0, *self.at, count))]
 
     def period(self, stage: Parted) -> int:
         return (self.at[-1] // stage.body.period + 1) * stage.body.period
 
-    def words(self, stage: Parted) -> str:
-        return f"runs of K that end after {', '.join(map(str, self.at))} products and at the end"
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        """No K ends before the last place."""
-        return number, self.at
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"runs of K that end after {', '.join(map(str, self.at))} products and at the end{joined}"
 
     def equal_words(self, stage: Parted) -> str:
         return f"split at {' and '.join(map(str, self.at))}, each run equal"
-
-    def grows(self, stage: Parted) -> Growth:
-        return "last"
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
         return self.at[-1], stage.body.period
@@ -357,25 +225,41 @@ class At(Partition):
     def sums(self) -> int:
         return len(self.at) + 1
 
-    def starts(self, length: int, stage: Parted) -> Sequence[int]:
-        return [part.span.start.offset for part in self.cut(Span.of(length), stage).parts]
-
-    begins = starts
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        """No K ends before the last place."""
+        return number
 
 
 @dataclass(frozen=True)
-class Interleaved(Partition):
+class Dealt(Partition):
+    """`ways` parts, to which runs of `grain` products are dealt in turn."""
+
+    ways: int
+    grain: int = 1
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return self.ways * math.lcm(number, self.grain)
+
+    @property
+    def sums(self) -> int:
+        return self.ways
+
+    def starts(self, length: int, stage: Parted) -> Sequence[int]:
+        return range(0, self.ways * self.grain, self.grain)
+
+    def begins(self, length: int, stage: Parted) -> Sequence[int]:
+        return range(min(length, self.ways * self.grain))
+
+
+@dataclass(frozen=True)
+class Interleaved(Dealt):
     """`ways` parts that take runs of `grain` products in turn. What no full turn takes goes through the tail."""
 
     word: ClassVar[str] = "interleave"
     usual: ClassVar[str] = "add"
     takes: ClassVar[str] = "tail"
-    ways: int
-    grain: int = 1
-
-    def check(self, stage: Parted) -> None:
-        positive("interleave", self.ways)
-        positive("grain", self.grain)
+    growth: ClassVar[Growth] = "each"
+    equal: ClassVar[str] = "{ways} lanes of one layout, each one equal"
 
     def cut(self, span: Span, stage: Parted) -> Cut:
         turn = self.ways * self.grain
@@ -391,33 +275,11 @@ class Interleaved(Partition):
                  for number in range(self.ways)]  # fmt: skip
         return Cut(_numbered("lane", every), rest=rest)
 
-    def period(self, stage: Parted) -> int:
-        return self.ways * math.lcm(self.grain, stage.body.period)
-
-    def words(self, stage: Parted) -> str:
-        return f"{self.ways} sums that take {counted(self.grain, 'product')} in turn"
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        return self.ways * math.lcm(number, self.grain), ()
-
-    def equal_words(self, stage: Parted) -> str:
-        return f"{self.ways} lanes of one layout, each one equal"
-
-    def grows(self, stage: Parted) -> Growth:
-        return "each"
-
-    @property
-    def sums(self) -> int:
-        return self.ways
-
-    def starts(self, length: int, stage: Parted) -> Sequence[int]:
-        return range(0, self.ways * self.grain, self.grain)
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"{self.ways} sums that take {counted(self.grain, 'product')} in turn{joined}"
 
     def turn(self, stage: Parted) -> int:
         return self.grain
-
-    def begins(self, length: int, stage: Parted) -> Sequence[int]:
-        return range(min(length, self.ways * self.grain))
 
 
 def _every(span: Span, first: int, turns: int, turn: int, grain: int) -> Span:
@@ -426,19 +288,13 @@ def _every(span: Span, first: int, turns: int, turn: int, grain: int) -> Span:
 
 
 @dataclass(frozen=True)
-class Swizzled(Partition):
+class Swizzled(Dealt):
     """`ways` passes: over the first `grain` of every `ways` * `grain` products, then over the next `grain` of each, and
     so on. A pass is the whole body over its own products: it divides these alone, and fills up a last tile of them."""
 
     word: ClassVar[str] = "swizzle"
     usual: ClassVar[str] = "through"
-    each: ClassVar[str] = ","
-    ways: int
-    grain: int = 1
-
-    def check(self, stage: Parted) -> None:
-        positive("swizzle", self.ways)
-        positive("grain", self.grain)
+    equal: ClassVar[str] = "{ways} passes over the same products, each one equal"
 
     def cut(self, span: Span, stage: Parted) -> Cut:
         turn = self.ways * self.grain
@@ -454,32 +310,13 @@ class Swizzled(Partition):
             found.append(Part(part, f"pass{number}" if self.ways > 1 else ""))
         return Cut(found)
 
-    def period(self, stage: Parted) -> int:
-        return self.ways * math.lcm(self.grain, stage.body.period)
-
-    def words(self, stage: Parted) -> str:
+    def words(self, stage: Parted, joined: str) -> str:
         passes = f"{self.ways} passes, each over {counted(self.grain, 'product')} of every"
-        return f"{passes} {self.ways * self.grain}: the whole of what follows"
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        return self.ways * math.lcm(number, self.grain), ()
-
-    def equal_words(self, stage: Parted) -> str:
-        return f"{self.ways} passes over the same products, each one equal"
+        return f"{passes} {self.ways * self.grain}: the whole of what follows{joined.replace(' each', '')}"
 
     def grows(self, stage: Parted) -> Growth:
         """Steps from the sum so far that are those of one loop, its products in another order, are n times as many."""
         return "parts" if stage.join.word == "through" and stage.body.repeats_one_step else "each"
-
-    @property
-    def sums(self) -> int:
-        return self.ways
-
-    def starts(self, length: int, stage: Parted) -> Sequence[int]:
-        return range(0, self.ways * self.grain, self.grain)
-
-    def begins(self, length: int, stage: Parted) -> Sequence[int]:
-        return range(min(length, self.ways * self.grain))
 
 
 @dataclass(frozen=True)
@@ -492,10 +329,13 @@ class Whole(Partition):
     joins: ClassVar[tuple[str, ...]] = ("through", "promote")
     takes: ClassVar[str] = "head tail"
     alone: ClassVar[bool] = True
+    growth: ClassVar[Growth] = "each"
+    equal: ClassVar[str] = "multiples of {number} products, equal"
+    divided: ClassVar[str] = "number"
     number: int
 
     def check(self, stage: Parted) -> None:
-        positive("whole", self.number)
+        super().check(stage)
         if (stage.head is None) == (stage.tail is None):
             raise ParameterError("whole", "what is left over goes through a head or a tail: one of them")
 
@@ -507,25 +347,16 @@ class Whole(Partition):
         body, rest = span.cut(span.count - left)
         return Cut(_alone(body), rest=rest)
 
-    def period(self, stage: Parted) -> int:
-        return math.lcm(self.number, stage.body.period)
-
-    def words(self, stage: Parted) -> str:
+    def words(self, stage: Parted, joined: str) -> str:
         first = "" if stage.head is None else ", after those left over"
-        return f"multiples of {counted(self.number, 'product')}{first}"
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        return self.number, (self.number,)
-
-    def equal_words(self, stage: Parted) -> str:
-        return f"multiples of {self.number} products, equal"
-
-    def grows(self, stage: Parted) -> Growth:
-        return "each"
+        return f"multiples of {counted(self.number, 'product')}{first}{joined}"
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
         """The head takes `number` products of a multiple of it."""
         return (0 if stage.head is None else self.number), stage.period
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return math.lcm(self.number, number)
 
 
 def _alone(span: Span | None) -> list[Part]:
@@ -541,10 +372,10 @@ class First(Partition):
     joins: ClassVar[tuple[str, ...]] = ("through", "promote")
     takes: ClassVar[str] = "first"
     alone: ClassVar[bool] = True
+    growth: ClassVar[Growth] = "each"
+    equal: ClassVar[str] = "the first products alike ({number}), the others equal"
+    divided: ClassVar[str] = "number"
     number: int
-
-    def check(self, stage: Parted) -> None:
-        positive("first", self.number)
 
     def cut(self, span: Span, stage: Parted) -> Cut:
         head, body = span.cut(min(self.number, span.count))
@@ -554,20 +385,14 @@ class First(Partition):
         assert stage.head is not None
         return math.lcm(self.number, stage.head.period, stage.body.period)
 
-    def words(self, stage: Parted) -> str:
-        return f"the first {counted(self.number, 'product')}, then the others"
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        return number, (self.number,)
-
-    def equal_words(self, stage: Parted) -> str:
-        return f"the first {counted(self.number, 'product')} alike, the others equal"
-
-    def grows(self, stage: Parted) -> Growth:
-        return "each"
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"the first {counted(self.number, 'product')}, then the others{joined or ', from their sum'}"
 
     def repeats(self, stage: Parted) -> tuple[int, int]:
         return self.number, stage.body.period
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return number
 
 
 @dataclass(frozen=True)
@@ -579,13 +404,11 @@ class Halves(Partition):
     word: ClassVar[str] = "halve"
     usual: ClassVar[str] = "tree"
     joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add", "tree")
+    equal: ClassVar[str] = "halves of multiples of {grain}, each one equal"
+    divided: ClassVar[str] = "grain"
     most: int
     grain: int = 1
     first: Half = "larger"
-
-    def check(self, stage: Parted) -> None:
-        positive("halve", self.most)
-        positive("grain", self.grain)
 
     @property
     def longest(self) -> int:
@@ -629,15 +452,9 @@ class Halves(Partition):
     def period(self, stage: Parted) -> int:
         return stage.body.period
 
-    def words(self, stage: Parted) -> str:
+    def words(self, stage: Parted, joined: str) -> str:
         first = " (the first one the smaller)" if self.first == "smaller" else ""
-        return f"halves{first}, down to {counted(self.most, 'product')}"
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        return self.grain, (self.grain,)
-
-    def equal_words(self, stage: Parted) -> str:
-        return f"halves of multiples of {self.grain}, each one equal"
+        return f"halves{first}, down to {counted(self.most, 'product')}{joined}"
 
     def grows(self, stage: Parted) -> Growth:
         return "halves" if stage.join.word == "tree" else ""
@@ -645,6 +462,9 @@ class Halves(Partition):
     def repeats(self, stage: Parted) -> tuple[int, int]:
         """Of halves in a tree, products are any number; the parts of others are multiples of the grain."""
         return 0, 1
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return self.grain
 
 
 @dataclass(frozen=True)
@@ -656,10 +476,12 @@ class Windows(Partition):
     word: ClassVar[str] = "windows"
     usual: ClassVar[str] = "tree"
     joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add", "tree")
+    equal: ClassVar[str] = "windows of {every} products, each one equal"
+    divided: ClassVar[str] = "every"
     every: int
 
     def check(self, stage: Parted) -> None:
-        positive("windows", self.every)
+        super().check(stage)
         if self.every == 1:
             raise ParameterError("windows", "windows of one product leave as many sums: at least 2")
 
@@ -672,13 +494,7 @@ class Windows(Partition):
         )
 
     def cut(self, span: Span, stage: Parted) -> Cut:
-        found, rest = list[Span](), span
-        for size in self.sizes(span.count):
-            window, left = rest.cut(size)
-            assert window is not None
-            found.append(window)
-            rest = left or rest
-        return Cut(_numbered("window", found))
+        return Cut(_numbered("window", _of_sizes(span, self.sizes(span.count))))
 
     def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
         found = list[V]()
@@ -694,16 +510,13 @@ class Windows(Partition):
     def period(self, stage: Parted) -> int:
         return stage.body.period
 
-    def words(self, stage: Parted) -> str:
+    def words(self, stage: Parted, joined: str) -> str:
         ends = "the first and the last one shorter"
-        return f"windows of {counted(self.every, 'product')}, {ends}, and windows of their sums"
+        return f"windows of {counted(self.every, 'product')}, {ends}, and windows of their sums{joined}"
 
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         """Nothing is missing from windows of whole multiples."""
-        return self.every, (self.every,)
-
-    def equal_words(self, stage: Parted) -> str:
-        return f"windows of {self.every} products, each one equal"
+        return self.every
 
 
 @dataclass(frozen=True)
@@ -755,8 +568,7 @@ class Lanes(Partition):
     grain: int = 1
 
     def check(self, stage: Parted) -> None:
-        optional("head", self.head)
-        positive("grain", self.grain)
+        super().check(stage)
         if self.grain > 1 and (self.head or self.unroll):
             raise ParameterError("grain", "lanes that take several products in a turn have neither head nor unroll")
         stage.check_follows("lanes")
@@ -765,7 +577,7 @@ class Lanes(Partition):
                 "lanes", f"their sums are {stage.body.d.name}, folds give {stage.d.name}: round them alike"
             )
         lanes = self.lanes
-        positive("lanes", lanes)
+        _positive("lanes", lanes)
         if lanes > MOST_LANES:
             raise ParameterError("lanes", f"{lanes} are too many; at most {MOST_LANES}")
         self._check_unroll(lanes, stage)
@@ -773,12 +585,12 @@ class Lanes(Partition):
             raise ParameterError("head", f"a turn of {self.head} is not shorter than one of {lanes} lanes")
         for step in self.steps:
             if not isinstance(step, Fold):
-                positive("lanes", step)
+                _positive("lanes", step)
                 if step > lanes:
                     raise ParameterError("lanes", f"{step} lanes do not follow {lanes}")
                 continue
-            positive("fold", step.ways)
-            positive("fold", step.stride)
+            _positive("fold", step.ways)
+            _positive("fold", step.stride)
             if not step.takes(lanes):
                 raise ParameterError("fold", f"{lanes} lanes are not groups of {step.ways}, {step.stride} apart")
             lanes = step.left(lanes)
@@ -786,7 +598,6 @@ class Lanes(Partition):
             raise ParameterError("lanes", f"{lanes} lanes are left at the end: fold them")
 
     def _check_unroll(self, lanes: int, stage: Parted) -> None:
-        optional("unroll", self.unroll)
         if self.unroll % lanes:
             raise ParameterError("unroll", f"{self.unroll} is not a multiple of {lanes} lanes")
         if self.order == "pairwise" or (self.order == "backwards" and not self.unroll):
@@ -807,21 +618,18 @@ class Lanes(Partition):
     def cut(self, span: Span, stage: Parted) -> Cut:
         raise ParameterError("lanes", "lanes are added in a tree alone")
 
-    def period(self, stage: Parted) -> int:
-        return self.multiples(stage.body.period)
-
-    def multiples(self, number: int) -> int:
-        """Products of which any multiple fills whole turns and gives each lane a multiple of a number."""
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         return self.unroll * number if self.unroll else self.lanes * math.lcm(self.grain, number)
 
-    def words(self, stage: Parted) -> str:
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Backwards, a body takes one product at a time."""
+        return (1,) if self.order == "backwards" else ()
+
+    def words(self, stage: Parted, joined: str) -> str:
         widths = ", then ".join(str(step) for step in self.steps if isinstance(step, int))
         unroll = f" of multiples of {self.unroll} products, each {self.order}" if self.unroll else ""
-        return f"{widths} lanes that take {counted(self.grain, 'product')} each in turn{unroll}, folded"
-
-    def alike(self, number: int, stages: Sequence[Parted]) -> tuple[int, tuple[int, ...]]:
-        """Backwards, a body takes one product at a time."""
-        return (self.unroll, (1,)) if self.order == "backwards" else (self.multiples(number), ())
+        return f"{widths} lanes that take {counted(self.grain, 'product')} each in turn{unroll}, folded{joined}"
 
     def equal_words(self, stage: Parted) -> str:
         return f"vectors of {self.lanes} lanes, each lane equal"
@@ -899,13 +707,6 @@ PARTITIONS: tuple[type[Partition], ...] = (
 )  # fmt: skip
 
 
-def positive(name: str, number: int) -> None:
-    """Raises ParameterError for a number that is not positive."""
+def _positive(name: str, number: int) -> None:
     if number < 1:
         raise ParameterError(name, f"{number} is impossible; it takes a positive whole number")
-
-
-def optional(name: str, number: int) -> None:
-    """Raises ParameterError for a negative number."""
-    if number < 0:
-        raise ParameterError(name, f"{number} is impossible; it takes a positive whole number, or 0 for none")

@@ -41,10 +41,11 @@ from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml, validate
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Node
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans.joins import JOINS, Join, Promote
-from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At, Fold, Lanes, Partition, Runs
+from mmaprobe.smtmodel.plans.joins import JOINS, Promote
+from mmaprobe.smtmodel.plans.named import in_format
+from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage, in_format
+from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage
 from mmaprobe.smtmodel.units.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
 from mmaprobe.smtmodel.units.unitkeys import ExpressionFile
 

@@ -5,38 +5,25 @@ value that directs an engine (engine.py)."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.engine import Engine
-from mmaprobe.smtmodel.plans.joins import Add, InTurn, Join, Only, Order, Promote, Through, Tree
-from mmaprobe.smtmodel.plans.partitions import (
-    All,
-    At,
-    Equal,
-    First,
-    Fold,
-    Growth,
-    Half,
-    Halves,
-    Interleaved,
-    Lanes,
-    Partition,
-    Runs,
-    Swizzled,
-    Whole,
-    Windows,
-)
 from mmaprobe.smtmodel.plans.span import Span
 
 V = TypeVar("V")
-P = TypeVar("P", bound=Partition)
+P = TypeVar("P", bound="Partition")
+#: what the parts of a stage begin with: the sum so far each; +0 each; the first one with the start, the others with +0
+Begin = Literal["so far", "zero", "start"]
+#: how a stage takes n times as many products: in n times as many parts ("parts"); in parts of n times as many ("each");
+#: with the last of its parts, after those of one K ("last"); by halves; in none of these ways ("")
+Growth = Literal["parts", "each", "last", "halves", ""]
 
 
 def check_holds(what: str, fmt: Format, other: Format) -> None:
@@ -169,6 +156,148 @@ class Chain(Stage):
             return engine.tile(self.model, rest, value)
 
 
+# -- partitions and joins
+
+
+@dataclass(frozen=True)
+class Part:
+    """Products that a body adds at once; with `each` (not 0) as many at a time, in a loop."""
+
+    span: Span
+    name: str = ""
+    each: int = 0
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A span's parts: those of the body, those before them (of the stage's head), those after them (of its tail)."""
+
+    parts: Sequence[Part] = ()
+    head: Span | None = None
+    rest: Span | None = None
+
+
+@dataclass(frozen=True)
+class Partition(ABC):
+    """How the products of a span are divided. Its fields are its parameters in a plan file: those that have a default
+    are given by name, 0 means none."""
+
+    word: ClassVar[str]
+    """its name in a plan file, and that of a stage with its usual join"""
+    usual: ClassVar[str]
+    """the word of the join that a stage with its name has"""
+    joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add")
+    """the words of joins that it can have"""
+    takes: ClassVar[str] = ""
+    """further stages, besides the body: "tail", "head", both ("head tail", one of which is needed), or "first" """
+    alone: ClassVar[bool] = False
+    """whether its body takes one part"""
+    loops: ClassVar[bool] = False
+    """whether its parts are steps of a loop, each of as many products"""
+    continues: ClassVar[bool] = False
+    """whether a part may begin with the sum of another one, however they are joined"""
+    growth: ClassVar[Growth] = ""
+    """how n times as many products are taken, each time in the same steps"""
+    unused: ClassVar[frozenset[str]] = frozenset()
+    """parameters that make no difference where the products fill whole parts"""
+    divided: ClassVar[str] = ""
+    """the parameter that says how many products whole parts have, or where they end"""
+    equal: ClassVar[str] = "parts alike, each one equal"
+    """how it is said that stages are equal as their parts are"""
+
+    @abstractmethod
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        """The parts. Raises ParameterError for a number of products that does not fit."""
+
+    @abstractmethod
+    def words(self, stage: Parted, joined: str) -> str:
+        """The parts in words, and `joined`: how their sums are."""
+
+    def equal_words(self, stage: Parted) -> str:
+        """`equal`, of this one."""
+        return self.equal.format(**vars(self))
+
+    def check(self, stage: Parted) -> None:
+        """Raises ParameterError for parameters that cannot be."""
+        for number, field in enumerate(fields(self)):
+            value, name = getattr(self, field.name), field.name if number else stage.word
+            if isinstance(value, int) and value < (least := 0 if field.default == 0 else 1):
+                none = "" if least else ", or 0 for none"
+                raise ParameterError(name, f"{value} is impossible; it takes a positive whole number{none}")
+
+    def period(self, stage: Parted) -> int:
+        """The least number of products that the stage takes without a part of them being left over."""
+        return self.multiple(stage.body.period, (stage,)) or stage.body.period
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        """The m of which any multiple of products is divided alike by stages with this partition (`unused` apart), in
+        whole parts, each of a multiple of `number` products if all `counts` are multiples of it; 0: nothing is told."""
+        return 0
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """What has to be a multiple of the body's number of products."""
+        found = getattr(self, self.divided) if self.divided else ()
+        return found if isinstance(found, tuple) else (found,)
+
+    def grows(self, stage: Parted) -> Growth:
+        """The growth with the stage's join."""
+        return self.growth
+
+    def repeats(self, stage: Parted) -> tuple[int, int]:
+        """How many products are taken once, and after them any number of times how many."""
+        return 0, stage.period
+
+    @property
+    def sums(self) -> int:
+        """How many sums there are at most; 0 where nothing is told."""
+        return 0
+
+    def starts(self, length: int, stage: Parted) -> Iterable[int]:
+        """Where parts begin, of K products: where a difference is looked for."""
+        return ()
+
+    def turn(self, stage: Parted) -> int:
+        """After how many products something begins anew."""
+        return stage.period
+
+    def begins(self, length: int, stage: Parted) -> Sequence[int]:
+        """The first products of the sums of K products: where large ones lead to large errors."""
+        return ()
+
+    def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
+        """The sums of the parts added in the order of this partition's own tree."""
+        raise ParameterError(self.word, "these parts have no tree")
+
+
+@dataclass(frozen=True)
+class Join(ABC):
+    """How the sums of parts are added. Its fields are its parameters in a plan file: a rounding, and options."""
+
+    word: ClassVar[str]
+    """its name in a plan file"""
+    begin: ClassVar[Begin]
+    """what its parts begin with"""
+
+    @abstractmethod
+    def joined(self, engine: Engine[V], stage: Parted, parts: Sequence[Part], start: V) -> V:
+        """The sums of some parts, added to a start."""
+
+    @abstractmethod
+    def words(self) -> str:
+        """How the sums are added, after the words of the partition."""
+
+    def run(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
+        """The sum of a span's products, from a start: head, parts and tail of it."""
+        cut = stage.partition.cut(span, stage)
+        if cut.head is not None:
+            assert stage.head is not None
+            with engine.part(stage.head_name):
+                start = stage.head.run(engine, cut.head, start)
+        value = self.joined(engine, stage, cut.parts, start) if cut.parts else start
+        return value if cut.rest is None else stage.run_tail(engine, cut.rest, value)
+
+
 @dataclass(frozen=True)
 class Parted(Stage):
     """The parts of a partition, each summed by the body, and their sums joined. `head`: the stage of products before
@@ -183,7 +312,7 @@ class Parted(Stage):
     def __post_init__(self) -> None:
         self._check_kinds()
         self.partition.check(self)
-        follows = isinstance(self.join, Through) and not self.partition.alone
+        follows = self.join.begin == "so far" and not self.partition.alone
         if follows or (self.head is not None and self.join.begin != "zero"):
             self.check_follows(self.word)
         self._check_tail()
@@ -209,10 +338,8 @@ class Parted(Stage):
 
     def words(self) -> str:
         """The parts and how their sums are added, in words."""
-        parts, each = self.partition.words(self), self.join.begin == "so far"
-        if each and self.partition.alone:
-            return parts if self.partition.takes != "first" else f"{parts}, from their sum"
-        return f"{parts}{self.partition.each if each else ''}{self.join.words()}{self.partition.more_words}"
+        only = self.partition.alone and self.join.begin == "so far"
+        return self.partition.words(self, "" if only else self.join.words())
 
     @property
     def word(self) -> str:
@@ -256,7 +383,7 @@ class Parted(Stage):
 
     @property
     def repeats_one_step(self) -> bool:
-        return isinstance(self.join, InTurn) and isinstance(self.partition, Runs)
+        return self.partition.loops and self.join.begin != "start"
 
     @property
     def grows(self) -> Growth:
@@ -275,76 +402,6 @@ class Parted(Stage):
         """A sum to which nothing is added, in the stage's format all the same."""
         assert self.rounding is not None
         return value if self.body.d == self.d else engine.rounded([value], self.rounding)
-
-
-# -- those with names of their own
-
-
-def in_format(body: Stage, rounding: Rounding) -> Parted:
-    """A stage's result, rounded: into the format of a workspace, say."""
-    return Parted(All(), Only(rounding), body)
-
-
-def promoted(
-    every: int, body: Stage, rounding: Rounding, even: int = 0, tail: Stage | None = None, share: int = 0
-) -> Parted:
-    """Sums of `every` products from +0, each added to the accumulator."""
-    return Parted(Runs(every, even, share), Promote(rounding), body, tail)
-
-
-def in_turns(every: int, body: Stage, tail: Stage | None = None) -> Parted:
-    """Every `every` products go through a stage, from the sum so far."""
-    return Parted(Runs(every), Through(), body, tail)
-
-
-def in_passes(ways: int, body: Stage, grain: int = 1) -> Parted:
-    """A stage in passes over parts of the products, each from the sum so far."""
-    return Parted(Swizzled(ways, grain), Through(), body)
-
-
-def in_multiples(number: int, body: Stage, head: Stage | None = None, tail: Stage | None = None) -> Parted:
-    """Whole multiples of `number` products go through a stage, those left over through another one."""
-    return Parted(Whole(number), Through(), body, tail, head)
-
-
-def after_first(number: int, head: Stage, body: Stage) -> Parted:
-    """The first products go through one stage, all others through another one, from its sum."""
-    return Parted(First(number), Through(), body, None, head)
-
-
-def in_runs(ways: int, body: Stage, rounding: Rounding, order: Order = "sequential", grain: int = 0) -> Parted:
-    """Equal runs, summed apart and added."""
-    return Parted(Equal(ways, grain), Add(rounding, order), body)
-
-
-def in_runs_at(at: tuple[int, ...], body: Stage, rounding: Rounding, order: Order = "sequential") -> Parted:
-    """Runs that end at given places, summed apart and added."""
-    return Parted(At(at), Add(rounding, order), body)
-
-
-def interleaved(
-    ways: int, body: Stage, rounding: Rounding, order: Order = "sequential", grain: int = 1, tail: Stage | None = None
-) -> Parted:
-    """Accumulators that take products in turn, and are added."""
-    return Parted(Interleaved(ways, grain), Add(rounding, order), body, tail)
-
-
-def in_vectors(
-    body: Stage, rounding: Rounding, steps: tuple[int | Fold, ...], head: int = 0, tail: Stage | None = None,
-    unroll: int = 0, order: Order = "sequential", grain: int = 1,
-) -> Parted:  # fmt: skip
-    """The lanes of vectors, and their folds."""
-    return Parted(Lanes(steps, head, unroll, order, grain), Tree(rounding), body, tail)
-
-
-def in_halves(most: int, body: Stage, rounding: Rounding, grain: int = 1, first: Half = "larger") -> Parted:
-    """Pairwise summation."""
-    return Parted(Halves(most, grain, first), Tree(rounding), body)
-
-
-def in_windows(every: int, body: Stage, rounding: Rounding) -> Parted:
-    """Windows of products, and windows of their sums."""
-    return Parted(Windows(every), Tree(rounding), body)
 
 
 def parts_of(stage: Stage, kind: type[P], join: type[Join] = Join) -> P | None:

@@ -26,8 +26,9 @@ from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.nodes import Index
 from mmaprobe.smtmodel.plans import Parted, Plan, Span
-from mmaprobe.smtmodel.plans.partitions import Cut, Equal, Part
+from mmaprobe.smtmodel.plans.partitions import Equal
 from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.stages import Cut, Part
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import unit_text
 from tests.plans.test_plan_bounds import EVERY, FILE, HALVES, STEPS, plan_of

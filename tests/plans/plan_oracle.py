@@ -24,12 +24,12 @@ from mmaprobe.smtmodel.plans.partitions import (
     Halves,
     Interleaved,
     Lanes,
-    Partition,
     Runs,
     Swizzled,
     Whole,
     Windows,
 )  # fmt: skip
+from mmaprobe.smtmodel.plans.stages import Partition
 from tests import node_oracle
 from tests.node_oracle import ANY_NAN, Value
 from tests.oracle import FORMATS, decode, encode, infinity
