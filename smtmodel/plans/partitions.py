@@ -294,6 +294,7 @@ class Swizzled(Dealt):
 
     word: ClassVar[str] = "swizzle"
     usual: ClassVar[str] = "through"
+    growth: ClassVar[Growth] = "each"
     equal: ClassVar[str] = "{ways} passes over the same products, each one equal"
 
     def cut(self, span: Span, stage: Parted) -> Cut:
@@ -313,10 +314,6 @@ class Swizzled(Dealt):
     def words(self, stage: Parted, joined: str) -> str:
         passes = f"{self.ways} passes, each over {counted(self.grain, 'product')} of every"
         return f"{passes} {self.ways * self.grain}: the whole of what follows{joined.replace(' each', '')}"
-
-    def grows(self, stage: Parted) -> Growth:
-        """Steps from the sum so far that are those of one loop, its products in another order, are n times as many."""
-        return "parts" if stage.join.word == "through" and stage.body.repeats_one_step else "each"
 
 
 @dataclass(frozen=True)

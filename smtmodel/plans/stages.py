@@ -387,8 +387,12 @@ class Parted(Stage):
 
     @property
     def grows(self) -> Growth:
-        """How it takes n times as many products, each time in the same steps."""
-        return self.partition.grows(self)
+        """How it takes n times as many products, each time in the same steps. Steps from the sum so far that are those
+        of one loop, its products in another order, are n times as many."""
+        found = self.partition.grows(self)
+        if found != "each" or self.partition.alone or self.join.begin != "so far":
+            return found
+        return "parts" if self.body.repeats_one_step else ""
 
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         return self.join.run(engine, self, span, start)
