@@ -67,7 +67,9 @@ ODD_CHANGES = (
     ("head=", "tail="),
     (", share=2", ""), (", tail=two", ", tail=fma"), (", tail=two", ""), ("promote(6", "promote(4"), (", f)", ", r)"),
     ("flush", "fma"), ("cut", "two"), ("swizzle(2", "swizzle(4"), ("swizzle(4", "swizzle(2"), ("first(2", "first(4"),
-    ("first(4", "first(2"), ("through(", "add("), ("add(", "promote("), ("promote(split", "add(split"), ("turns(8, swizzle(", "turns(4, swizzle("),
+    ("first(4", "first(2"),
+    ("through(", "add("), ("add(", "promote("), ("promote(split", "add(split"),
+    ("turns(8, swizzle(", "turns(4, swizzle("),
 )  # fmt: skip
 LENGTHS = (None, None, 1, 3, 4, 6, 8, 12, 16, 24)
 MULTIPLES = (1, 2, 3, 5, 8)

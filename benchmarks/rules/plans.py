@@ -46,9 +46,14 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.joins import Add, Promote, Through
+from mmaprobe.smtmodel.plans.partitions import At, Equal, Halves, Interleaved, Runs, Swizzled, Windows
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.stages import (
     Chain,
+    Join,
+    Parted,
+    Partition,
     Stage,
     after_first,
     in_format,
@@ -354,8 +359,19 @@ def some_stage(rng: random.Random, chain: Stage, fmt: Format, depth: int = 2) ->
         lambda: in_halves(rng.choice((1, 2, 2, 3)) * chain.period, chain, how),
         lambda: in_runs_at((period,), inner, how),
         lambda: in_multiples(two * period, inner, tail=chain), lambda: in_multiples(two * period, inner, head=chain),
+        *[lambda: _joined(rng, inner, how)] * 3,
     )  # fmt: skip
     return rng.choice(every)()
+
+
+def _joined(rng: random.Random, inner: Stage, how: Rounding) -> Stage:
+    """A partition with a join that is not its usual one."""
+    period, two = inner.period, rng.choice((1, 2))
+    cuts: list[Partition] = [Runs(two * period), Equal(2), At((period,)), Interleaved(2, period), Swizzled(2, period),
+                             Halves(two * period, period), Windows(two * period)]  # fmt: skip
+    orders: Any = ("sequential", "pairwise", "backwards")
+    joins: list[Join] = [Through(), Promote(how), Add(how, rng.choice(orders))]
+    return Parted(rng.choice(cuts), rng.choice(joins), inner)
 
 
 def some_halves(rng: random.Random, chain: Stage, fmt: Format) -> Stage:
