@@ -47,14 +47,7 @@ from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, 
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.joins import Add, Promote, Through
-from mmaprobe.smtmodel.plans.partitions import At, Equal, Halves, Interleaved, Runs, Swizzled, Windows
-from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import (
-    Chain,
-    Join,
-    Parted,
-    Partition,
-    Stage,
+from mmaprobe.smtmodel.plans.named import (
     after_first,
     in_format,
     in_halves,
@@ -65,7 +58,10 @@ from mmaprobe.smtmodel.plans.stages import (
     in_turns,
     interleaved,
     promoted,
-)
+)  # fmt: skip
+from mmaprobe.smtmodel.plans.partitions import At, Equal, Halves, Interleaved, Runs, Swizzled, Windows
+from mmaprobe.smtmodel.plans.plan import Plan, Products
+from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage
 from tests import oracle
 
 ROWS = 512  # inputs of a step
