@@ -698,12 +698,12 @@ class Lanes(Partition):
             yield Span.of(left, moved(span.start, (count - left) * span.step), span.step)
 
 
-#: those that a plan file may have, by what it begins with: a number, or a list
-PARTITIONS: tuple[type[Partition], ...] = (
-    Runs, Equal, At, Interleaved, Lanes, Halves, Windows, Swizzled, Whole, First,
-)  # fmt: skip
-
-
 def _positive(name: str, number: int) -> None:
     if number < 1:
         raise ParameterError(name, f"{number} is impossible; it takes a positive whole number")
+
+
+#: those that a plan file may have
+PARTITIONS: tuple[type[Partition], ...] = (
+    Runs, Equal, At, Interleaved, Lanes, Halves, Windows, Swizzled, Whole, First,
+)  # fmt: skip
