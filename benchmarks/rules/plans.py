@@ -364,7 +364,7 @@ def _joined(rng: random.Random, inner: Stage, how: Rounding) -> Stage:
     """A partition with a join that is not its usual one."""
     period, two = inner.period, rng.choice((1, 2))
     cuts: list[Partition] = [Runs(two * period), Equal(2), At((period,)), Interleaved(2, period), Swizzled(2, period),
-                             Halves(two * period, period), Windows(two * period)]  # fmt: skip
+                             Halves(two * period, period), Windows(2 * two * period)]  # fmt: skip
     orders: Any = ("sequential", "pairwise", "backwards")
     joins: list[Join] = [Through(), Promote(how), Add(how, rng.choice(orders))]
     return Parted(rng.choice(cuts), rng.choice(joins), inner)

@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
+from mmaprobe.queries.plans.joined_stages import joined_stages
 from mmaprobe.queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.tree_stages import ranked, stages_of
 from mmaprobe.queries.plans.turn_stages import turns_of
@@ -278,8 +279,8 @@ class Candidates:
 
     def guesses(self, tree: Node | Leaf, known: Sequence[Plan] = (), *, wider: bool = False) -> Iterator[Plan]:
         """Candidate plans with this summation tree. `known`: plans whose stages are tried as parts of them; `wider`:
-        only those whose last products go to narrower vectors, or whose parts are added in a wider format, which often
-        give what the others give."""
+        only those whose last products go to narrower vectors, or whose parts are joined otherwise than in most
+        libraries, or added in a wider format, which often give what the others give."""
         leaves = leaves_of(tree)
         at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)
         products = pruned(tree, frozenset(leaf for leaf in leaves if leaf != "c"))
@@ -288,7 +289,7 @@ class Candidates:
         for model in self.steps():
             how = Rounding(model.d)
             if wider:
-                for stage in epilogues_of(products, model, how):
+                for stage in chain(epilogues_of(products, model, how), joined_stages(products, model, how)):
                     yield from self.plans(stage, at_end)
                 if model.d.name not in WIDER:
                     continue

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
 from typing import ClassVar, Literal, TypeVar, get_args
@@ -62,6 +62,10 @@ class Runs(Partition):
     every: int
     even: int = 0
     share: int = 0
+
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        return (cls(every) for every in (4, 8, 16, 32, 64, 128, 256) if every < count)
 
     def check(self, stage: Parted) -> None:
         super().check(stage)
@@ -164,6 +168,10 @@ class Equal(Sized):
     ways: int
     grain: int = 0
 
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        return (cls(ways, grain) for ways in (2, 3, 4, 8) for grain in (1, 16) if ways * grain < 2 * count)
+
     def sizes(self, count: int, stage: Parted) -> Sequence[int]:
         grain = self.grain or stage.body.period
         size = -(-count // (grain * self.ways)) * grain
@@ -236,6 +244,10 @@ class Dealt(Partition):
 
     ways: int
     grain: int = 1
+
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        return (cls(ways, grain) for ways in (2, 3, 4, 8, 16) for grain in (1, 2, 4) if ways * grain <= count)
 
     def multiple(self, number: int, stages: Sequence[Parted]) -> int:
         return self.ways * math.lcm(number, self.grain)
@@ -407,6 +419,11 @@ class Halves(Partition):
     grain: int = 1
     first: Half = "larger"
 
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        sizes = ((most, grain) for most in (4, 8, 16, 32, 64, 128) if most < count for grain in (1, 8))
+        return (cls(*one, first) for one in sizes for first in HALVES)
+
     @property
     def longest(self) -> int:
         return max(self.most, self.grain if self.first == "larger" else 2 * self.grain - 1)
@@ -476,6 +493,10 @@ class Windows(Partition):
     equal: ClassVar[str] = "windows of {every} products, each one equal"
     divided: ClassVar[str] = "every"
     every: int
+
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        return (cls(every) for every in (4, 8, 16, 32, 64) if every < count)
 
     def check(self, stage: Parted) -> None:
         super().check(stage)

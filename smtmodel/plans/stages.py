@@ -205,6 +205,11 @@ class Partition(ABC):
     equal: ClassVar[str] = "parts alike, each one equal"
     """how it is said that stages are equal as their parts are"""
 
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        """Those that a library may have for a number of products."""
+        return ()
+
     @abstractmethod
     def cut(self, span: Span, stage: Parted) -> Cut:
         """The parts. Raises ParameterError for a number of products that does not fit."""
