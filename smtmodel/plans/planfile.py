@@ -2,27 +2,15 @@
 
     sum(STAGE, start)                           all products, added by a stage; from +0 where no start is given
 
-where a STAGE says how:
+where a STAGE is a unit, or a partition of the products (partitions.py) and a join of the sums of its parts (joins.py):
 
     mma                                         a name of `units`: tiles in order, each result the next one's addend
     chain(mma, tail=STAGE)                      the same; what fills no tile goes through a stage, not beside zeros
-    promote(128, STAGE, r, even=1)              each 128 products summed from +0, added to the accumulator, rounded;
-                                                with even, the last two sums are equally long, with share, all of
-                                                them; or with tail=STAGE
-    split(4, STAGE, r, order=pairwise, grain=64)    four runs of K, of multiples of 64, summed apart, then added
-    split([96, 256], STAGE, r, order=pairwise)  runs of K that end after 96 products, after 256, and at the end
-    interleave(4, STAGE, r, order=sequential, grain=2, tail=STAGE)    four accumulators that take 2 products in turn
-    lanes(STAGE, r, 8, fold(2, 4), 4, fold(4, 1), head=4, tail=STAGE)    8 lanes take a product each in turn, what is
-                                                left goes to 4 lanes, pairs of the first ones that are 4 apart; these
-                                                are added; with head, a short turn of multiples of 4 comes first;
-                                                with unroll=16, the 8 lanes take multiples of 16 products
-    halve(8, STAGE, r, grain=8, first=smaller)  pairwise summation down to 8 products
-    turns(8, STAGE, tail=STAGE)                 each 8 products go through a stage, from the sum so far
-    swizzle(2, STAGE, grain=4)                  the stage over the first 4 of every 8 products, then once more over
-                                                the others, from the sum so far
-    whole(8, STAGE, tail=STAGE)                 multiples of 8 go through a stage, what is left over through another one
-    whole(4, STAGE, head=STAGE)                 the same, but what is left over comes first (4 where nothing is)
-    first(4, STAGE, STAGE)                      the first 4 products through one stage, the others through another one
+    promote(split(4), STAGE, r)                 a join's name, its partition, the stage of its parts, a rounding; a
+                                                partition into runs is their number, one at places a list
+    split(4, STAGE, r, grain=64)                a partition's name, with its usual join; all options beside each other
+    first(4, STAGE, STAGE)                      the stage of the first products, and that of the others
+    lanes(STAGE, r, 8, fold(2, 4), fold(4, 1))  lanes and folds stand at the end
     r(STAGE)                                    a stage's result rounded, by a rounding of `roundings`
 """
 
