@@ -27,18 +27,8 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    Fold,
-    Plan,
-    Stage,
-    in_format,
-    in_multiples,
-    in_runs,
-    in_vectors,
-    interleaved,
-    promoted,
-)
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Stage
+from mmaprobe.smtmodel.plans.named import in_format, in_multiples, in_runs, in_vectors, interleaved, promoted
 from mmaprobe.smtmodel.plans.partitions import Whole
 from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.plans.stages import parts_of

@@ -355,6 +355,8 @@ def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
     """The steps of a stage for `length` products, each of which is added once; without a length, for any number of
     repetitions of its period after the products that it takes once (`Repeats`). Raises RuleError, and ParameterError
     for a length that does not fit."""
+    if length is not None and length < 1:
+        raise RuleError(f"places: {length} products are no sum")
     recorder = Recorder(plan)
     repeats = repeated(stage)
     count = repeats.before + repeats.period if length is None else length

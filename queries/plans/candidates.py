@@ -28,12 +28,10 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Product, Round
 from mmaprobe.smtmodel.nodes import Node as AnyNode
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    Fold,
-    Plan,
-    Products,
-    Stage,
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
+from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order, Promote
+from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
+from mmaprobe.smtmodel.plans.named import (
     in_format,
     in_halves,
     in_multiples,
@@ -43,9 +41,7 @@ from mmaprobe.smtmodel.plans import (
     in_windows,
     interleaved,
     promoted,
-)
-from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order, Promote
-from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
+)  # fmt: skip
 from mmaprobe.smtmodel.plans.partitions import Equal, Runs
 from mmaprobe.smtmodel.plans.plan_files import plans as shipped_plans
 from mmaprobe.smtmodel.plans.plantext import stage_text

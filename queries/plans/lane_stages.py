@@ -19,10 +19,8 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    Fold,
-    Stage,
+from mmaprobe.smtmodel.plans import Chain, Fold, Stage
+from mmaprobe.smtmodel.plans.named import (
     after_first,
     in_format,
     in_multiples,
@@ -31,7 +29,7 @@ from mmaprobe.smtmodel.plans import (
     in_vectors,
     interleaved,
     promoted,
-)
+)  # fmt: skip
 from mmaprobe.smtmodel.plans.partitions import Lanes
 from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 from mmaprobe.smtmodel.tables.reference import parse_reference

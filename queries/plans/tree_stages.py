@@ -12,9 +12,9 @@ from itertools import accumulate, islice, product
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    Stage,
+from mmaprobe.smtmodel.plans import Chain, Stage
+from mmaprobe.smtmodel.plans.joins import Add, Order
+from mmaprobe.smtmodel.plans.named import (
     after_first,
     in_halves,
     in_multiples,
@@ -22,8 +22,7 @@ from mmaprobe.smtmodel.plans import (
     in_runs_at,
     interleaved,
     promoted,
-)
-from mmaprobe.smtmodel.plans.joins import Add, Order
+)  # fmt: skip
 from mmaprobe.smtmodel.plans.partitions import At, Halves, Interleaved, Runs
 from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 from mmaprobe.smtmodel.tables.reference import parse_reference

@@ -1,42 +1,8 @@
 """Plans: how a matrix product of any K uses units. A plan is an expression whose sums are formed by stages."""
 
-from mmaprobe.smtmodel.plans.named import (
-    after_first,
-    in_format,
-    in_halves,
-    in_multiples,
-    in_passes,
-    in_runs,
-    in_runs_at,
-    in_turns,
-    in_vectors,
-    in_windows,
-    interleaved,
-    promoted,
-)
 from mmaprobe.smtmodel.plans.partitions import Fold
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage
 
-__all__ = [
-    "Chain",
-    "Fold",
-    "Parted",
-    "Plan",
-    "Products",
-    "Span",
-    "Stage",
-    "after_first",
-    "in_format",
-    "in_halves",
-    "in_multiples",
-    "in_passes",
-    "in_runs",
-    "in_runs_at",
-    "in_turns",
-    "in_vectors",
-    "in_windows",
-    "interleaved",
-    "promoted",
-]
+__all__ = ["Chain", "Fold", "Parted", "Plan", "Products", "Span", "Stage"]

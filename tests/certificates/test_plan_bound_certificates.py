@@ -116,6 +116,13 @@ def test_every_product_is_taken_once(by: int) -> None:
         recorded(plan, replace(stage, partition=Odd(2, by=by)), 16)
 
 
+@pytest.mark.parametrize("length", [0, -2])
+def test_a_sum_has_products(length: int) -> None:
+    plan = plan_of("sum(fma, c)")
+    with pytest.raises(RuleError, match="are no sum"):
+        recorded(plan, plan.sums[0].stage, length)
+
+
 @pytest.mark.parametrize("step", [
     "sum(split(2, halve(8, fma, r), r), c)", "sum(split(2, split([16], mma, r), r), c)",
     "sum(split(2, whole(8, mma, head=fma), r), c)", "sum(swizzle(2, split(2, fma, r)), c)",

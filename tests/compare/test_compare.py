@@ -31,18 +31,10 @@ from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    Plan,
-    Products,
-    Stage,
-    in_runs,
-    in_runs_at,
-    interleaved,
-    promoted,
-)
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.joins import Promote
+from mmaprobe.smtmodel.plans.named import in_runs, in_runs_at, interleaved, promoted
 from mmaprobe.smtmodel.plans.partitions import Runs
 from mmaprobe.smtmodel.plans.stages import parts_of
 from mmaprobe.smtmodel.tables.reference import parse_reference

@@ -36,12 +36,11 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    Fold,
-    Plan,
-    Products,
-    Stage,
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
+from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.joins import Add, Promote, Tree
+from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.named import (
     after_first,
     in_halves,
     in_multiples,
@@ -51,10 +50,7 @@ from mmaprobe.smtmodel.plans import (
     in_vectors,
     interleaved,
     promoted,
-)
-from mmaprobe.smtmodel.plans.gemm import simulate
-from mmaprobe.smtmodel.plans.joins import Add, Promote, Tree
-from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+)  # fmt: skip
 from mmaprobe.smtmodel.plans.partitions import At, Equal, Halves, Interleaved, Lanes, Runs, Whole
 from mmaprobe.smtmodel.plans.plan_files import plans
 from mmaprobe.smtmodel.plans.planfile import parse_plan

@@ -30,17 +30,9 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import Element, FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    Fold,
-    Plan,
-    Products,
-    Stage,
-    in_runs,
-    in_vectors,
-    promoted,
-)
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.named import in_runs, in_vectors, promoted
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference

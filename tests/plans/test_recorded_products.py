@@ -25,14 +25,9 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    Plan,
-    Products,
-    Stage,
-    in_runs,
-)
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.named import in_runs
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 pytestmark = pytest.mark.solvers
