@@ -31,10 +31,13 @@ from mmaprobe.smtmodel.nodes import Element, FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
+from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.named import in_runs, in_vectors, promoted
+from mmaprobe.smtmodel.plans.partitions import Equal
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.stages import Parted
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.plans.test_merged import disagreement
@@ -52,6 +55,14 @@ FLUSHED, DEEP = plan("sum(flush, c)"), plan("sum(fma, c)")
 
 class Odd(Chain):
     """A stage of one's own, that may do anything."""
+
+
+class OddCut(Equal):
+    """A partition of one's own, that may tell anything."""
+
+
+class OddJoin(Add):
+    """A join of one's own."""
 
 
 def stages(left: Plan, right: Plan) -> tuple[Stage, Stage]:
@@ -317,6 +328,12 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
     "a stage of one's own in another one": (
         lambda: same_parts(ONES, ONES, *[in_runs(2, Odd(ONES.models[0]), Rounding(E4M3))] * 2, None),
         "a Odd within a (Plan|Parted) is no value of the project's"),
+    "a partition of one's own": (
+        lambda: same_parts(ONES, ONES, *[Parted(OddCut(2), Add(Rounding(E4M3)), Chain(ONES.models[0]))] * 2, None),
+        "a OddCut within a (Plan|Parted) is no value of the project's"),
+    "a join of one's own": (
+        lambda: same_parts(ONES, ONES, *[Parted(Equal(2), OddJoin(Rounding(E4M3)), Chain(ONES.models[0]))] * 2, None),
+        "a OddJoin within a (Plan|Parted) is no value of the project's"),
     "a stage that can be changed": (
         lambda: same_parts(ONES, ONES, *[in_vectors(ONES.sums[0].stage, Rounding(E4M3), [2, Fold(2, 1)])] * 2, None),  # type: ignore[arg-type]
         "a list within a Parted is no value of the project's"),
