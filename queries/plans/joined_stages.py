@@ -17,6 +17,8 @@ from mmaprobe.smtmodel.plans.partitions import PARTITIONS
 from mmaprobe.smtmodel.plans.span import Span
 from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Stage
 
+LONGEST = 512  # products of a tree: each of some hundred stages is run over them
+
 
 class _Trees(Engine[int]):
     """Makes trees of stages, of units of one product. A tree is a number, equal ones the same; 0: nothing is added."""
@@ -28,8 +30,12 @@ class _Trees(Engine[int]):
         return 0
 
     def tile(self, model: Model, span: Span, start: int) -> int:
-        (place,) = span.places
-        return self.added([start, self.leaf(place)])
+        return self.tiles(model, span, start)
+
+    def tiles(self, model: Model, span: Span, start: int) -> int:
+        for place in span.places:
+            start = self.added((start, self.leaf(place)))
+        return start
 
     def leaf(self, place: int) -> int:
         return self.numbers.setdefault(place, len(self.numbers) + 1)
@@ -64,7 +70,7 @@ def joined_stages(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterat
     trees, chain, every = _Trees(), Chain(model), Span.of(len(leaves_of(root)))
     wanted = trees.of(root)
     joins: list[Join] = [Through(), Promote(rounding), *(Add(rounding, order) for order in ORDERS)]
-    if chain.run(trees, every, 0) == wanted:
+    if every.count > LONGEST or chain.run(trees, every, 0) == wanted:
         return
     for partition in (one for kind in PARTITIONS for one in kind.likely(every.count)):
         for join in joins:
