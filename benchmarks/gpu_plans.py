@@ -27,8 +27,11 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Fold, Interleaved, Lanes, Plan, Promoted, Rounded, Split, Stage, Whole
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Stage
+from mmaprobe.smtmodel.plans.named import in_format, in_multiples, in_runs, in_vectors, interleaved, promoted
+from mmaprobe.smtmodel.plans.partitions import Whole
 from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.stages import parts_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 #: instructions that libraries may run, by the format of the factors, the likeliest first
@@ -147,8 +150,8 @@ def stages(
         tiles = Chain(model)
         bodies.append((tiles, tile or TILES[0]))
         runs = [run for run in PROMOTED if run < length] if model.a.width == 8 else []
-        bodies += [(Promoted(run, tiles, Rounding(FORMATS["f32"])), tile or TILES[1]) for run in runs]
-        heads = [Whole(one, tiles, head=tiles) for one in ([tile] if tile else TILES) if length > one]
+        bodies += [(promoted(run, tiles, Rounding(FORMATS["f32"])), tile or TILES[1]) for run in runs]
+        heads = [in_multiples(one, tiles, head=tiles) for one in ([tile] if tile else TILES) if length > one]
         bodies += [(head, head.number) for head in heads]
     if not split:
         yield from (body for body, _ in bodies)
@@ -159,23 +162,23 @@ def stages(
                 yield from vectors(body, Rounding(body.d), length)
         return
     if cutlass:
-        bodies.sort(key=lambda item: not isinstance(item[0], Whole))
+        bodies.sort(key=lambda item: parts_of(item[0], Whole) is None)
     for body, own in bodies:
         how = Rounding(FORMATS["f64" if body.d.name == "f64" else "f32"])
         for ways in range(2, MOST + 1 if isinstance(body, Chain) else 0):
             if length % (ways * own) == 0:
-                yield Interleaved(ways, body, how, "sequential", own)
+                yield interleaved(ways, body, how, "sequential", own)
             elif length > ways * own and body.d == how.format:  # the last turn is short
-                yield Lanes(body, how, (ways, Fold(ways, 1)), grain=own)
+                yield in_vectors(body, how, (ways, Fold(ways, 1)), grain=own)
         seen = set()
         for grain, ways in product(dict.fromkeys((own, *GRAINS)), range(2, MOST + 1)):
             size = -(-length // (grain * ways)) * grain
             if size >= length or size in seen:
                 continue
             seen.add(size)
-            yield Split(ways, body, how, "sequential", grain)
+            yield in_runs(ways, body, how, "sequential", grain)
             if result in ("f16", "bf16"):
-                yield Split(ways, Rounded(body, Rounding(FORMATS[result])), how, "sequential", grain)
+                yield in_runs(ways, in_format(body, Rounding(FORMATS[result])), how, "sequential", grain)
 
 
 class Search:

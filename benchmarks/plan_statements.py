@@ -67,7 +67,9 @@ ODD_CHANGES = (
     ("head=", "tail="),
     (", share=2", ""), (", tail=two", ", tail=fma"), (", tail=two", ""), ("promote(6", "promote(4"), (", f)", ", r)"),
     ("flush", "fma"), ("cut", "two"), ("swizzle(2", "swizzle(4"), ("swizzle(4", "swizzle(2"), ("first(2", "first(4"),
-    ("first(4", "first(2"), ("turns(8, swizzle(", "turns(4, swizzle("),
+    ("first(4", "first(2"),
+    ("through(", "add("), ("add(", "promote("), ("promote(split", "add(split"),
+    ("turns(8, swizzle(", "turns(4, swizzle("),
 )  # fmt: skip
 LENGTHS = (None, None, 1, 3, 4, 6, 8, 12, 16, 24)
 MULTIPLES = (1, 2, 3, 5, 8)
@@ -139,8 +141,28 @@ def _odd_stage(draw: random.Random, depth: int) -> str:
         f"promote({number}, {body}, {how}, tail={left})", f"chain({draw.choice(list(UNITS))}, tail={left})",
         f"swizzle(2, {body}{draw.choice(['', ', grain=2'])})", f"turns(8, swizzle({draw.choice([2, 4])}, {body}))",
         f"first({number}, {left}, {body})", f"windows({number}, {body}, {how})",
+        _joined(draw, body, number, how), _joined(draw, body, number, how),
     ]  # fmt: skip
     return draw.choice(kinds)
+
+
+def _joined(draw: random.Random, body: str, number: int, how: str) -> str:
+    """A partition with a join that is not its usual one."""
+    cut = draw.choice(
+        [
+            f"split({number})",
+            f"split({number}, grain=2)",
+            "[4]",
+            f"interleave({number}, grain=2)",
+            f"swizzle({number}, grain=2)",
+            f"halve({number}, grain=2)",
+            f"windows({number})",
+            f"{number}",
+        ]
+    )
+    join = draw.choice(["through", "promote", "add", "add"])
+    order = draw.choice(["", ", order=pairwise", ", order=backwards"]) if join == "add" else ""
+    return f"{join}({cut}, {body}{'' if join == 'through' else f', {how}'}{order})"
 
 
 def _changed(draw: random.Random, step: str, every: tuple[tuple[str, str], ...]) -> str:

@@ -8,27 +8,10 @@ from typing import Any, Literal
 
 from mmaprobe.queries.plans.bound_report import lengths_text
 from mmaprobe.reports.datasheet import Line, Sheet, special_values
-from mmaprobe.smtmodel.base.wording import counted, spaced
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    First,
-    Halves,
-    Interleaved,
-    Lanes,
-    Plan,
-    Promoted,
-    Rounded,
-    Runs,
-    Split,
-    Stage,
-    Swizzled,
-    Turns,
-    Uneven,
-    Whole,
-    Windows,
-)
+from mmaprobe.smtmodel.plans import Chain, Parted, Plan, Stage
+from mmaprobe.smtmodel.plans.joins import rounding_words
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
 from mmaprobe.smtmodel.plans.plantext import stage_text
 
@@ -57,11 +40,6 @@ def sheet_of_plan(plan: Plan, name: str, bound: dict[str, Any]) -> Sheet:
     return sheet
 
 
-def rounding_words(how: Rounding) -> str:
-    """A rounding in words."""
-    return f"{how.format.name}, {spaced(how.mode)}"
-
-
 @dataclass(frozen=True)
 class StageWords:
     """One stage in words. `place`: whether it is the outermost one, takes products inside of the one before it, or
@@ -83,53 +61,14 @@ def stage_words(stage: Stage) -> Iterator[StageWords]:
 
 def _words(stage: Stage) -> str:
     """One stage without those in it."""
-    added = (
-        f"added as {rounding_words(stage.rounding)}"
-        if isinstance(stage, (Promoted, Runs, Interleaved, Lanes, Halves, Windows))
-        else ""
-    )
-    match stage:
-        case Chain():
-            length = stage.model.length
-            tail = ", a last short tile filled up with zeros" if length > 1 else ""
-            tail = tail if stage.tail is None else ", products that fill no tile by themselves"
-            tiles = f"tiles of {length} products in order" if length > 1 else "one product after another"
-            return f"{tiles}, each result the next one's addend{tail}"
-        case Promoted():
-            even = f"; the last two equally long, in multiples of {stage.even}" if stage.even else ""
-            share = f"; all of as many sums alike, in multiples of {stage.share}" if stage.share else ""
-            return f"every {stage.every} products from +0, {added}{even}{share}"
-        case Split():
-            grain = f" in multiples of {stage.grain}" if stage.grain else ""
-            return f"{stage.ways} runs of K{grain}, {added}, {stage.order}"
-        case Uneven():
-            places = ", ".join(map(str, stage.at))
-            return f"runs of K that end after {places} products and at the end, {added}, {stage.order}"
-        case Interleaved():
-            return f"{stage.ways} sums that take {counted(stage.grain, 'product')} in turn, {added}, {stage.order}"
-        case Lanes():
-            widths = ", then ".join(str(step) for step in stage.steps if isinstance(step, int))
-            unroll = f" of multiples of {stage.unroll} products, each {stage.order}" if stage.unroll else ""
-            return f"{widths} lanes that take {counted(stage.grain, 'product')} each in turn{unroll}, folded: {added}"
-        case Halves():
-            first = " (the first one the smaller)" if stage.first == "smaller" else ""
-            return f"halves{first}, down to {counted(stage.most, 'product')}, {added}"
-        case Windows():
-            ends = "the first and the last one shorter"
-            return f"windows of {counted(stage.every, 'product')}, {ends}, and windows of their sums, {added}"
-        case Turns():
-            return f"turns of {counted(stage.every, 'product')}, each from the sum so far"
-        case Swizzled():
-            passes = f"{stage.ways} passes, each over {counted(stage.grain, 'product')} of every"
-            return f"{passes} {stage.ways * stage.grain}: the whole of what follows, from the sum so far"
-        case Whole():
-            first = "" if stage.head is None else ", after those left over"
-            return f"multiples of {counted(stage.number, 'product')}{first}"
-        case First():
-            return f"the first {counted(stage.number, 'product')}, then the others, from their sum"
-        case Rounded():
-            return f"the sum of what follows, rounded to {rounding_words(stage.rounding)}"
-    raise AssertionError(f"no words for a stage of the kind {type(stage).__name__}")
+    if isinstance(stage, Parted):
+        return stage.words()
+    assert isinstance(stage, Chain)
+    length = stage.model.length
+    tail = ", a last short tile filled up with zeros" if length > 1 else ""
+    tail = tail if stage.tail is None else ", products that fill no tile by themselves"
+    tiles = f"tiles of {length} products in order" if length > 1 else "one product after another"
+    return f"{tiles}, each result the next one's addend{tail}"
 
 
 def _bounds(bound: dict[str, Any]) -> Iterator[Line]:

@@ -82,7 +82,7 @@ MEANING = Part("what a unit is", "all", [
          "round scale segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
-    *_in("smtmodel/plans", "plan span stages lowering loop"), "smtmodel/nodes/chains.py",
+    *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages"), "smtmodel/nodes/chains.py",
     *_in("smtmodel/families", "functions member parameters parts sketch"), "smtmodel/arithmetic/display.py",
 ])  # fmt: skip
 CARRIERS = Part("terms, arrays (all inputs evaluated), and the way to SMT-LIB", "all",

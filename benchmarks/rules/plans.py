@@ -46,21 +46,22 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Node, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.joins import Add, Promote, Through
+from mmaprobe.smtmodel.plans.named import (
+    after_first,
+    in_format,
+    in_halves,
+    in_multiples,
+    in_passes,
+    in_runs,
+    in_runs_at,
+    in_turns,
+    interleaved,
+    promoted,
+)  # fmt: skip
+from mmaprobe.smtmodel.plans.partitions import At, Equal, Halves, Interleaved, Runs, Swizzled, Windows
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import (
-    Chain,
-    First,
-    Halves,
-    Interleaved,
-    Promoted,
-    Rounded,
-    Split,
-    Stage,
-    Swizzled,
-    Turns,
-    Uneven,
-    Whole,
-)
+from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage
 from tests import oracle
 
 ROWS = 512  # inputs of a step
@@ -347,21 +348,34 @@ def some_stage(rng: random.Random, chain: Stage, fmt: Format, depth: int = 2) ->
     period = inner.period
     orders: Any = ("sequential", "pairwise", "backwards")
     every: Any = (
-        lambda: Promoted(two * period, inner, how), lambda: Split(2, inner, how, rng.choice(orders)),
-        lambda: Interleaved(2, inner, how, rng.choice(orders), period), lambda: Rounded(inner, how),
-        lambda: Turns(two * period, inner), lambda: Swizzled(2, inner, period), lambda: First(period, chain, inner),
-        lambda: Halves(rng.choice((1, 2, 2, 3)) * chain.period, chain, how), lambda: Uneven((period,), inner, how),
-        lambda: Whole(two * period, inner, tail=chain), lambda: Whole(two * period, inner, head=chain),
+        lambda: promoted(two * period, inner, how), lambda: in_runs(2, inner, how, rng.choice(orders)),
+        lambda: interleaved(2, inner, how, rng.choice(orders), period), lambda: in_format(inner, how),
+        lambda: in_turns(two * period, inner), lambda: in_passes(2, inner, period),
+        lambda: after_first(period, chain, inner),
+        lambda: in_halves(rng.choice((1, 2, 2, 3)) * chain.period, chain, how),
+        lambda: in_runs_at((period,), inner, how),
+        lambda: in_multiples(two * period, inner, tail=chain), lambda: in_multiples(two * period, inner, head=chain),
+        *[lambda: _joined(rng, inner, how)] * 3,
     )  # fmt: skip
     return rng.choice(every)()
+
+
+def _joined(rng: random.Random, inner: Stage, how: Rounding) -> Stage:
+    """A partition with a join that is not its usual one."""
+    period, two = inner.period, rng.choice((1, 2))
+    cuts: list[Partition] = [Runs(two * period), Equal(2), At((period,)), Interleaved(2, period), Swizzled(2, period),
+                             Halves(two * period, period), Windows(2 * two * period)]  # fmt: skip
+    orders: Any = ("sequential", "pairwise", "backwards")
+    joins: list[Join] = [Through(), Promote(how), Add(how, rng.choice(orders))]
+    return Parted(rng.choice(cuts), rng.choice(joins), inner)
 
 
 def some_halves(rng: random.Random, chain: Stage, fmt: Format) -> Stage:
     """Pairwise sums of a chain of one unit, by halves."""
     how = some_rounding(rng, fmt)
-    body: Stage = chain if rng.random() < 0.7 else Rounded(chain, some_rounding(rng, fmt))
+    body: Stage = chain if rng.random() < 0.7 else in_format(chain, some_rounding(rng, fmt))
     first: Any = rng.choice(("larger", "smaller"))
-    return Halves(rng.choice((1, 2, 2, 3, 4)), body, how, rng.choice((1, 1, 2)), first)
+    return in_halves(rng.choice((1, 2, 2, 3, 4)), body, how, rng.choice((1, 1, 2)), first)
 
 
 def some_plan(
@@ -412,7 +426,7 @@ class Composing:
         """One over the same unit; at times of more halves than are looked at."""
         chain, rng, fmt = Chain(self.model), self.rng, self.model.c
         if rng.random() < 0.1:
-            return Halves(600, chain, some_rounding(rng, fmt))
+            return in_halves(600, chain, some_rounding(rng, fmt))
         return rng.choice((some_stage, some_stage, some_halves))(rng, chain, fmt)
 
     def stage(self, stage: Stage, length: int | None) -> Theorem | None:

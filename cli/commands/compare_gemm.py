@@ -156,7 +156,8 @@ def why_they_differ(one: Plan, other: Plan) -> list[str]:
 @lru_cache(maxsize=2 * LOOKED)
 def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
     """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
-    from mmaprobe.reports.plan_sheet import rounding_words, stage_words
+    from mmaprobe.reports.plan_sheet import stage_words
+    from mmaprobe.smtmodel.plans.joins import rounding_words
 
     hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
     stages = (one for products in plan.sums for one in stage_words(products.stage))

@@ -7,7 +7,6 @@ agree if their steps do, from any sum so far.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 
 from mmaprobe.queries.kernel.plan_units import (
@@ -21,26 +20,10 @@ from mmaprobe.queries.kernel.plan_units import (
     units_of,
 )
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
+from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.plan import Plan
-from mmaprobe.smtmodel.plans.stages import (
-    Halves,
-    Interleaved,
-    Lanes,
-    Promoted,
-    Rounded,
-    Split,
-    Stage,
-    Swizzled,
-    Turns,
-    Uneven,
-    Whole,
-)
+from mmaprobe.smtmodel.plans.stages import Join, Parted, Stage
 
-#: stages around bodies, which they give parts of their products
-Around = Rounded | Split | Uneven | Lanes | Interleaved | Swizzled | Promoted | Turns | Whole | Halves
-#: fields that do not matter for the numbers of products that `same_parts` is about: they fill whole turns
-UNUSED = {Split: {"grain"}, Interleaved: {"tail"}, Lanes: {"head", "tail"}, Promoted: {"even", "tail", "share"},
-          Turns: {"tail"}}  # fmt: skip
 #: up to how many sums are added in this order as in any other: rounded additions of two numbers commute
 IN_ORDER = {"pairwise": 3, "backwards": 2}
 
@@ -82,63 +65,46 @@ def same_parts(left: Plan, right: Plan, one: Stage, other: Stage, bodies: Theore
         return Made(StagesAgree(left, right, one, other, 1))
     if not same_around(left, right, one, other):
         raise RuleError("same_parts: the stages do other things around their bodies")
-    assert isinstance(one, Around)
-    assert isinstance(other, Around)
+    assert isinstance(one, Parted)
+    assert isinstance(other, Parted)
     inner: StagesAgree = goal_of(bodies, StagesAgree, "same_parts")
     if (inner.left, inner.right, inner.one, inner.other) != (left, right, one.body, other.body):
         raise RuleError("same_parts: the premise is not about the bodies")
-    follows_others = isinstance(one, Turns | Swizzled | Lanes) or (isinstance(one, Whole) and one.head is not None)
-    if inner.zero and follows_others:
+    begin = one.join.begin
+    so_far = begin == "so far" and not one.partition.alone
+    if inner.zero and (so_far or one.partition.continues or (begin != "zero" and one.head is not None)):
         raise RuleError("same_parts: the bodies begin with other sums than +0")
     multiples = partition(one, other, inner.multiples)
-    zero = inner.zero and not isinstance(one, Promoted)
-    return Made(StagesAgree(left, right, one, other, multiples, zero), (bodies,))
+    return Made(StagesAgree(left, right, one, other, multiples, inner.zero and begin != "zero"), (bodies,))
 
 
 def same_around(left: Plan, right: Plan, one: Stage, other: Stage) -> bool:
-    """Whether two stages do the same around their bodies, for products that fill whole turns."""
-    if type(one) is not type(other) or not isinstance(one, Around):
+    """Whether two stages do the same around their bodies, for products that fill whole parts: what is left over, and
+    goes through a tail, is none of these."""
+    if not isinstance(one, Parted) or not isinstance(other, Parted) or type(one.partition) is not type(other.partition):
         return False
-    apart = {"body"} | UNUSED.get(type(one), set()) | ({"order"} if _in_order(one) and _in_order(other) else set())
-    same = all(getattr(one, field.name) == getattr(other, field.name)
-               for field in fields(one) if field.name not in apart)  # fmt: skip
-    headed = isinstance(one, Whole) and one.head is not None  # the head takes products of any K
-    return same and (read_alike(left, right) or not headed)
+    unused = one.partition.unused
+    same = all(getattr(one.partition, field.name) == getattr(other.partition, field.name)
+               for field in fields(one.partition) if field.name not in unused)  # fmt: skip
+    heads = one.head == other.head and (one.head is None or read_alike(left, right))  # it takes products of any K
+    return same and heads and _in_order(one) == _in_order(other)
 
 
-def _in_order(stage: Stage) -> bool:
-    """Whether a stage adds its sums in order, or has too few for another order to make a difference."""
-    sums = len(stage.at) + 1 if isinstance(stage, Uneven) else getattr(stage, "ways", 0)
-    return isinstance(stage, Split | Uneven | Interleaved) and sums <= IN_ORDER.get(stage.order, sums)
+def _in_order(stage: Parted) -> Join:
+    """The join of a stage, in order if it has too few sums for another order to make a difference."""
+    join, sums = stage.join, stage.partition.sums
+    if isinstance(join, Add) and 0 < sums <= IN_ORDER.get(join.order, 0):
+        return Add(join.rounding)
+    return join
 
 
-def partition(one: Around, other: Around, number: int) -> int:
+def partition(one: Parted, other: Parted, number: int) -> int:
     """Products of which any multiple is divided alike by two stages that do the same around their bodies, and gives
-    each body a multiple of `number`. Raises RuleError where there is none."""
-    match one:
-        case Rounded():
-            return number
-        case Split():  # equal runs, if they are multiples of both grains
-            assert isinstance(other, Split)
-            return one.ways * math.lcm(number, *(stage.grain or stage.body.period for stage in (one, other)))
-        case Uneven():  # no K ends before the last place
-            return _fitting(number, number, *one.at)
-        case Lanes(order="backwards"):  # a body takes one product at a time
-            return _fitting(number, one.unroll, 1)
-        case Lanes():
-            return one.multiples(number)
-        case Interleaved() | Swizzled():
-            return one.ways * math.lcm(number, one.grain)
-        case Promoted() | Turns():
-            return _fitting(number, one.every, one.every)
-        case Whole():
-            return _fitting(number, one.number, one.number)
-        case Halves():
-            return _fitting(number, one.grain, one.grain)
-
-
-def _fitting(number: int, multiples: int, *counts: int) -> int:
-    if any(count % number for count in counts):
+    each body a multiple of `number`. Raises RuleError where there is none, or nothing is told of it."""
+    multiples = one.partition.multiple(number, (one, other))
+    if not multiples:
+        raise RuleError(f"same_parts: nothing is told of when {type(one.partition).__name__} divides alike")
+    if any(count % number for count in one.partition.counts):
         raise RuleError(f"same_parts: the bodies agree for multiples of {number}, which parts are not")
     return multiples
 

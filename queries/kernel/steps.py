@@ -17,24 +17,11 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Index, Node
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.engine import Engine
+from mmaprobe.smtmodel.plans.partitions import All, Halves
 from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.stages import (
-    Chain,
-    Engine,
-    First,
-    Halves,
-    Interleaved,
-    Lanes,
-    Promoted,
-    Rounded,
-    Split,
-    Stage,
-    Swizzled,
-    Turns,
-    Uneven,
-    Whole,
-)
+from mmaprobe.smtmodel.plans.stages import Chain, Parted, Stage
 
 MOST_PRODUCTS = 1 << 20  # of a sum of which a bound is proved
 LEAVES = 512  # the largest part of halves that is not halved: each number of products up to it is recorded
@@ -94,19 +81,12 @@ class Repeats:
 
 
 def repeated(stage: Stage) -> Repeats:
-    match stage:
-        case Rounded():
-            return repeated(stage.body)
-        case Uneven():
-            return Repeats(stage.at[-1], stage.body.period)
-        case First():
-            return Repeats(stage.number, stage.body.period)
-        case Whole(head=Stage()):  # which takes `number` products of a multiple of it
-            return Repeats(stage.number, stage.period)
-        case Halves():  # multiples of the grain; a second half that is the larger one is up to a grain less one longer
-            over = 0 if stage.first == "larger" else stage.grain - 1
-            return Repeats(0, 1, (stage.longest - over) // stage.grain * stage.grain)
-    return Repeats(0, stage.period)
+    if not isinstance(stage, Parted):
+        return Repeats(0, stage.period)
+    if isinstance(stage.partition, All):
+        return repeated(stage.body)
+    halves = stage.partition if stage.grows == "halves" else None
+    return Repeats(*stage.partition.repeats(stage), halves.width if isinstance(halves, Halves) else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,10 +259,11 @@ class Recorder(Engine[Recorded]):
             once = stage.run(self, span, self._so_far(level))
         return Recorded(made(Loop, level, None, start.step, once.step), start.places.joined(once.places))
 
-    def halved(self, stage: Halves, span: Span, start: Recorded) -> Recorded:
+    def halved(self, stage: Parted, span: Span, start: Recorded) -> Recorded:
         """Any number of products. The two halves of a part have no product in common, so that each product is added
         once if each leaf adds each of its products once; the places are those of `span`."""
-        longest = stage.longest
+        assert isinstance(stage.partition, Halves)
+        longest = stage.partition.longest
         if longest > LEAVES:
             raise RuleError(f"halves of {longest} products: at most {LEAVES} are looked at one by one")
         leaves = []
@@ -326,18 +307,23 @@ class Many(Stage):
 
     @property
     def period(self) -> int:
-        return repeated(self.stage).period if isinstance(self.stage, Halves) else self.stage.period
+        return repeated(self.stage).period if self._halves else self.stage.period
 
     @property
     def parts(self) -> tuple[Stage, ...]:
         return (self.stage,)
+
+    @property
+    def _halves(self) -> bool:
+        return isinstance(self.stage, Parted) and self.stage.grows == "halves"
 
     def run(self, engine: Engine[V], span: Span, start: V) -> V:
         if span.start.offset < self.before:
             return self.stage.run(engine, span, start)
         if not (isinstance(engine, Recorder) and isinstance(start, Recorded) and span.count % self.period == 0):
             raise RuleError("many: whole periods of a stage are written down, and nothing else")
-        if isinstance(self.stage, Halves):
+        if self._halves:
+            assert isinstance(self.stage, Parted)
             return cast(V, engine.halved(self.stage, span, start))
         return cast(V, engine.many(self.stage, span, start))
 
@@ -349,30 +335,28 @@ def for_all(stage: Stage, whole: bool = True) -> Stage:
     places that takes all products (`whole`), the last run takes n times as many, and the others do not change; so do
     the products after the first ones; halves that take all products take any number. Raises RuleError for other
     stages."""
-    match stage:
-        case Chain() | Promoted() | Turns() | Swizzled(body=Chain() | Promoted() | Turns()):
+    if isinstance(stage, Chain):
+        return Many(stage)
+    assert isinstance(stage, Parted)
+    body, first = stage.body, stage.partition.repeats(stage)[0]
+    match stage.grows:
+        case "parts":
             return Many(stage)
-        case First() if whole:
-            return replace(stage, body=for_all(stage.body, False))
-        case Whole() if whole or stage.head is None:
-            return replace(stage, body=for_all(stage.body, False))
-        case Rounded():
-            return replace(stage, body=for_all(stage.body, whole))
-        case Split():
-            return replace(stage, body=for_all(stage.body, False))
-        case Interleaved() | Lanes(order="sequential"):  # backwards, a body takes one product at a time
-            return replace(stage, body=for_all(stage.body, False))
-        case Halves() if whole:
+        case "halves" if whole:
             return Many(stage)
-        case Uneven() if whole and isinstance(stage.body, (Chain, Promoted, Turns)):
-            return replace(stage, body=Many(stage.body, stage.at[-1]))
-    raise RuleError(f"a stage {type(stage).__name__} is not one step repeated")
+        case "each" if whole or not first:
+            return replace(stage, body=for_all(body, whole and isinstance(stage.partition, All)))
+        case "last" if whole and body.repeats_one_step:
+            return replace(stage, body=Many(body, first))
+    raise RuleError(f"a stage of {type(stage.partition).__name__} is not one step repeated")
 
 
 def recorded(plan: Plan, stage: Stage, length: int | None) -> Step:
     """The steps of a stage for `length` products, each of which is added once; without a length, for any number of
     repetitions of its period after the products that it takes once (`Repeats`). Raises RuleError, and ParameterError
     for a length that does not fit."""
+    if length is not None and length < 1:
+        raise RuleError(f"places: {length} products are no sum")
     recorder = Recorder(plan)
     repeats = repeated(stage)
     count = repeats.before + repeats.period if length is None else length

@@ -4,7 +4,7 @@ bound is a fault."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -24,8 +24,7 @@ from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, Literal, Node, Produ
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.stages import Around, Interleaved, Lanes, Promoted, Runs, Stage
+from mmaprobe.smtmodel.plans.stages import Parted, Stage
 
 SEED, GAPS, RANDOM = 37, 30, 16
 MEASURED = 3  # elements of each matrix product whose errors are computed exactly
@@ -178,17 +177,10 @@ def _heads(plan: Plan, length: int) -> list[NDArray[np.bool_]]:
     return [np.isin(np.arange(length), own) for own in sorted(places)]
 
 
-def _begins(stage: Stage, length: int) -> Iterator[range | list[int]]:
-    match stage:
-        case Promoted():
-            yield range(0, length, stage.every)
-        case Runs():
-            yield [span.start.offset for span in stage.spans(Span.of(length))]
-        case Interleaved():
-            yield range(min(length, stage.ways * stage.grain))
-        case Lanes():
-            yield range(min(length, stage.lanes * stage.grain))
-    if isinstance(stage, Around):
+def _begins(stage: Stage, length: int) -> Iterator[Sequence[int]]:
+    if isinstance(stage, Parted) and stage.rounding is not None:
+        if begins := stage.partition.begins(length, stage):
+            yield begins
         yield from _begins(stage.body, length)
 
 

@@ -6,13 +6,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of, pruned
+from mmaprobe.queries.plans.joined_stages import joined_stages
 from mmaprobe.queries.plans.lane_stages import blocks_of, epilogues_of, lanes_of
 from mmaprobe.queries.plans.tree_stages import ranked, stages_of
 from mmaprobe.queries.plans.turn_stages import turns_of
@@ -27,26 +28,24 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Product, Round
 from mmaprobe.smtmodel.nodes import Node as AnyNode
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    Fold,
-    Halves,
-    Interleaved,
-    Lanes,
-    Plan,
-    Products,
-    Promoted,
-    Rounded,
-    Split,
-    Stage,
-    Uneven,
-    Whole,
-    Windows,
-)
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
+from mmaprobe.smtmodel.plans.joins import ORDERS, Add, Order, Promote
 from mmaprobe.smtmodel.plans.matrices import Job, Patterns, Strip
+from mmaprobe.smtmodel.plans.named import (
+    in_format,
+    in_halves,
+    in_multiples,
+    in_runs,
+    in_runs_at,
+    in_vectors,
+    in_windows,
+    interleaved,
+    promoted,
+)  # fmt: skip
+from mmaprobe.smtmodel.plans.partitions import Equal, Runs
 from mmaprobe.smtmodel.plans.plan_files import plans as shipped_plans
 from mmaprobe.smtmodel.plans.plantext import stage_text
-from mmaprobe.smtmodel.plans.stages import ORDERS, Order
+from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 from mmaprobe.smtmodel.plans.tape import UncompiledError, noted
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import PLAN, parse_plan_path, parse_reference
@@ -203,13 +202,13 @@ class Candidates:
         for model in self.steps():
             chain, how = Chain(model), Rounding(model.d)
             stages: list[Stage] = [chain]
-            stages += [Promoted(run, chain, how, even) for run in RUNS if run < length for even in (0, 1)]
-            stages += [Interleaved(ways, chain, how, order, 1, chain) for ways in WAYS for order in _orders(ways)]
-            stages += [Split(ways, chain, how, "sequential", grain) for ways in WAYS[:3] for grain in (1, 16)]
+            stages += [promoted(run, chain, how, even) for run in RUNS if run < length for even in (0, 1)]
+            stages += [interleaved(ways, chain, how, order, 1, chain) for ways in WAYS for order in _orders(ways)]
+            stages += [in_runs(ways, chain, how, "sequential", grain) for ways in WAYS[:3] for grain in (1, 16)]
             stages += [
-                Halves(most, chain, how, grain) for most in (8, 16, 32, 64, 128) if most < length for grain in (1, 8)
+                in_halves(most, chain, how, grain) for most in (8, 16, 32, 64, 128) if most < length for grain in (1, 8)
             ]
-            stages += [Lanes(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS]
+            stages += [in_vectors(chain, how, (ways, *_halved(ways)), tail=chain) for ways in WAYS]
             for stage in (*stages, *vectors(chain, how, length)):
                 yield from self.plans(stage, False)
 
@@ -217,33 +216,35 @@ class Candidates:
         """Plans around an instruction, as kernels have them for K = `length`: K split, the accumulator promoted, the
         products that fill no tile summed one by one, c added at the end."""
         chain, how, unit = Chain(model), Rounding(model.c), model.length
-        last = chain if model.d == model.c else Rounded(chain, how)
+        last = chain if model.d == model.c else in_format(chain, how)
         stages: list[Stage] = []
         if length % unit:
             ones = [Chain(step) for step in self.steps() if step.d == model.d == step.c]
             stages += [Chain(model, tail) for tail in ones]
             stages += [Chain(model, Chain(short, tail)) for short in self.shorter(model) for tail in (None, *ones)]
         stages += [
-            Promoted(run, chain, how)
+            promoted(run, chain, how)
             for run in dict.fromkeys((2 * unit, 4 * unit, 128, *RUNS))
             if run < length and run % unit == 0
         ]
         if self.asked.d != model.d and model.c.holds(self.asked.d):  # a workspace in the format of the result
-            stages += [Split(ways, Rounded(chain, Rounding(self.asked.d)), how) for ways in SPLITS]
+            stages += [in_runs(ways, in_format(chain, Rounding(self.asked.d)), how) for ways in SPLITS]
         for ways in SPLITS:
             grains = [grain for grain in (0, 32, 64, 128) if grain % unit == 0 and grain * ways < 2 * length]
-            stages += [Split(ways, chain, how, order, grain) for grain in grains for order in _orders(ways)]
+            stages += [in_runs(ways, chain, how, order, grain) for grain in grains for order in _orders(ways)]
         stages += [
-            Interleaved(ways, chain, how, order, turn * unit, last)
+            interleaved(ways, chain, how, order, turn * unit, last)
             for turn in GRAINS
             for ways in WAYS[:3]
             for order in _orders(ways)
         ]
         heads = [
-            Whole(tile, chain, head=chain) for tile in HEADS if tile % unit == 0 and length % tile and tile < length
+            in_multiples(tile, chain, head=chain)
+            for tile in HEADS
+            if tile % unit == 0 and length % tile and tile < length
         ]
-        stages += [*heads, *(Split(ways, head, how, "sequential", grain) for head in heads for ways in SPLITS
-                             for grain in (8, head.number))]  # fmt: skip
+        stages += [*heads, *(in_runs(ways, head, how, "sequential", grain) for head in heads for ways in SPLITS
+                             for grain in (8, head.period))]  # fmt: skip
         ends = (False, True) if self.asked.addend else (False,)
         for stage in dict.fromkeys((chain, *stages)):
             for at_end in ends:
@@ -260,7 +261,7 @@ class Candidates:
         for at in dict.fromkeys(cuts):
             for order in ORDERS if len(at) > 1 else ORDERS[:1]:
                 if order != "pairwise":  # of three sums as in order
-                    yield from self.plans(Uneven(at, Chain(model), Rounding(model.c), order), False)
+                    yield from self.plans(in_runs_at(at, Chain(model), Rounding(model.c), order), False)
 
     def shorter(self, model: Model) -> Iterator[Model]:
         """Instructions of the table with a model's formats that take fewer products, each arithmetic once."""
@@ -274,8 +275,8 @@ class Candidates:
 
     def guesses(self, tree: Node | Leaf, known: Sequence[Plan] = (), *, wider: bool = False) -> Iterator[Plan]:
         """Candidate plans with this summation tree. `known`: plans whose stages are tried as parts of them; `wider`:
-        only those whose last products go to narrower vectors, or whose parts are added in a wider format, which often
-        give what the others give."""
+        only those whose last products go to narrower vectors, or whose parts are joined otherwise than in most
+        libraries, or added in a wider format, which often give what the others give."""
         leaves = leaves_of(tree)
         at_end = isinstance(tree, Node) and "c" in tree.children and len(leaves) > 2 == len(tree.children)
         products = pruned(tree, frozenset(leaf for leaf in leaves if leaf != "c"))
@@ -284,19 +285,21 @@ class Candidates:
         for model in self.steps():
             how = Rounding(model.d)
             if wider:
-                for stage in epilogues_of(products, model, how):
+                for stage in chain(epilogues_of(products, model, how), joined_stages(products, model, how)):
                     yield from self.plans(stage, at_end)
                 if model.d.name not in WIDER:
                     continue
-            bodies = [stage for stage in stages if stage.d == model.d and not isinstance(stage, Promoted)]
-            found = [Windows(WINDOW, Chain(model), how), *lanes_of(products, model, how),
+            bodies = [stage for stage in stages if stage.d == model.d and parts_of(stage, Runs, Promote) is None]
+            found = [in_windows(WINDOW, Chain(model), how), *lanes_of(products, model, how),
                      *blocks_of(products, model, how),
                      *turns_of(products, model), *cut_alike(products, stages, model, how),
                      *stages_of(products, model, how, bodies)]  # fmt: skip
             if wider:
                 wide = Rounding(FORMATS[WIDER[model.d.name]])
-                parts = (stage for stage in found if isinstance(stage, Promoted | Split) and len(stage.parts) == 1)
-                found = [replace(stage, rounding=wide) for stage in parts]
+                parts = (stage for stage in found if isinstance(stage, Parted) and stage.tail is None)
+                found = [replace(stage, join=replace(join, rounding=wide)) for stage in parts
+                         if isinstance(join := stage.join, Promote | Add)
+                         and isinstance(stage.partition, Runs | Equal)]  # fmt: skip
             for stage in found:
                 yield from self.plans(stage, at_end)
 
@@ -366,9 +369,10 @@ def cut_alike(products: Node | Leaf, known: Iterable[Stage], model: Model, how: 
     """Stages that cut K as known ones do, each of their sums by the lanes of vectors that the last of them has in a
     tree."""
     count = len(leaves_of(products))
-    cuts = (replace(stage, body=Chain(model)) for stage in known if isinstance(stage, Promoted) and stage.d == model.d)
-    for stage in dict.fromkeys(cuts):
-        size = stage.size(count)
+    cuts = {replace(stage, body=Chain(model)): runs for stage in known if isinstance(stage, Parted)
+            if (runs := parts_of(stage, Runs, Promote)) is not None and stage.d == model.d}  # fmt: skip
+    for stage, runs in cuts.items():
+        size = runs.size(count)
         last = pruned(products, frozenset(range((count - 1) // size * size, count)))
         if size < count and last is not None:
             yield from (replace(stage, body=body) for body in lanes_of(ranked(last), model, how))
@@ -390,7 +394,7 @@ def vectors(chain: Chain, how: Rounding, length: int) -> Iterator[Stage]:
         for grain in TAKEN:
             if ways * grain < 2 * length:
                 for folds in dict.fromkeys((_halved(ways), (Fold(ways, 1),))):
-                    yield Lanes(chain, how, (ways, *folds), grain=grain)
+                    yield in_vectors(chain, how, (ways, *folds), grain=grain)
 
 
 def _orders(ways: int) -> tuple[Order, ...]:

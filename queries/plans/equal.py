@@ -45,20 +45,11 @@ from mmaprobe.smtmodel.evaluate.batch import Patterns
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import from_numbers
 from mmaprobe.smtmodel.nodes import Constant
-from mmaprobe.smtmodel.plans import (
-    Halves,
-    Interleaved,
-    Lanes,
-    Plan,
-    Promoted,
-    Runs,
-    Span,
-    Stage,
-    Swizzled,
-    Turns,
-)
+from mmaprobe.smtmodel.plans import Parted, Plan, Stage
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.partitions import Halves
+from mmaprobe.smtmodel.plans.stages import parts_of
 from mmaprobe.smtmodel.tables.reference import PLAN
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
@@ -286,7 +277,9 @@ class _Prover:
     def _by_parts(self, one: Stage, other: Stage) -> Theorem | None:
         if not same_around(self.left, self.right, one, other):
             return None
-        bodies = self._stages(one.parts[0], other.parts[0])
+        assert isinstance(one, Parted)
+        assert isinstance(other, Parted)
+        bodies = self._stages(one.body, other.body)
         with suppress(RuleError):  # their parts are not of as many products
             return None if bodies is None else same_parts(self.left, self.right, one, other, bodies)
         return None
@@ -585,14 +578,10 @@ def _cuts(plan: Plan, length: int) -> Iterator[int]:
 
 
 def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
-    if isinstance(stage, Runs):
-        yield from (run.start.offset for run in stage.spans(Span.of(length)))
-    size = stage.every if isinstance(stage, (Promoted, Turns)) else stage.period
-    if isinstance(stage, Interleaved):
-        size = stage.grain
-    if isinstance(stage, (Interleaved, Lanes, Swizzled)):  # where each of its sums or passes begins
-        ways = stage.lanes if isinstance(stage, Lanes) else stage.ways
-        yield from range(0, ways * stage.grain, stage.grain)
+    size = stage.period
+    if isinstance(stage, Parted):
+        yield from stage.partition.starts(length, stage)
+        size = stage.partition.turn(stage)
     yield from (size - 1, size)
     for part in stage.parts:
         yield from _cuts_of(part, length)
@@ -600,7 +589,8 @@ def _cuts_of(stage: Stage, length: int) -> Iterator[int]:
 
 def _most(stage: Stage) -> int:
     """The most products that a stage, or a part of it, adds without halving them; 0 where nothing is halved."""
-    own = stage.longest if isinstance(stage, Halves) else 0
+    halves = parts_of(stage, Halves)
+    own = 0 if halves is None else halves.longest
     return max((own, *map(_most, stage.parts)))
 
 

@@ -19,19 +19,19 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    First,
-    Fold,
-    Interleaved,
-    Lanes,
-    Promoted,
-    Rounded,
-    Split,
-    Stage,
-    Turns,
-    Whole,
-)
+from mmaprobe.smtmodel.plans import Chain, Fold, Stage
+from mmaprobe.smtmodel.plans.named import (
+    after_first,
+    in_format,
+    in_multiples,
+    in_runs,
+    in_turns,
+    in_vectors,
+    interleaved,
+    promoted,
+)  # fmt: skip
+from mmaprobe.smtmodel.plans.partitions import Lanes
+from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Key = int | tuple["Key", "Key"]
@@ -49,7 +49,7 @@ def lanes_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[St
     if isinstance(root, Node) and 0 in root.children and len(root.children) == 2:  # the first product is added last
         (rest,) = (child for child in root.children if child != 0)
         for stage in _all_in_lanes(ranked(rest), model, rounding):
-            yield First(1, Chain(model), Promoted(ALL, stage, rounding))
+            yield after_first(1, Chain(model), promoted(ALL, stage, rounding))
 
 
 def _all_in_lanes(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -79,7 +79,11 @@ def epilogues_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterato
         rest = ranked(left)
         every = (stage for guesses in (lanes_of, epilogues_of) for stage in guesses(rest, model, rounding))
         tails = list(islice(every, MOST_TAILS))
-        whole = (stage for stage in lanes_of(node, model, rounding) if isinstance(stage, Lanes) and not stage.tail)
+        whole = (
+            stage
+            for stage in lanes_of(node, model, rounding)
+            if isinstance(stage, Parted) and parts_of(stage, Lanes) and not stage.tail
+        )
         for stage in islice(whole if tails else (), 2):
             yield from (replace(stage, tail=tail) for tail in tails)
 
@@ -99,26 +103,27 @@ def _in_turn(head: Node, first: Sequence[int], own: _Extent, model: Model, round
         for tail in tails:
             for length in dict.fromkeys((short, folds[0].stride) if tail is not None else (short,)):
                 try:
-                    yield Lanes(Chain(model), rounding, steps, length, tail)
+                    yield in_vectors(Chain(model), rounding, steps, length, tail)
                 except ParameterError:
                     continue
         for unroll in UNROLLS if takes_all and not short else ():
             if unroll > lanes and unroll % lanes == 0:
-                yield Lanes(Chain(model), rounding, steps, unroll=unroll)
+                yield in_vectors(Chain(model), rounding, steps, unroll=unroll)
 
 
 def _unrolled(stage: Stage, taken: int, left: int) -> Iterator[Stage]:
     """Stages like one with lanes and a tail, of an unrolled loop: it took `taken` products, and left so many that the
     lanes could have taken another turn."""
     if (
-        isinstance(stage, Lanes)
+        isinstance(stage, Parted)
+        and (own := parts_of(stage, Lanes)) is not None
         and stage.tail is not None
-        and stage.head == 0
-        and stage.grain == 1 <= stage.lanes <= left
+        and own.head == 0
+        and own.grain == 1 <= own.lanes <= left
     ):
         for unroll in UNROLLS:
-            if unroll > left and taken % unroll == unroll % stage.lanes == 0:
-                yield replace(stage, unroll=unroll)
+            if unroll > left and taken % unroll == unroll % own.lanes == 0:
+                yield replace(stage, partition=replace(own, unroll=unroll))
 
 
 def _after_the_rest(
@@ -134,10 +139,10 @@ def _after_the_rest(
     if (folds := _folds(_key(head, lambda k: 0 if k < left else (k - left) % lanes), lanes)) is not None:
         for steps in _widths(lanes, folds):
             if 1 not in steps:
-                yield Whole(lanes, Lanes(chain, rounding, steps), head=chain)
-        whole = Lanes(chain, rounding, (lanes, *folds))
+                yield in_multiples(lanes, in_vectors(chain, rounding, steps), head=chain)
+        whole = in_vectors(chain, rounding, (lanes, *folds))
         for tail in (whole, *_tails(lanes, model, rounding)):  # at first: a vector of which a part is masked
-            yield First(left, chain, replace(whole, tail=tail))
+            yield after_first(left, chain, replace(whole, tail=tail))
 
 
 def _backwards(head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -147,7 +152,7 @@ def _backwards(head: Node, first: Sequence[int], own: _Extent, model: Model, rou
     if turns < 3 or first[0] % lanes or list(first) != list(range(first[0], first[0] + lanes)):
         return
     if (folds := _folds(_key(head, lambda k: k % lanes), lanes)) is not None:
-        yield Lanes(Chain(model), rounding, (lanes, lanes, *folds), unroll=turns * lanes, order="backwards")
+        yield in_vectors(Chain(model), rounding, (lanes, lanes, *folds), unroll=turns * lanes, order="backwards")
 
 
 def _with_grain(head: Node, first: Sequence[int], own: _Extent, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -159,14 +164,14 @@ def _with_grain(head: Node, first: Sequence[int], own: _Extent, model: Model, ro
     several, one_more = count > grain * present, count == grain * present + 1  # which may be a lane of its own
     if several and (folds := _folds(_key(head, lambda k: k // grain % present), present)) is not None:
         for tail in _tails(present * grain, model, rounding):
-            yield Lanes(Chain(model), rounding, (present, *folds), tail=tail, grain=grain)
+            yield in_vectors(Chain(model), rounding, (present, *folds), tail=tail, grain=grain)
     if not several or one_more:
         taking = present + one_more
         key, whole = _key(head, lambda k: k // grain, count - 1 if one_more else -1), 1 << taking.bit_length()
         for lanes in dict.fromkeys((taking, whole // 2, whole, 2 * whole)):
             folds = _folds(key, lanes, taking) if taking <= lanes <= MOST_LANES else None
             if folds is not None and folds != [Fold(lanes, 1)]:  # else the sums of runs, which follow one another
-                yield Lanes(Chain(model), rounding, (lanes, *folds), grain=grain)
+                yield in_vectors(Chain(model), rounding, (lanes, *folds), grain=grain)
 
 
 def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[Stage]:
@@ -179,21 +184,21 @@ def blocks_of(root: Node | Leaf, model: Model, rounding: Rounding) -> Iterator[S
         if isinstance(other, Node):
             sizes.add(_extent(extents, other).count)
         node = one
-    bodies = [chain, *_pairs(model), Interleaved(2, chain, rounding, tail=chain)]
+    bodies = [chain, *_pairs(model), interleaved(2, chain, rounding, tail=chain)]
     for size in sorted(sizes, reverse=True)[:2]:
         block = 1 << (size - 1).bit_length()
-        yield from (Promoted(block, body, rounding) for body in (*bodies, *_compiled_loops(model)))
+        yield from (promoted(block, body, rounding) for body in (*bodies, *_compiled_loops(model)))
         for body in bodies:
             for smallest in dict.fromkeys((body, *bodies[:2])):
                 for last in (None, chain):
                     tail, half = last, 2
                     while half < block:
-                        tail = Promoted(half, smallest if half == 2 else body, rounding, tail=tail)
+                        tail = promoted(half, smallest if half == 2 else body, rounding, tail=tail)
                         half *= 2
-                    yield Promoted(block, body, rounding, tail=tail)
-            yield Promoted(block, body, rounding, tail=chain)
-            yield Turns(2 * block, Split(2, body, rounding, grain=block), tail=chain)
-            yield Whole(2 * block, Promoted(block, body, rounding), tail=chain)
+                    yield promoted(block, body, rounding, tail=tail)
+            yield promoted(block, body, rounding, tail=chain)
+            yield in_turns(2 * block, in_runs(2, body, rounding, grain=block), tail=chain)
+            yield in_multiples(2 * block, promoted(block, body, rounding), tail=chain)
 
 
 def _pairs(model: Model) -> list[Stage]:
@@ -318,16 +323,16 @@ def _tails(lanes: int, model: Model, rounding: Rounding) -> Iterator[Stage | Non
     fused, unfused = scalars(model)
     chain = Chain(fused)
     for pairs in _pairs(fused)[:1]:  # the most specific tails first
-        for body in (pairs, Interleaved(2, chain, rounding, tail=chain)):
-            yield Promoted(3, pairs, rounding, tail=Promoted(2, body, rounding, tail=chain))
-        yield Promoted(lanes, pairs, rounding)
+        for body in (pairs, interleaved(2, chain, rounding, tail=chain)):
+            yield promoted(3, pairs, rounding, tail=promoted(2, body, rounding, tail=chain))
+        yield promoted(lanes, pairs, rounding)
     yield None
     for each in dict.fromkeys((model, fused, unfused)):
-        yield from (Chain(each), Promoted(lanes, Chain(each), rounding))
+        yield from (Chain(each), promoted(lanes, Chain(each), rounding))
     yield from _compiled_loops(model)
     if model.a.name == model.b.name == rounding.format.name == "f32":
         wide = Chain(parse_reference("ieee/muladd/f64.f32.f32.f64"))
-        yield Rounded(Promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)
+        yield in_format(promoted(lanes, wide, Rounding(FORMATS["f64"])), rounding)
 
 
 def _compiled_loops(model: Model) -> Iterator[Stage]:
@@ -336,16 +341,16 @@ def _compiled_loops(model: Model) -> Iterator[Stage]:
     fused, unfused = scalars(model)
     if fused != unfused:
         for width in (8, 4):
-            yield Whole(width, Chain(unfused), tail=Chain(fused))
+            yield in_multiples(width, Chain(unfused), tail=Chain(fused))
 
 
 def _narrower(lanes: int, folds: Sequence[Fold], model: Model, rounding: Rounding) -> Iterator[Stage]:
     """Tails in which vectors, each half as wide as the one before, sum apart what fills them; the last products are
     added one after another."""
-    widths: list[Promoted] = []
+    widths: list[Parted] = []
     while lanes >= 4 and folds[0] == Fold(2, lanes // 2):
         lanes, folds = lanes // 2, folds[1:]
-        widths.append(Promoted(lanes, Lanes(Chain(model), rounding, (lanes, *folds)), rounding))
+        widths.append(promoted(lanes, in_vectors(Chain(model), rounding, (lanes, *folds)), rounding))
         for last in dict.fromkeys((model, *scalars(model))):
             tail: Stage = Chain(last)
             for stage in reversed(widths):

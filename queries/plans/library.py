@@ -33,7 +33,10 @@ from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes import Node as AnyNode
 from mmaprobe.smtmodel.nodes.rewriting import replaced
-from mmaprobe.smtmodel.plans import Chain, Plan, Products, Promoted, Stage
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
+from mmaprobe.smtmodel.plans.joins import Promote
+from mmaprobe.smtmodel.plans.partitions import Runs
+from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
 LOOKED = 10  # rows, and columns, of a result that are recomputed: the first, the last and some between
@@ -138,13 +141,17 @@ class Mapped:
         return list(dict.fromkeys(shape for said in self.rules for shape in said.differ))
 
 
-def _with_cut(plan: Plan, size: Callable[[Promoted], int]) -> Plan:
+def _with_cut(plan: Plan, size: Callable[[Runs], int]) -> Plan:
     """A plan with other largest sizes of sums of equal size."""
 
     def moved(node: AnyNode) -> AnyNode | None:
-        if not isinstance(node, Products) or not isinstance(stage := node.stage, Promoted) or not stage.share:
+        if not isinstance(node, Products) or not isinstance(node.stage, Parted):
             return None
-        return Products(replace(stage, every=max(size(stage), stage.share)), node.start)
+        runs = parts_of(node.stage, Runs, Promote)
+        if runs is None or not runs.share:
+            return None
+        cut = replace(runs, every=max(size(runs), runs.share))
+        return Products(replace(node.stage, partition=cut), node.start)
 
     return named(replace(plan, result=replaced(plan.result, moved)))
 
@@ -152,21 +159,22 @@ def _with_cut(plan: Plan, size: Callable[[Promoted], int]) -> Plan:
 def _near_cuts(plan: Plan, length: int) -> list[Plan]:
     """A plan, and those that differ from it in the largest size of equal sums, and cut K = `length` as it does."""
 
-    def by(more: int) -> Callable[[Promoted], int]:
-        return lambda stage: stage.every + more * stage.share
+    def by(more: int) -> Callable[[Runs], int]:
+        return lambda runs: runs.every + more * runs.share
 
     found = [_with_cut(plan, by(more)) for more in range(-NEAR_CUTS, NEAR_CUTS + 1)]
     return [one for one in dict.fromkeys((plan, *found)) if _cut(one, length) == _cut(plan, length)]
 
 
-def _promotions(plan: Plan) -> list[Promoted]:
-    """The stages by which a plan cuts all of K into sums."""
-    return [products.stage for products in plan.sums if isinstance(products.stage, Promoted)]
+def _promotions(plan: Plan) -> list[Runs]:
+    """The runs into which a plan cuts all of K."""
+    runs = (parts_of(products.stage, Runs, Promote) for products in plan.sums)
+    return [one for one in runs if one is not None]
 
 
 def _cut(plan: Plan, length: int) -> tuple[int, ...]:
     """How many products the sums have into which a plan cuts K."""
-    return tuple(min(stage.size(length), length) for stage in _promotions(plan))
+    return tuple(min(runs.size(length), length) for runs in _promotions(plan))
 
 
 class Mapper(Candidates):
@@ -378,7 +386,7 @@ class Mapper(Candidates):
             plans = self._best_at(plans, replace(shape, length=length))
         alike: dict[Plan, list[Plan]] = {}  # by what is the same but for the size of a cut
         for plan in plans:
-            alike.setdefault(_with_cut(plan, lambda stage: stage.share), []).append(plan)
+            alike.setdefault(_with_cut(plan, lambda runs: runs.share), []).append(plan)
         for key, sizes in alike.items():
             if len(sizes) > 1:
                 apart = self._told_apart(sizes, shape)
@@ -389,7 +397,7 @@ class Mapper(Candidates):
     def _told_apart(self, plans: list[Plan], shape: Shape) -> list[Plan]:
         """Those of some plans that give most at K where the first sum of one of them is just full."""
         for _ in range(APART):
-            every = {stage.every * n + 1 for plan in plans for stage in _promotions(plan) for n in (1, 2)}
+            every = {runs.every * n + 1 for plan in plans for runs in _promotions(plan) for n in (1, 2)}
             lengths = sorted(length for length in every if length <= self.top.length)
             groups = [max(Counter(_cut(plan, length) for plan in plans).values()) for length in lengths]
             if not lengths or min(groups) == len(plans):

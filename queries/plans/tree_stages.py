@@ -12,8 +12,19 @@ from itertools import accumulate, islice, product
 from mmaprobe.queries.order.tree import Leaf, Node, leaves_of, nodes_of
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, First, Halves, Interleaved, Promoted, Split, Stage, Uneven, Whole
-from mmaprobe.smtmodel.plans.stages import Order
+from mmaprobe.smtmodel.plans import Chain, Stage
+from mmaprobe.smtmodel.plans.joins import Add, Order
+from mmaprobe.smtmodel.plans.named import (
+    after_first,
+    in_halves,
+    in_multiples,
+    in_runs,
+    in_runs_at,
+    interleaved,
+    promoted,
+)  # fmt: skip
+from mmaprobe.smtmodel.plans.partitions import At, Halves, Interleaved, Runs
+from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 MOST = 32  # guesses for the tree of one part
@@ -66,18 +77,18 @@ class _Guesser:
         if tail == 1:
             yield self.chain
             for turn in TURNS if self.deep == DEEP else ():
-                for whole in (Whole(turn, self.chain, tail=other) for other in self.others):
+                for whole in (in_multiples(turn, self.chain, tail=other) for other in self.others):
                     yield whole
-                    yield First(1, self.chain, whole)  # a loop of C++ that begins with the second product
+                    yield after_first(1, self.chain, whole)  # a loop of C++ that begins with the second product
             return
         yield from self._parted(parts)
         if tail < len(parts):
             for stage in self._parted(parts[:tail]):
-                if isinstance(stage, Interleaved):
-                    yield Interleaved(stage.ways, stage.body, self.rounding, "sequential", stage.grain, self.chain)
+                if isinstance(stage, Parted) and parts_of(stage, Interleaved):
+                    yield Parted(stage.partition, Add(self.rounding), stage.body, self.chain)
                 turns = [turn for turn in TURNS if total - total % turn == products]
-                for turn, last in product(turns if not isinstance(stage, Uneven) else [], (self.chain, *self.others)):
-                    yield Whole(turn, stage, tail=last)
+                for turn, last in product(turns if parts_of(stage, At) is None else [], (self.chain, *self.others)):
+                    yield in_multiples(turn, stage, tail=last)
 
     @property
     def others(self) -> list[Stage]:
@@ -114,8 +125,8 @@ class _Guesser:
             side == [k for k in range(total) if k % turn // grain == number] for number, side in enumerate(places)
         ):
             for body in self._bodies(parts[0]):
-                yield Interleaved(ways, body, self.rounding, "sequential", grain)
-                yield Interleaved(ways, body, self.rounding, "sequential", grain, self.chain)
+                yield interleaved(ways, body, self.rounding, "sequential", grain)
+                yield interleaved(ways, body, self.rounding, "sequential", grain, self.chain)
 
     def _runs(self, sizes: list[int], body: Stage) -> Iterator[Stage]:
         """Stages that divide K into consecutive runs of these sizes, each summed by `body`."""
@@ -126,23 +137,25 @@ class _Guesser:
         if ways == 2 and first < last:
             yield from self._smaller_first(first, last, body)
         if first < last and set(sizes[1:]) == {last}:  # what fills no whole run comes first
-            yield Whole(last, Promoted(last, body, how), head=body)
+            yield in_multiples(last, promoted(last, body, how), head=body)
         if max(sizes[-2], last - (even > 0)) > first or set(sizes[:-2]) - {first}:
             yield from self._uneven(sizes, body)
             return
         if grain := next((grain for grain in GRAINS if sizes == _split(sum(sizes), ways, grain)), 0):
-            yield Split(ways, body, how, "sequential", grain)
+            yield in_runs(ways, body, how, "sequential", grain)
         if even and ways > 2 and sizes[-2] < first < sum(sizes[-2:]):
-            yield from (Promoted(first, body, how, grain) for grain in evens)
+            yield from (promoted(first, body, how, grain) for grain in evens)
         if ways == 2 and even:  # a run may be longer than the first one here: other K decide
-            if isinstance(body, Halves):
+            if parts_of(body, Halves):
                 yield body
             blocks = [block for block in range(-(-first // 64) * 64, 2 * first, 64) if block > first]
-            yield from (Promoted(block, body, how, grain) for grain in (evens[0], evens[-1]) for block in blocks[:12])
+            yield from (promoted(block, body, how, grain) for grain in (evens[0], evens[-1]) for block in blocks[:12])
             longest = dict.fromkeys([first, 1 << (first - 1).bit_length()])
-            yield from (Halves(most, body, how, even) for most in longest if most < sum(sizes) and body == self.chain)
+            yield from (
+                in_halves(most, body, how, even) for most in longest if most < sum(sizes) and body == self.chain
+            )
         if sizes[-2] == first:
-            yield Promoted(first, body, how)
+            yield promoted(first, body, how)
             if last < first:
                 yield from _shared(sizes, body, how)
 
@@ -150,11 +163,11 @@ class _Guesser:
         """Pairwise summations whose first half is the smaller one."""
         total = first + last
         grains = [grain for grain in GRAINS if first == total // (2 * grain) * grain]
-        if grains and isinstance(body, Halves):
+        if grains and parts_of(body, Halves):
             yield body
         elif grains and (body == self.chain or body in self.known):
             most = (1 << n for n in range(1, (total - 1).bit_length()))
-            yield from (Halves(most_, body, self.rounding, grains[-1], "smaller") for most_ in most)
+            yield from (in_halves(most_, body, self.rounding, grains[-1], "smaller") for most_ in most)
 
     def _backwards(self, first: Branch, rest: Branch, bodies: Sequence[Stage]) -> Iterator[Stage]:
         """Stages that add consecutive runs of products from the last one: to the sum of the others comes the first."""
@@ -169,7 +182,7 @@ class _Guesser:
             grain = next((grain for grain in GRAINS if every == _split(sum(every), len(every), grain)), 0)
             for body in bodies:
                 if grain:
-                    yield Split(len(every), body, self.rounding, "backwards", grain)
+                    yield in_runs(len(every), body, self.rounding, "backwards", grain)
                 else:
                     yield from self._uneven(every, body, "backwards")
 
@@ -177,7 +190,7 @@ class _Guesser:
         """Runs of these sizes: where a worker ends one result and begins the next one, at this K."""
         places = tuple(accumulate(sizes[:-1]))
         if len(sizes) <= CUTS and not any(place % body.period for place in places):
-            yield Uneven(places, body, self.rounding, order)
+            yield in_runs_at(places, body, self.rounding, order)
 
 
 def scalars(model: Model) -> tuple[Model, Model]:
@@ -199,9 +212,9 @@ def _shared(sizes: list[int], body: Stage, how: Rounding) -> Iterator[Stage]:
     total, first = sum(sizes), sizes[0]
     for grain in (grain for grain in (8, 16, 4) if first % grain == 0):
         limits = [every for every in range(first, total, grain)
-                  if Promoted(every, body, how, share=grain).size(total) == first]  # fmt: skip
+                  if Runs(every, share=grain).size(total) == first]  # fmt: skip
         for every in limits[:: -(-len(limits) // LIMITS) or 1]:
-            yield Promoted(every, body, how, share=grain)
+            yield promoted(every, body, how, share=grain)
 
 
 def _split(total: int, ways: int, grain: int) -> list[int]:

@@ -9,19 +9,8 @@ from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.stages import StagesAgree
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.plans import (
-    Halves,
-    Interleaved,
-    Lanes,
-    Promoted,
-    Rounded,
-    Split,
-    Stage,
-    Swizzled,
-    Turns,
-    Uneven,
-    Whole,
-)
+from mmaprobe.smtmodel.plans.partitions import All
+from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 
 FINE = ", without roundings that lose nothing"
 #: what forms are of which units have one
@@ -32,7 +21,7 @@ def lines_of(theorem: Theorem, depth: int = 0) -> Iterator[str]:
     """The rule, and indented below it the rules on which it rests."""
     within = theorem.premises if theorem.rule in ("same_sums", "same_parts") else ()
     goal = theorem.goal
-    plain = isinstance(goal, PlansAgree) or (isinstance(goal, StagesAgree) and isinstance(goal.one, Rounded))
+    plain = isinstance(goal, PlansAgree) or (isinstance(goal, StagesAgree) and parts_of(goal.one, All) is not None)
     if not plain or len(within) != 1:  # one sum, and one that is rounded, are not spoken of
         yield "  " * depth + _line(theorem)
         depth += 1
@@ -44,7 +33,8 @@ def _line(theorem: Theorem) -> str:
     goal = theorem.goal
     if isinstance(goal, StagesAgree):
         if theorem.rule == "same_parts":
-            return _parts(goal.one) if theorem.premises else "the same stage"
+            parted = goal.one if theorem.premises else None
+            return parted.partition.equal_words(parted) if isinstance(parted, Parted) else "the same stage"
         so_far = "sum so far, which is never -0," if _is_positive(theorem.premises[0]) else "sum so far"
         form = _form(theorem.premises[0])
         has = "is proved equal" if form is None else f"has {form}"
@@ -70,26 +60,3 @@ def _form(alike: Theorem) -> str | None:
 
 def _is_positive(alike: Theorem) -> bool:
     return isinstance(alike.goal, FormsAgree) and alike.goal.positive
-
-
-def _parts(stage: Stage) -> str:
-    match stage:
-        case Split():
-            return f"split in {stage.ways} equal runs, each one equal"
-        case Uneven():
-            return f"split at {' and '.join(map(str, stage.at))}, each run equal"
-        case Lanes():
-            return f"vectors of {stage.lanes} lanes, each lane equal"
-        case Interleaved():
-            return f"{stage.ways} lanes of one layout, each one equal"
-        case Swizzled():
-            return f"{stage.ways} passes over the same products, each one equal"
-        case Promoted():
-            return f"sums of {stage.every} products, each one equal"
-        case Turns():
-            return f"turns of {stage.every} products, each one equal"
-        case Whole():
-            return f"multiples of {stage.number} products, equal"
-        case Halves():
-            return f"halves of multiples of {stage.grain}, each one equal"
-    raise TypeError(f"a {type(stage).__name__} has no parts that are compared")

@@ -40,15 +40,15 @@ class Known:
 
     @staticmethod
     def number(formats: frozenset[Format], grid: int | None = None, bits: int | None = None) -> Known:
-        """A number of one of these formats (of none: zero), and, if given, a multiple of 2^grid of so many significant
-        bits. Its exponent is that of its magnitude, but at least emin; with f fraction bits it is a multiple of 2^(e -
-        f), and at most (2 - 2^-f) * 2^e."""
+        """A number of one of these formats (of none: zero), and, if given, a multiple of 2^grid of at most `bits`
+        significant bits. Its exponent is that of its magnitude, but at least emin; with f fraction bits it is
+        a multiple of 2^(e - f), and at most (2 - 2^-f) * 2^e."""
         if not formats:
             return ZERO
         emin, own = min(fmt.emin for fmt in formats), min(fmt.emin - fmt.fraction for fmt in formats)
         emax, digits = max(fmt.emax for fmt in formats), max(fmt.fraction for fmt in formats)
         grid, bits = own if grid is None else max(grid, own), digits + 1 if bits is None else min(bits, digits + 1)
-        if len(formats) == 1:  # what is below 2^emin is a multiple of 2^grid, what is not has so many bits
+        if len(formats) == 1:  # below 2^emin multiples of 2^grid, above it numbers of `bits` bits
             digits = max(0, bits - 1, emin - grid)
         return Known(max(emin, grid), emax, 2 - power(-digits), digits, grid, bits, emax + 1, formats)
 

@@ -10,8 +10,9 @@ from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.partitions import All, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import Chain, Promoted, Rounded, Stage, Turns
+from mmaprobe.smtmodel.plans.stages import Parted, Stage, parts_of
 from mmaprobe.smtmodel.units.unit import Unit
 
 
@@ -28,14 +29,13 @@ class Step:
 
 def step_of(stage: Stage) -> Step | None:
     """The step that a stage repeats; None for one that keeps more than one sum."""
-    if isinstance(stage, Rounded):
+    if isinstance(stage, Parted) and isinstance(stage.partition, All):
         inner = step_of(stage.body)
-        return None if inner is None else replace(inner, last=(*inner.last, stage.rounding))
-    if isinstance(stage, Chain):
-        return Step(stage, stage.period, stage.accumulator)
-    if isinstance(stage, (Promoted, Turns)):
-        return Step(stage, stage.every, stage.accumulator)
-    return None
+        return None if inner is None or stage.rounding is None else replace(inner, last=(*inner.last, stage.rounding))
+    if not stage.repeats_one_step:
+        return None
+    runs = parts_of(stage, Runs)
+    return Step(stage, stage.period if runs is None else runs.every, stage.accumulator)
 
 
 def unit_of_step(plan: Plan, stage: Stage, sums: Format, length: int) -> Unit:

@@ -15,9 +15,9 @@ from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.rewriting import at_place, numbered, replaced, shifted, written_out
 from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 from mmaprobe.smtmodel.nodes.sums import Sum
+from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span, added, moved
-from mmaprobe.smtmodel.plans.stages import Engine
 from mmaprobe.smtmodel.units.unit import LONGEST, Unit
 
 DEEPEST = 200  # nodes within one another: what reads them goes from node to node

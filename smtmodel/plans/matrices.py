@@ -19,9 +19,9 @@ from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Index, Node, Ro
 from mmaprobe.smtmodel.nodes.given import Given
 from mmaprobe.smtmodel.nodes.rewriting import replaced
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.engine import Engine
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 from mmaprobe.smtmodel.plans.span import Span
-from mmaprobe.smtmodel.plans.stages import Engine
 
 
 class Formatted(Protocol):

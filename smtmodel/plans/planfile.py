@@ -2,83 +2,75 @@
 
     sum(STAGE, start)                           all products, added by a stage; from +0 where no start is given
 
-where a STAGE says how:
+where a STAGE is a unit, or a partition of the products (partitions.py) and a join of the sums of its parts (joins.py):
 
     mma                                         a name of `units`: tiles in order, each result the next one's addend
     chain(mma, tail=STAGE)                      the same; what fills no tile goes through a stage, not beside zeros
-    promote(128, STAGE, r, even=1)              each 128 products summed from +0, added to the accumulator, rounded;
-                                                with even, the last two sums are equally long, with share, all of
-                                                them; or with tail=STAGE
-    split(4, STAGE, r, order=pairwise, grain=64)    four runs of K, of multiples of 64, summed apart, then added
-    split([96, 256], STAGE, r, order=pairwise)  runs of K that end after 96 products, after 256, and at the end
-    interleave(4, STAGE, r, order=sequential, grain=2, tail=STAGE)    four accumulators that take 2 products in turn
-    lanes(STAGE, r, 8, fold(2, 4), 4, fold(4, 1), head=4, tail=STAGE)    8 lanes take a product each in turn, what is
-                                                left goes to 4 lanes, pairs of the first ones that are 4 apart; these
-                                                are added; with head, a short turn of multiples of 4 comes first;
-                                                with unroll=16, the 8 lanes take multiples of 16 products
-    halve(8, STAGE, r, grain=8, first=smaller)  pairwise summation down to 8 products
-    turns(8, STAGE, tail=STAGE)                 each 8 products go through a stage, from the sum so far
-    swizzle(2, STAGE, grain=4)                  the stage over the first 4 of every 8 products, then once more over
-                                                the others, from the sum so far
-    whole(8, STAGE, tail=STAGE)                 multiples of 8 go through a stage, what is left over through another one
-    whole(4, STAGE, head=STAGE)                 the same, but what is left over comes first (4 where nothing is)
-    first(4, STAGE, STAGE)                      the first 4 products through one stage, the others through another one
+    promote(split(4), STAGE, r)                 a join's name, its partition, the stage of its parts, a rounding; a
+                                                partition into runs is their number, one at places a list
+    split(4, STAGE, r, grain=64)                a partition's name, with its usual join; all options beside each other
+    first(4, STAGE, STAGE)                      the stage of the first products, and that of the others
+    lanes(STAGE, r, 8, fold(2, 4), fold(4, 1))  lanes and folds stand at the end
     r(STAGE)                                    a stage's result rounded, by a rounding of `roundings`
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
 from pydantic import Field
 
 from mmaprobe.smtmodel.base.errors import MmaprobeError, ParameterError, UnknownNameError
+from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.base.yamlfile import YamlFile, read_yaml, validate
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Node
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.joins import JOINS, Promote
+from mmaprobe.smtmodel.plans.named import in_format
+from mmaprobe.smtmodel.plans.partitions import PARTITIONS, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import (
-    HALVES,
-    ORDERS,
-    Chain,
-    First,
-    Fold,
-    Halves,
-    Interleaved,
-    Lanes,
-    Promoted,
-    Rounded,
-    Split,
-    Stage,
-    Swizzled,
-    Turns,
-    Uneven,
-    Whole,
-    Windows,
-)
+from mmaprobe.smtmodel.plans.stages import Chain, Join, Parted, Partition, Stage
 from mmaprobe.smtmodel.units.unitfile import WRITTEN, ExpressionReader, MistakeError, Scope
 from mmaprobe.smtmodel.units.unitkeys import ExpressionFile
 
+CUT: dict[str, type[Partition]] = {kind.word: kind for kind in reversed(PARTITIONS)}  # without lists
+JOINED: dict[str, type[Join]] = {join.word: join for join in JOINS}
+#: stages that have names of their own: a partition and a join
+NAMED: dict[str, tuple[type[Partition], type[Join]]] = {
+    **{word: (kind, JOINED[kind.usual]) for word, kind in CUT.items()}, Promote.word: (Runs, Promote),
+}  # fmt: skip
+
+
+def _parameters(kind: type[Partition | Join]) -> tuple[str, ...]:
+    """The fields of a partition or a join, in order."""
+    return tuple(field.name for field in fields(kind))
+
+
+def _options(kind: type[Partition | Join]) -> tuple[str, ...]:
+    """Those that are given by name: that have a default."""
+    return tuple(field.name for field in fields(kind) if field.default is not MISSING)
+
+
+def _form(name: str, kind: type[Partition], join: type[Join]) -> str:
+    """How a stage with a name of its own is written, without options."""
+    if kind is Lanes:
+        return f"{name}(STAGE, ROUNDING, LANES, ...)"
+    first = ["STAGE"] if kind.takes == "first" else []
+    how = ["ROUNDING"] if "rounding" in _parameters(join) else []
+    return f"{name}({', '.join(['NUMBER', *first, 'STAGE', *how])})"
+
+
 #: how each stage is written that is a call
-STAGES = {
-    "chain": "chain(UNIT, tail=STAGE)",
-    "promote": "promote(NUMBER, STAGE, ROUNDING)",
-    "split": "split(NUMBER, STAGE, ROUNDING)",
-    "interleave": "interleave(NUMBER, STAGE, ROUNDING)",
-    "lanes": "lanes(STAGE, ROUNDING, LANES, ...)",
-    "halve": "halve(NUMBER, STAGE, ROUNDING)",
-    "windows": "windows(NUMBER, STAGE, ROUNDING)",
-    "turns": "turns(NUMBER, STAGE)",
-    "swizzle": "swizzle(NUMBER, STAGE)",
-    "whole": "whole(NUMBER, STAGE)",
-    "first": "first(NUMBER, STAGE, STAGE)",
-}
+STAGES = {"chain": "chain(UNIT, tail=STAGE)", **{name: _form(name, *own) for name, own in NAMED.items()}}
 CALLS = ("sum", "exact", "round", "cut", "product", "number", "relu")
-OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"}
+OTHERS = {"fold": "fold(WAYS, PLACES)", "sum": "sum(STAGE, START)"} | {
+    word: f"{word}(PARTITION, STAGE{', ROUNDING' if 'rounding' in _parameters(join) else ''})"
+    for word, join in JOINED.items() if word not in STAGES
+}  # fmt: skip
 
 
 class _File(ExpressionFile):
@@ -165,13 +157,15 @@ class _Reader(ExpressionReader):
             if name in self.roundings:
                 (body,) = self._arguments(tree, 1)
                 self._only(tree, options, ())
-                return Rounded(self._stage(body), self.roundings[name])
+                return in_format(self._stage(body), self.roundings[name])
             if name in self.models:
                 raise MistakeError(tree, f"a unit has no arguments: {name}, or chain({name}, tail=STAGE)")
-            if name not in STAGES:
-                raise MistakeError(tree, str(UnknownNameError("stage", name, [*STAGES, *self.roundings, *self.models])))
-            build: Callable[[ast.Call, dict[str, ast.expr]], Stage] = getattr(self, f"_stage_{name}")
-            return build(tree, options)
+            if name == "chain":
+                return self._chain(tree, options)
+            if name in NAMED or name in JOINED:
+                return self._parted(tree, name, options)
+            known = [*STAGES, *JOINED, *self.roundings, *self.models]
+            raise MistakeError(tree, str(UnknownNameError("stage", name, known)))
         raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a stage: a unit, or {', '.join(STAGES)}")
 
     def _unit(self, tree: ast.expr) -> Model:
@@ -179,31 +173,61 @@ class _Reader(ExpressionReader):
             return self.models[tree.id]
         raise MistakeError(tree, str(UnknownNameError("unit", ast.unparse(tree), self.models)))
 
-    def _stage_chain(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
+    def _chain(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
         (unit,) = self._arguments(tree, 1)
-        return Chain(self._unit(unit), **self._options(tree, options, ("tail",)))
+        self._only(tree, options, ("tail",))
+        return Chain(self._unit(unit), **{name: self._stage(value) for name, value in options.items()})
 
-    def _stage_promote(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        return self._several(Promoted, tree)(**self._options(tree, options, ("even", "share", "tail")))
+    def _parted(self, tree: ast.Call, name: str, options: dict[str, ast.expr]) -> Stage:
+        """A stage by the name of its join, after which its partition comes (runs are a number, places a list); or by
+        that of a partition, which has its usual join."""
+        kind, join = NAMED.get(name) or (Runs, JOINED[name])
+        first = tree.args[0] if tree.args else tree
+        apart = first if name in JOINED and isinstance(first, ast.Call) and first is not tree else None
+        if apart is not None:
+            kind = CUT[self._word(apart.func, tuple(CUT))]
+        elif isinstance(first, ast.List) and (name in JOINED or name == At.word):
+            kind = At
+        headed, rounds = kind.takes == "first" and apart is None, "rounding" in _parameters(join)
+        if kind is Lanes and apart is None:
+            stage, how, *numbers = self._arguments(tree, 3, max(3, len(tree.args)))
+            stages = [stage, how]
+        else:
+            number, *stages = self._arguments(tree, 2 + headed + rounds)
+            numbers = number.elts if isinstance(number, ast.List) else [number]
+        own, said = () if apart else _options(kind), _options(join)
+        further = tuple(word for word in (*kind.takes.replace("first", "" if headed else "head").split(),)
+                        if word not in own)  # fmt: skip
+        self._only(tree, options, (*own, *said, *further))
+        if apart is not None:
+            partition = self._cut(apart, kind, apart.args, self._given(apart))
+        else:
+            partition = self._cut(tree, kind, numbers, {word: options[word] for word in own if word in options})
+        rounding = {"rounding": self._how(stages.pop())} if rounds else {}
+        joined = join(**rounding, **{word: self._value(join, word, options[word]) for word in said if word in options})
+        *head, body = (self._stage(stage) for stage in stages)
+        others = {word: self._stage(options[word]) for word in further if word in options}
+        return Parted(partition, joined, body, **others, **({"head": head[0]} if headed else {}))
 
-    def _stage_split(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        if tree.args and isinstance(tree.args[0], ast.List):
-            _, body, how = self._arguments(tree, 3)
-            at = tuple(map(self._number, tree.args[0].elts))
-            return Uneven(at, self._stage(body), self._how(how), **self._options(tree, options, ("order",)))
-        return self._several(Split, tree)(**self._options(tree, options, ("order", "grain")))
+    def _cut(
+        self, tree: ast.Call, kind: type[Partition], numbers: Sequence[ast.expr], options: dict[str, ast.expr]
+    ) -> Partition:
+        """A partition, of one number or several of them, and options."""
+        self._only(tree, options, _options(kind))
+        name = _parameters(kind)[0]
+        hint = get_type_hints(kind)[name]
+        if get_origin(hint) is tuple:
+            value: Any = tuple(map(self._number if get_args(hint)[0] is int else self._step, numbers))
+        elif len(numbers) != 1:
+            raise MistakeError(tree, f"{counted(len(numbers), 'argument')} given, 1 needed: {kind.word}(NUMBER)")
+        else:
+            value = self._number(numbers[0])
+        return kind(value, **{word: self._value(kind, word, tree) for word, tree in options.items()})  # type: ignore[call-arg]
 
-    def _stage_interleave(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        return self._several(Interleaved, tree)(**self._options(tree, options, ("order", "grain", "tail")))
-
-    def _stage_lanes(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        body, how, *steps = self._arguments(tree, 3, max(3, len(tree.args)))
-        return Lanes(
-            self._stage(body),
-            self._how(how),
-            tuple(map(self._step, steps)),
-            **self._options(tree, options, ("head", "tail", "unroll", "order", "grain")),
-        )
+    def _value(self, kind: type[Partition | Join], name: str, tree: ast.expr) -> Any:
+        """An option of a partition or a join: a number, or one of several words."""
+        hint = get_type_hints(kind)[name]
+        return self._number(tree) if hint is int else self._word(tree, get_args(hint))
 
     def _step(self, tree: ast.expr) -> int | Fold:
         if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == "fold":
@@ -212,49 +236,7 @@ class _Reader(ExpressionReader):
             return Fold(self._number(ways), self._number(stride))
         return self._number(tree)
 
-    def _stage_halve(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        return self._several(Halves, tree)(**self._options(tree, options, ("grain", "first")))
-
-    def _stage_windows(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        self._only(tree, options, ())
-        return self._several(Windows, tree)()
-
-    def _stage_turns(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        number, body = self._arguments(tree, 2)
-        return Turns(self._number(number), self._stage(body), **self._options(tree, options, ("tail",)))
-
-    def _stage_swizzle(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        number, body = self._arguments(tree, 2)
-        return Swizzled(self._number(number), self._stage(body), **self._options(tree, options, ("grain",)))
-
-    def _stage_whole(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        number, body = self._arguments(tree, 2)
-        read = {"head": self._stage, "tail": self._stage}
-        return Whole(self._number(number), self._stage(body), **self._options(tree, options, ("head", "tail"), read))
-
-    def _stage_first(self, tree: ast.Call, options: dict[str, ast.expr]) -> Stage:
-        number, head, body = self._arguments(tree, 3)
-        self._only(tree, options, ())
-        return First(self._number(number), self._stage(head), self._stage(body))
-
-    def _several(self, kind: Callable[..., Stage], tree: ast.Call) -> Callable[..., Stage]:
-        """A stage of a number, another stage and a rounding."""
-        number, body, how = self._arguments(tree, 3)
-        return partial(kind, self._number(number), self._stage(body), self._how(how))
-
     def _how(self, tree: ast.expr) -> Rounding:
         """A rounding by its name."""
-        return self.roundings[self._word(tree, tuple(self.roundings))]
-
-    def _options(
-        self, tree: ast.Call, options: dict[str, ast.expr], known: tuple[str, ...],
-        others: Mapping[str, Callable[[ast.expr], Any]] | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """Those given; `others`: how some are read here."""
-        self._only(tree, options, known)
-        read: dict[str, Callable[[ast.expr], Any]] = {
-            "order": lambda value: self._word(value, ORDERS), "first": lambda value: self._word(value, HALVES),
-            "grain": self._number, "even": self._number,
-            "share": self._number, "head": self._number, "unroll": self._number, "tail": self._stage, **(others or {}),
-        }  # fmt: skip
-        return {name: read[name](value) for name, value in options.items()}
+        found: Rounding = self.roundings[self._word(tree, tuple(self.roundings))]
+        return found

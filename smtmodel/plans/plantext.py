@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import yaml
 
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -9,25 +11,9 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.partitions import All, At, Fold, Lanes, Runs
 from mmaprobe.smtmodel.plans.plan import Plan, Products
-from mmaprobe.smtmodel.plans.stages import (
-    Around,
-    Chain,
-    First,
-    Fold,
-    Halves,
-    Interleaved,
-    Lanes,
-    Promoted,
-    Rounded,
-    Split,
-    Stage,
-    Swizzled,
-    Turns,
-    Uneven,
-    Whole,
-    Windows,
-)
+from mmaprobe.smtmodel.plans.stages import Chain, Parted, Partition, Stage
 from mmaprobe.smtmodel.units.turns import TURN
 from mmaprobe.smtmodel.units.unitfile import rounding_text
 
@@ -110,46 +96,39 @@ class _Writer:
         if isinstance(stage, Chain):
             name = self.units[stage.model]
             return name if stage.tail is None else f"chain({name}, tail={self.stage(stage.tail)})"
-        over = getattr(stage, "tail", None)
-        tail = "" if over is None else f", tail={self.stage(over)}"
-        match stage:
-            case Turns():
-                return f"turns({stage.every}, {self.stage(stage.body)}{tail})"
-            case Swizzled():
-                return f"swizzle({stage.ways}, {self.stage(stage.body)}{_option('grain', stage.grain, 1)})"
-            case Whole():
-                head = "" if stage.head is None else f", head={self.stage(stage.head)}"
-                return f"whole({stage.number}, {self.stage(stage.body)}{head}{tail})"
-            case First():
-                return f"first({stage.number}, {self.stage(stage.head)}, {self.stage(stage.body)})"
-        assert isinstance(stage, Around)
-        body, how = self.stage(stage.body), self.roundings[stage.rounding]
-        match stage:
-            case Rounded():
-                return f"{how}({body})"
-            case Promoted():
-                alike = _option("even", stage.even, 0) + _option("share", stage.share, 0)
-                return f"promote({stage.every}, {body}, {how}{alike}{tail})"
-            case Split():
-                order = _option("order", stage.order, "sequential")
-                return f"split({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 0)})"
-            case Uneven():
-                order = _option("order", stage.order, "sequential")
-                return f"split([{', '.join(map(str, stage.at))}], {body}, {how}{order})"
-            case Interleaved():
-                order = _option("order", stage.order, "sequential")
-                return f"interleave({stage.ways}, {body}, {how}{order}{_option('grain', stage.grain, 1)}{tail})"
-            case Lanes():
-                steps = (f"fold({x.ways}, {x.stride})" if isinstance(x, Fold) else str(x) for x in stage.steps)
-                options = _option("head", stage.head, 0) + _option("unroll", stage.unroll, 0)
-                options += _option("order", stage.order, "sequential") + _option("grain", stage.grain, 1)
-                return f"lanes({', '.join((body, how, *steps))}{options}{tail})"
-            case Halves():
-                options = _option("grain", stage.grain, 1) + _option("first", stage.first, "larger")
-                return f"halve({stage.most}, {body}, {how}{options})"
-            case Windows():
-                return f"windows({stage.every}, {body}, {how})"
-        raise ParameterError("plan", f"a stage {type(stage).__name__} has no text here")
+        assert isinstance(stage, Parted)
+        partition, join = stage.partition, stage.join
+        how = [] if stage.rounding is None else [self.roundings[stage.rounding]]
+        body = self.stage(stage.body)
+        if isinstance(partition, All):
+            return f"{how[0]}({body})"
+        numbers, options = _cut(partition)
+        others = {"head": stage.head, "tail": stage.tail}
+        further = [f", {name}={self.stage(part)}" for name, part in others.items() if part is not None]
+        first = []
+        if stage.word != partition.word and not isinstance(partition, Runs | At):  # the partition has no place in it
+            numbers, options = [f"{partition.word}({', '.join(numbers)}{options})"], ""
+        elif partition.takes == "first" and stage.head is not None:
+            first, further = [self.stage(stage.head)], further[1:]
+        given = [*numbers, *first, body, *how]
+        if isinstance(partition, Lanes):
+            given = [body, *how, *numbers]
+        said = "".join(
+            _option(field.name, getattr(join, field.name), field.default)
+            for field in fields(join)
+            if field.name != "rounding"
+        )
+        return f"{stage.word}({', '.join(given)}{said}{options}{''.join(further)})"
+
+
+def _cut(partition: Partition) -> tuple[list[str], str]:
+    """The numbers of a partition, and its options."""
+    required, *others = fields(partition)
+    numbers = getattr(partition, required.name)
+    steps = [f"fold({x.ways}, {x.stride})" if isinstance(x, Fold) else str(x)
+             for x in (numbers if isinstance(numbers, tuple) else (numbers,))]  # fmt: skip
+    options = "".join(_option(field.name, getattr(partition, field.name), field.default) for field in others)
+    return [f"[{', '.join(steps)}]"] if isinstance(partition, At) else steps, options
 
 
 def _option(name: str, value: object, usual: object) -> str:
@@ -157,5 +136,5 @@ def _option(name: str, value: object, usual: object) -> str:
 
 
 def _roundings(stage: Stage) -> list[Rounding]:
-    own = [stage.rounding] if isinstance(stage, Around) else []
+    own = [stage.rounding] if isinstance(stage, Parted) and stage.rounding is not None else []
     return [*own, *(how for part in stage.parts for how in _roundings(part))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -25,8 +25,10 @@ from mmaprobe.queries.plans.bound import bound_of_plan
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.nodes import Index
-from mmaprobe.smtmodel.plans import Plan, Span, Split
+from mmaprobe.smtmodel.plans import Parted, Plan, Span
+from mmaprobe.smtmodel.plans.partitions import Equal
 from mmaprobe.smtmodel.plans.planfile import parse_plan
+from mmaprobe.smtmodel.plans.stages import Cut, Part
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import unit_text
 from tests.plans.test_plan_bounds import EVERY, FILE, HALVES, STEPS, plan_of
@@ -92,29 +94,40 @@ def test_bounds_of_chained_units_are_made_again_from_their_files(model: str) -> 
 
 
 @dataclass(frozen=True)
-class Odd(Split):
-    """A stage that takes some products twice, or not at all."""
+class Odd(Equal):
+    """Runs that take some products twice, or not at all."""
 
     by: int = 0
 
-    def spans(self, span: Span) -> Iterator[Span]:
-        for one in super().spans(span):
-            yield replace(one, start=Index(one.start.offset // 2 if self.by == 2 else one.start.offset + self.by))
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        spans = (part.span for part in super().cut(span, stage).parts)
+        places = ((one, one.start.offset) for one in spans)
+        moved = [replace(one, start=Index(at // 2 if self.by == 2 else at + self.by)) for one, at in places]
+        return Cut([Part(one) for one in moved])
 
 
 @pytest.mark.parametrize("by", [1, 2])
 def test_every_product_is_taken_once(by: int) -> None:
     plan = plan_of("sum(split(2, fma, r), c)")
     stage = plan.sums[0].stage
-    assert isinstance(stage, Split)
-    assert recorded(plan, Odd(stage.ways, stage.body, stage.rounding), 16)
+    assert isinstance(stage, Parted)
+    assert recorded(plan, replace(stage, partition=Odd(2)), 16)
     with pytest.raises(RuleError, match="places: "):
-        recorded(plan, Odd(stage.ways, stage.body, stage.rounding, by=by), 16)
+        recorded(plan, replace(stage, partition=Odd(2, by=by)), 16)
+
+
+@pytest.mark.parametrize("length", [0, -2])
+def test_a_sum_has_products(length: int) -> None:
+    plan = plan_of("sum(fma, c)")
+    with pytest.raises(RuleError, match="are no sum"):
+        recorded(plan, plan.sums[0].stage, length)
 
 
 @pytest.mark.parametrize("step", [
     "sum(split(2, halve(8, fma, r), r), c)", "sum(split(2, split([16], mma, r), r), c)",
     "sum(split(2, whole(8, mma, head=fma), r), c)", "sum(swizzle(2, split(2, fma, r)), c)",
+    "sum(windows(4, fma, r), c)", "sum(add(4, mma, r), c)",
+    "sum(through(halve(8), fma), c)",
     "sum(lanes(fma, r, 2, 2, fold(2, 1), unroll=8, order=backwards), c)", "sum(split(2, first(8, mma, fma), r), c)",
 ])  # fmt: skip
 def test_what_is_not_one_step_repeated_has_no_formula(step: str) -> None:

@@ -31,8 +31,12 @@ from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector, open_text, read_vectors
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Interleaved, Plan, Products, Promoted, Split, Stage, Uneven
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.joins import Promote
+from mmaprobe.smtmodel.plans.named import in_runs, in_runs_at, interleaved, promoted
+from mmaprobe.smtmodel.plans.partitions import Runs
+from mmaprobe.smtmodel.plans.stages import parts_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from tests.command_line.test_cli import json_lines, run
 from tests.devices.test_devices import ECHO, VOLTA, program, write
@@ -528,7 +532,7 @@ def test_two_results_without_a_model_have_plans_and_a_reason(tmp_path: Path) -> 
     a, b = (rng.standard_normal(shape).astype(np.float16) for shape in ((4, 96), (96, 4)))
     chain = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
     how = Rounding(chain.d)
-    stages = Chain(chain), Split(2, Chain(chain), how)
+    stages = Chain(chain), in_runs(2, Chain(chain), how)
     plans = [Plan(chain.a, chain.b, chain.c, Products(stage, Constant())) for stage in stages]
     results = [simulate(a.view(np.uint16), b.view(np.uint16), None, plan).view(np.float32) for plan in plans]
     words = [str(tmp_path / f"{name}.npy") for name in ("a", "b", "d1", "d2")]
@@ -581,16 +585,16 @@ def test_kernels_around_an_instruction_are_candidates() -> None:
     short, one = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32")), Chain(parse_reference(FMA16))
     chain, how = Chain(model), Rounding(model.d)
     found = stages_of(Candidates(parse_signature("f16,f16,f32", 1000)).cuts(model, 1000))
-    wanted = {Interleaved(2, chain, how, "sequential", 32, chain), Chain(model, replace(short, tail=one))}
+    wanted = {interleaved(2, chain, how, "sequential", 32, chain), Chain(model, replace(short, tail=one))}
     assert wanted <= found
     assert Chain(model, one) in found
     found = stages_of(Candidates(parse_signature("f16,f16,f32", 512)).uneven(model, 512))
-    assert {Uneven((96, 256), chain, how), Uneven((96, 256), chain, how, "backwards")} <= found
+    assert {in_runs_at((96, 256), chain, how), in_runs_at((96, 256), chain, how, "backwards")} <= found
     fp8 = parse_reference("hopper/wgmma/m64n8k32.f32.e4m3.e4m3")
     for formats in ("e4m3,e4m3,f32", "e4m3,e4m3,bf16"):
         found = stages_of(Candidates(parse_signature(formats, 2048)).cuts(fp8, 2048))
-        assert Promoted(256, Chain(fp8), Rounding(fp8.c)) in found
-        assert not any(isinstance(stage, Promoted) and stage.d == fp8.d for stage in found)
+        assert promoted(256, Chain(fp8), Rounding(fp8.c)) in found
+        assert not any(parts_of(stage, Runs, Promote) and stage.d == fp8.d for stage in found)
 
 
 def test_conversions_and_truncated_results_are_candidates() -> None:

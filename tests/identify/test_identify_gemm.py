@@ -36,27 +36,26 @@ from mmaprobe.smtmodel.evaluate.tiles import Matrix
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
-    First,
-    Fold,
-    Halves,
-    Interleaved,
-    Lanes,
-    Plan,
-    Products,
-    Promoted,
-    Split,
-    Stage,
-    Turns,
-    Uneven,
-    Whole,
-)
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.joins import Add, Promote, Tree
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.named import (
+    after_first,
+    in_halves,
+    in_multiples,
+    in_runs,
+    in_runs_at,
+    in_turns,
+    in_vectors,
+    interleaved,
+    promoted,
+)  # fmt: skip
+from mmaprobe.smtmodel.plans.partitions import At, Equal, Halves, Interleaved, Lanes, Runs, Whole
 from mmaprobe.smtmodel.plans.plan_files import plans
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.stages import Parted, parts_of
 from mmaprobe.smtmodel.plans.tape import Tape
 from mmaprobe.smtmodel.tables.reference import parse_plan_path, parse_reference
 
@@ -216,7 +215,7 @@ def test_guesses_of_long_sums_do_not_recurse() -> None:
 def test_other_cuts_of_a_known_unit_are_tried_before_an_order_is_asked_for() -> None:
     """An order of a long K costs more than all of them: PyTorch on AMX had no map for this reason."""
     asked, unit = parse_signature("f16,f16,f32", 1), parse_reference("volta/mma/m8n8k4.f32.f16.f16.f32")
-    cut = Plan(asked.a, asked.b, asked.c, Products(Split(2, Chain(unit), R, "sequential", 64), Constant()))
+    cut = Plan(asked.a, asked.b, asked.c, Products(in_runs(2, Chain(unit), R, "sequential", 64), Constant()))
 
     def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
         return simulate(a, b, None, cut)
@@ -244,7 +243,7 @@ def test_the_size_of_a_cut_is_told_by_other_k(every: int) -> None:
     asked = parse_signature("f32,f32,f32", 1)
 
     def cut(size: int) -> Plan:
-        stage = Promoted(size, CHAIN, R, share=8)
+        stage = promoted(size, CHAIN, R, share=8)
         return Plan(asked.a, asked.b, asked.c, Products(stage, Constant()), reference=str(size))
 
     def multiply(a: Matrix, b: Matrix, c: Matrix) -> Matrix:
@@ -308,7 +307,7 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
     chain = Chain(parse_reference("ieee/muladd/f32"))
     plain, blocks = (
         Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()), reference=name)
-        for name, stage in (("plain", chain), ("blocks", Promoted(16, chain, R)))
+        for name, stage in (("plain", chain), ("blocks", promoted(16, chain, R)))
     )
     monkeypatch.setattr(Candidates, "table", lambda self: iter(()))
     monkeypatch.setattr(Candidates, "loops", lambda self, length: iter([plain, blocks]))
@@ -340,7 +339,7 @@ def test_two_results_have_their_plans(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_runs_in_another_order_first_differ_where_they_are_added() -> None:
     """Each run is the same step in both plans, whenever it is made."""
-    stages = [Split(3, Chain(FMA), R, order) for order in ("sequential", "backwards")]
+    stages = [in_runs(3, Chain(FMA), R, order) for order in ("sequential", "backwards")]
     one, other = (Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant())) for stage in stages)
     numbers = np.array([[1, 2**-24, 2**-24]], np.float32).view(np.uint32)
     ones = np.ones((3, 1), np.float32).view(np.uint32)
@@ -358,46 +357,44 @@ def tree_of(stage: Stage, places: list[int]) -> Node | Leaf:
     match stage:
         case Chain():
             return added(list(places))
-        case Promoted():
-            size = stage.every
-            if stage.share and len(places) % size:
+        case Parted(Runs() as cut, Promote()):
+            size = cut.every
+            if cut.share and len(places) % size:
                 sums = -(-len(places) // size)
-                size = next(n for n in range(stage.share, size + 1, stage.share) if n * sums > len(places))
+                size = next(n for n in range(cut.share, size + 1, cut.share) if n * sums > len(places))
             left = len(places) % size
             cuts = list(range(0, len(places), size))
-            if stage.even and left and len(places) > size:
-                half = (size + left + (stage.even == 1)) // 2
-                cuts[-1] = cuts[-2] + -(-half // stage.even) * stage.even
+            if cut.even and left and len(places) > size:
+                half = (size + left + (cut.even == 1)) // 2
+                cuts[-1] = cuts[-2] + -(-half // cut.even) * cut.even
             ends = [*cuts[1:], len(places)]
             return added([tree_of(stage.body, places[i:j]) for i, j in zip(cuts, ends, strict=True)])
-        case Split():
-            grain = stage.grain or stage.body.period
-            size = -(-len(places) // (grain * stage.ways)) * grain
-            return added([tree_of(stage.body, places[i : i + size]) for i in range(0, len(places), size)], stage.order)
-        case Uneven():
-            ends = [*stage.at, len(places)]
-            parts = [tree_of(stage.body, places[i:j]) for i, j in zip([0, *stage.at], ends, strict=True)]
-            return added(parts, stage.order)
-        case Halves():
-            pair = 2 * stage.grain
-            half = (len(places) if stage.first == "smaller" else len(places) + pair - 1) // pair * stage.grain
-            if len(places) <= stage.most or not 0 < half < len(places):
+        case Parted(Equal() as cut, Add(order=order)):
+            grain = cut.grain or stage.body.period
+            size = -(-len(places) // (grain * cut.ways)) * grain
+            return added([tree_of(stage.body, places[i : i + size]) for i in range(0, len(places), size)], order)
+        case Parted(At() as cut, Add(order=order)):
+            ends = [*cut.at, len(places)]
+            parts = [tree_of(stage.body, places[i:j]) for i, j in zip([0, *cut.at], ends, strict=True)]
+            return added(parts, order)
+        case Parted(Halves() as cut, Tree()):
+            pair = 2 * cut.grain
+            half = (len(places) if cut.first == "smaller" else len(places) + pair - 1) // pair * cut.grain
+            if len(places) <= cut.most or not 0 < half < len(places):
                 return tree_of(stage.body, places)
             return Node("binary", (tree_of(stage, places[:half]), tree_of(stage, places[half:])))
-        case Whole(head=Stage()):
-            left = len(places) % stage.number or stage.number
+        case Parted(Whole() as cut, head=Stage()):
+            left = len(places) % cut.number or cut.number
             rest = places[left:]
-            parts = [rest[n : n + stage.body.every] for n in range(0, len(rest), stage.body.every)]
+            parts = [rest[n : n + stage.body.partition.every] for n in range(0, len(rest), stage.body.partition.every)]
             return added([tree_of(stage.head, places[:left]), *(tree_of(stage.body.body, part) for part in parts)])
-        case Whole(tail=Chain()):
-            whole = len(places) - len(places) % stage.number
+        case Parted(Whole() as cut, tail=Chain()):
+            whole = len(places) - len(places) % cut.number
             return added([*([tree_of(stage.body, places[:whole])] if whole else []), *places[whole:]])
-        case Interleaved():
-            turn = stage.ways * stage.grain
+        case Parted(Interleaved() as cut, Add(order=order)):
+            turn = cut.ways * cut.grain
             whole = len(places) - len(places) % turn
-            lanes = [
-                [k for n, k in enumerate(places[:whole]) if n % turn // stage.grain == w] for w in range(stage.ways)
-            ]
+            lanes = [[k for n, k in enumerate(places[:whole]) if n % turn // cut.grain == w] for w in range(cut.ways)]
             return added([added([tree_of(stage.body, lane) for lane in lanes]), *places[whole:]])
     raise AssertionError(stage)
 
@@ -412,98 +409,103 @@ def added(parts: list[Any], order: str = "sequential") -> Any:
 CHAIN = Chain(FMA)
 STAGES = [
     CHAIN,
-    Promoted(16, CHAIN, R),
-    Promoted(24, CHAIN, R, even=1),
-    Promoted(24, CHAIN, R, even=4),
-    Promoted(20, Interleaved(2, CHAIN, R), R),
-    Promoted(24, CHAIN, R, share=8),
-    Whole(24, Promoted(24, CHAIN, R), head=CHAIN),
-    Interleaved(1, Interleaved(2, CHAIN, R), R, grain=8, tail=CHAIN),
-    Split(3, CHAIN, R, grain=1),
-    Split(2, CHAIN, R, grain=8),
-    Interleaved(4, CHAIN, R, tail=CHAIN),
-    Interleaved(2, Interleaved(2, Interleaved(2, CHAIN, R), R), R, grain=2, tail=CHAIN),
-    Halves(10, CHAIN, R),
-    Halves(16, CHAIN, R, 8, "smaller"),
-    Uneven((16, 48), CHAIN, R),
-    Uneven((16, 48, 56), CHAIN, R, "backwards"),
-    Split(4, CHAIN, R, "backwards", 1),
-    Split(3, Promoted(8, CHAIN, R), R, "backwards", 8),
+    promoted(16, CHAIN, R),
+    promoted(24, CHAIN, R, even=1),
+    promoted(24, CHAIN, R, even=4),
+    promoted(20, interleaved(2, CHAIN, R), R),
+    promoted(24, CHAIN, R, share=8),
+    in_multiples(24, promoted(24, CHAIN, R), head=CHAIN),
+    interleaved(1, interleaved(2, CHAIN, R), R, grain=8, tail=CHAIN),
+    in_runs(3, CHAIN, R, grain=1),
+    in_runs(2, CHAIN, R, grain=8),
+    interleaved(4, CHAIN, R, tail=CHAIN),
+    interleaved(2, interleaved(2, interleaved(2, CHAIN, R), R), R, grain=2, tail=CHAIN),
+    in_halves(10, CHAIN, R),
+    in_halves(16, CHAIN, R, 8, "smaller"),
+    in_runs_at((16, 48), CHAIN, R),
+    in_runs_at((16, 48, 56), CHAIN, R, "backwards"),
+    in_runs(4, CHAIN, R, "backwards", 1),
+    in_runs(3, promoted(8, CHAIN, R), R, "backwards", 8),
 ]
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=[type(stage).__name__ + str(n) for n, stage in enumerate(STAGES)])
 def test_a_tree_suggests_its_stage(stage: Stage) -> None:
     """Among the guesses is one with the tree of the stage at this K and at another one."""
-    length = 60 if isinstance(stage, Promoted) and stage.even != 4 else 62 if isinstance(stage, Promoted) else 65
-    if isinstance(stage, Promoted) and stage.every == 20:
+    runs = parts_of(stage, Runs, Promote)
+    length = 60 if runs and runs.even != 4 else 62 if runs else 65
+    if runs and runs.every == 20:
         length = 80
     guesses = stages_of(tree_of(stage, list(range(length))), FMA, R)
     assert any(
         all(
             tree_of(guess, list(range(k))) == tree_of(stage, list(range(k)))
-            for k in (length, length - (1 if isinstance(stage, Uneven) else stage.period))
+            for k in (length, length - (1 if parts_of(stage, At) else stage.period))
         )
         for guess in guesses
-        if not isinstance(guess, Promoted) or guess.every < length
+        if not (own := parts_of(guess, Runs, Promote)) or own.every < length
     ), guesses
 
 
-def lanes_tree(stage: Lanes, count: int, place: int = 0, start: Node | Leaf | None = None) -> Node | Leaf:
+def lanes_tree(stage: Parted, count: int, place: int = 0, start: Node | Leaf | None = None) -> Node | Leaf:
     """The tree of a sum by lanes, written anew from its description."""
-    sums: list[Any] = [start, *[None] * (stage.lanes - 1)]
-    last = [step for step in stage.steps if not isinstance(step, Fold)][-1]
+    cut = stage.partition
+    assert isinstance(cut, Lanes)
+    sums: list[Any] = [start, *[None] * (cut.lanes - 1)]
+    last = [step for step in cut.steps if not isinstance(step, Fold)][-1]
 
     def take(lane: int, product: int) -> None:
         sums[lane] = product if sums[lane] is None else Node("binary", (sums[lane], product))
 
-    if stage.head:
-        while (count - place) % stage.lanes >= stage.head:
-            for lane in range(stage.head):
-                take(place + lane if place < stage.lanes else lane, place + lane)
-            place += stage.head
-    for number, step in enumerate(stage.steps):
+    if cut.head:
+        while (count - place) % cut.lanes >= cut.head:
+            for lane in range(cut.head):
+                take(place + lane if place < cut.lanes else lane, place + lane)
+            place += cut.head
+    for number, step in enumerate(cut.steps):
         if isinstance(step, Fold):
             groups = ([sums[lane] for lane in group if sums[lane] is not None] for group in step.groups(len(sums)))
             sums = [added(group) if group else None for group in groups]
             continue
-        end = count - count % stage.unroll if stage.unroll and not number else count
-        while stage.order == "backwards" and not number and end - place:
-            for turn in reversed(range(0, stage.unroll, step)):
+        end = count - count % cut.unroll if cut.unroll and not number else count
+        while cut.order == "backwards" and not number and end - place:
+            for turn in reversed(range(0, cut.unroll, step)):
                 for lane in range(step):
                     take(lane, place + turn + lane)
-            place += stage.unroll
-        turn = step * stage.grain
+            place += cut.unroll
+        turn = step * cut.grain
         while end - place >= turn or (stage.tail is None and step == last and place < end):
             for taken in range(min(turn, count - place)):
-                take(taken // stage.grain, place + taken)
+                take(taken // cut.grain, place + taken)
             place += min(turn, count - place)
-        assert number < len(stage.steps) - 1
+        assert number < len(cut.steps) - 1
     rest = list(range(place, count))
-    if rest and isinstance(stage.tail, Promoted):
+    if rest and parts_of(stage.tail, Runs, Promote):
         return added([sums[0], added(rest)])
-    return lanes_tree(stage.tail, count, place, sums[0]) if isinstance(stage.tail, Lanes) else added([sums[0], *rest])
+    return lanes_tree(stage.tail, count, place, sums[0]) if parts_of(stage.tail, Lanes) else added([sums[0], *rest])
 
 
 LANES = [
-    Lanes(CHAIN, R, (64, Fold(2, 8), 32, Fold(4, 8), Fold(2, 4), Fold(2, 1), Fold(2, 1)), tail=CHAIN),
-    Lanes(CHAIN, R, (8, Fold(2, 4), Fold(2, 1), Fold(2, 1)), 4, Promoted(8, CHAIN, R)),
-    Lanes(CHAIN, R, (16, Fold(2, 8), Fold(2, 4), Fold(2, 2), Fold(2, 1))),
-    Lanes(CHAIN, R, (16, Fold(2, 1), Fold(2, 1), Fold(2, 1), Fold(2, 1))),
-    Lanes(CHAIN, R, (2, 1, Fold(2, 1)), unroll=8),
-    Lanes(CHAIN, R, (4, 4, Fold(2, 1), Fold(2, 1)), unroll=16, order="backwards"),
-    Lanes(CHAIN, R, (8, Fold(2, 4), Fold(4, 1)), grain=4),
-    Lanes(CHAIN, R, (8, Fold(8, 1)), grain=2, tail=CHAIN),
-    Lanes(CHAIN, R, (128, Fold(2, 64), Fold(4, 16), Fold(16, 1)), grain=2),
-    Lanes(CHAIN, R, (80, Fold(2, 40), 40, Fold(3, 16), 16, Fold(2, 8), 8, Fold(8, 1)), tail=CHAIN),
-    Lanes(CHAIN, R, (32, Fold(4, 8), Fold(2, 4), Fold(4, 1)), tail=Lanes(CHAIN, R, (4, Fold(2, 2), Fold(2, 1)))),
+    in_vectors(CHAIN, R, (64, Fold(2, 8), 32, Fold(4, 8), Fold(2, 4), Fold(2, 1), Fold(2, 1)), tail=CHAIN),
+    in_vectors(CHAIN, R, (8, Fold(2, 4), Fold(2, 1), Fold(2, 1)), 4, promoted(8, CHAIN, R)),
+    in_vectors(CHAIN, R, (16, Fold(2, 8), Fold(2, 4), Fold(2, 2), Fold(2, 1))),
+    in_vectors(CHAIN, R, (16, Fold(2, 1), Fold(2, 1), Fold(2, 1), Fold(2, 1))),
+    in_vectors(CHAIN, R, (2, 1, Fold(2, 1)), unroll=8),
+    in_vectors(CHAIN, R, (4, 4, Fold(2, 1), Fold(2, 1)), unroll=16, order="backwards"),
+    in_vectors(CHAIN, R, (8, Fold(2, 4), Fold(4, 1)), grain=4),
+    in_vectors(CHAIN, R, (8, Fold(8, 1)), grain=2, tail=CHAIN),
+    in_vectors(CHAIN, R, (128, Fold(2, 64), Fold(4, 16), Fold(16, 1)), grain=2),
+    in_vectors(CHAIN, R, (80, Fold(2, 40), 40, Fold(3, 16), 16, Fold(2, 8), 8, Fold(8, 1)), tail=CHAIN),
+    in_vectors(
+        CHAIN, R, (32, Fold(4, 8), Fold(2, 4), Fold(4, 1)), tail=in_vectors(CHAIN, R, (4, Fold(2, 2), Fold(2, 1)))
+    ),
 ]
 NAMES = ["dot", "gemv", "reduced", "in-pairs", "unrolled", "backwards", "several", "several-tail", "one-turn", "uneven",
          "fewer"]  # fmt: skip
 
 
 #: whose trees show that lanes take several turns at once only where enough products are left
-UNROLLED = [Lanes(CHAIN, R, (2, Fold(2, 1)), unroll=unroll, tail=Promoted(8, CHAIN, R)) for unroll in (4, 8)]
+UNROLLED = [in_vectors(CHAIN, R, (2, Fold(2, 1)), unroll=unroll, tail=promoted(8, CHAIN, R)) for unroll in (4, 8)]
 
 
 @pytest.mark.parametrize(
@@ -511,12 +513,12 @@ UNROLLED = [Lanes(CHAIN, R, (2, Fold(2, 1)), unroll=unroll, tail=Promoted(8, CHA
     [(stage, length) for stage in LANES for length in (200, 236, 239, 254)]
     + [(stage, length) for stage in UNROLLED for length in (239, 254)],
 )
-def test_a_tree_suggests_lanes(stage: Lanes, length: int) -> None:
+def test_a_tree_suggests_lanes(stage: Parted, length: int) -> None:
     """Among the guesses is the stage itself, or one with its tree at every K."""
     tree = lanes_tree(stage, length)
     guesses = [*lanes_of(tree, FMA, R), *epilogues_of(tree, FMA, R)]
     assert any(
-        isinstance(guess, Lanes)
+        parts_of(guess, Lanes)
         and all(lanes_tree(guess, count) == lanes_tree(stage, count) for count in range(150, 280))
         for guess in guesses
     ), guesses
@@ -525,19 +527,21 @@ def test_a_tree_suggests_lanes(stage: Lanes, length: int) -> None:
 def test_a_tree_suggests_blocks() -> None:
     """Blocks of 8 products, then one of 4, of 2 and of 1, each summed apart."""
     tree = added([added(list(range(8))), added(list(range(8, 16))), added([16, 17, 18, 19]), added([20, 21]), 22])
-    two = Promoted(2, CHAIN, R)
-    assert Promoted(8, CHAIN, R, tail=Promoted(4, CHAIN, R, tail=two)) in list(blocks_of(tree, FMA, R))
-    products_first = Whole(4, Chain(parse_reference("ieee/muladd/f32")), tail=CHAIN)
-    assert Promoted(8, products_first, R) in list(blocks_of(tree, FMA, R))  # a compiler's loop within each block
+    two = promoted(2, CHAIN, R)
+    assert promoted(8, CHAIN, R, tail=promoted(4, CHAIN, R, tail=two)) in list(blocks_of(tree, FMA, R))
+    products_first = in_multiples(4, Chain(parse_reference("ieee/muladd/f32")), tail=CHAIN)
+    assert promoted(8, products_first, R) in list(blocks_of(tree, FMA, R))  # a compiler's loop within each block
     pairs = added([added([k, k + 1]) for k in range(0, 12, 2)])
     ours, unfused = Candidates(parse_signature("f32,f32,f32", 12)), Chain(parse_reference("ieee/muladd/f32"))
     usual, wider = ([plan.sums[0].stage for plan in ours.guesses(pairs, wider=wide)] for wide in (False, True))
-    in_f64 = Promoted(2, unfused, Rounding(FORMATS["f64"]))  # OpenBLAS, kernel/x86_64/sdot.c, for a stride
+    in_f64 = promoted(2, unfused, Rounding(FORMATS["f64"]))  # OpenBLAS, kernel/x86_64/sdot.c, for a stride
     assert in_f64 in wider
     assert in_f64 not in usual
     mma = Chain(parse_reference("hopper/mma/m16n8k8.f32.f16.f16.f32"))
     around = Candidates(parse_signature("f16,f16,f32", 100)).cuts(mma.model, 100)
-    assert Whole(32, mma, head=mma) in {plan.sums[0].stage for plan in around}  # CUTLASS, see docs/cublas-plans.md
+    assert in_multiples(32, mma, head=mma) in {
+        plan.sums[0].stage for plan in around
+    }  # CUTLASS, see docs/cublas-plans.md
 
 
 def product(stage: Stage, x: Matrix, y: Matrix) -> np.float32:
@@ -553,13 +557,13 @@ def test_lanes_compute_as_a_loop(length: int) -> None:
     unit = Chain(parse_reference("ieee/muladd/f32"))
     rng = np.random.default_rng(length)
     x, y = (rng.standard_normal(length).astype(np.float32) for _ in range(2))
-    short = Lanes(unit, R, (8, Fold(2, 4), Fold(4, 1)))
+    short = in_vectors(unit, R, (8, Fold(2, 4), Fold(4, 1)))
     sums = np.zeros(8, np.float32)
     for k in range(length):
         sums[k % 8] += x[k] * y[k]
     half = sums[:4] + sums[4:]
     assert product(short, x, y) == ((half[0] + half[1]) + half[2]) + half[3]
-    folded = Lanes(unit, R, (8, Fold(2, 4), 4, Fold(2, 1), Fold(2, 1)), tail=unit)
+    folded = in_vectors(unit, R, (8, Fold(2, 4), 4, Fold(2, 1), Fold(2, 1)), tail=unit)
     sums, whole = np.zeros(8, np.float32), length - length % 8
     for k in range(whole):
         sums[k % 8] += x[k] * y[k]
@@ -570,7 +574,7 @@ def test_lanes_compute_as_a_loop(length: int) -> None:
     for k in range(four, length):
         total = total + x[k] * y[k]
     assert product(folded, x, y) == total
-    first = Lanes(unit, R, (8, Fold(2, 4), Fold(4, 1)), 4, Promoted(4, unit, R))
+    first = in_vectors(unit, R, (8, Fold(2, 4), Fold(4, 1)), 4, promoted(4, unit, R))
     sums, start = np.zeros(8, np.float32), 4 if length % 8 >= 4 else 0
     for k in range(four):
         sums[k if k < start else (k - start) % 8] += x[k] * y[k]
@@ -579,7 +583,7 @@ def test_lanes_compute_as_a_loop(length: int) -> None:
     for k in range(four, length):
         rest = rest + x[k] * y[k]
     assert product(first, x, y) == (total + rest if four < length else total)
-    twos = Lanes(unit, R, (8, Fold(2, 4), Fold(4, 1)), 2, unit)
+    twos = in_vectors(unit, R, (8, Fold(2, 4), Fold(4, 1)), 2, unit)
     sums, start, even = np.zeros(8, np.float32), length % 8 // 2 * 2, length - length % 2
     for k in range(even):
         sums[k if k < start else (k - start) % 8] += x[k] * y[k]
@@ -596,7 +600,7 @@ def test_lanes_compute_as_a_loop(length: int) -> None:
 @pytest.mark.parametrize("length", [16, 17, 31, 32, 33, 47, 48, 50])
 def test_the_last_two_sums_are_made_equal(length: int) -> None:
     """As a loop in float32 that was written by hand after OpenBLAS, driver/level3/level3.c."""
-    stage = Promoted(16, Chain(parse_reference("ieee/muladd/f32")), R, even=2)
+    stage = promoted(16, Chain(parse_reference("ieee/muladd/f32")), R, even=2)
     plan = Plan(FMA.a, FMA.b, FMA.c, Products(stage, Constant()))
     rng = np.random.default_rng(length)
     a, b = rng.standard_normal((3, length)).astype(np.float32), rng.standard_normal((length, 3)).astype(np.float32)
@@ -655,7 +659,7 @@ def test_a_recorded_product_has_its_plans(tmp_path: Path) -> None:
 def test_what_fills_no_block_goes_through_the_tail(length: int) -> None:
     """Blocks of 8 products, then of 4, of 2 and of 1, each summed apart, as a loop in float32 written by hand."""
     unit = Chain(parse_reference("ieee/muladd/f32"))
-    stage = Promoted(8, unit, R, tail=Promoted(4, unit, R, tail=Promoted(2, unit, R)))
+    stage = promoted(8, unit, R, tail=promoted(4, unit, R, tail=promoted(2, unit, R)))
     rng = np.random.default_rng(length)
     x, y = (rng.standard_normal(length).astype(np.float32) for _ in range(2))
     total, start = np.float32(0), 0
@@ -681,34 +685,34 @@ steps:
 @pytest.mark.parametrize("length", [89, 93])
 def test_what_fills_one_vector_of_two_may_be_summed_apart(length: int) -> None:
     """As in Eigen's product of a matrix and a vector."""
-    both = Lanes(CHAIN, R, (16, *WIDE))
-    apart = Lanes(CHAIN, R, (8, *WIDE[1:]))
+    both = in_vectors(CHAIN, R, (16, *WIDE))
+    apart = in_vectors(CHAIN, R, (8, *WIDE[1:]))
     whole = length - length % 16
     sums = [lanes_tree(both, whole), lanes_tree(apart, whole + 8, whole), *range(whole + 8, length)]
-    wanted = replace(both, tail=Promoted(8, apart, R, tail=CHAIN))
+    wanted = replace(both, tail=promoted(8, apart, R, tail=CHAIN))
     assert wanted in [*lanes_of(added(sums), FMA, R)]
-    quarter = Lanes(CHAIN, R, (4, *WIDE[2:]))
+    quarter = in_vectors(CHAIN, R, (4, *WIDE[2:]))
     if length - whole >= 12:
         sums[2:] = [lanes_tree(quarter, whole + 12, whole + 8), *range(whole + 12, length)]
         unfused = Chain(parse_reference("ieee/muladd/f32"))
         for last in (CHAIN, unfused):
-            tail = Promoted(8, apart, R, tail=Promoted(4, quarter, R, tail=last))
+            tail = promoted(8, apart, R, tail=promoted(4, quarter, R, tail=last))
             assert replace(both, tail=tail) in [*lanes_of(added(sums), FMA, R)]
     in_order = [lanes_tree(both, whole), *range(whole, length)]
-    products_first = Whole(8, Chain(parse_reference("ieee/muladd/f32")), tail=CHAIN)
+    products_first = in_multiples(8, Chain(parse_reference("ieee/muladd/f32")), tail=CHAIN)
     assert replace(both, tail=products_first) in [*lanes_of(added(in_order), FMA, R)]
 
 
 @pytest.mark.parametrize("length", [1149, 1500])
 def test_sums_of_a_known_cut_may_have_lanes(length: int) -> None:
     """Eigen's block of K depends on K alone: other elements have the same one, and add its products by lanes."""
-    cut = Promoted(936, CHAIN, R, share=8)
-    lanes = Lanes(CHAIN, R, (16, Fold(2, 4), Fold(2, 4), 4, Fold(2, 2), Fold(2, 1)), tail=CHAIN)
-    size = cut.size(length)
+    cut = promoted(936, CHAIN, R, share=8)
+    lanes = in_vectors(CHAIN, R, (16, Fold(2, 4), Fold(2, 4), 4, Fold(2, 2), Fold(2, 1)), tail=CHAIN)
+    size = Runs(936, share=8).size(length)
     assert size < length < 2 * size
     tree = added([lanes_tree(lanes, size), lanes_tree(lanes, length, size)])
     assert replace(cut, body=lanes) in [*cut_alike(tree, [CHAIN, cut], FMA, R)]
-    assert not [*cut_alike(tree, [CHAIN, replace(cut, every=2000)], FMA, R)]
+    assert not [*cut_alike(tree, [CHAIN, replace(cut, partition=Runs(2000, share=8))], FMA, R)]
 
 
 @pytest.mark.parametrize("length", [50, 137, 312])
@@ -717,10 +721,10 @@ def test_products_left_over_may_come_first(length: int) -> None:
     left = (length - 1) % 4 + 1
     lanes = [[*range(left), *range(left, length, 4)], *(list(range(left + n, length, 4)) for n in (1, 2, 3))]
     one, other = (added([added(lanes[n]), added(lanes[n + 2])]) for n in (0, 1))
-    wanted = Whole(4, Lanes(CHAIN, R, (4, Fold(2, 2), Fold(2, 1))), head=CHAIN)
+    wanted = in_multiples(4, in_vectors(CHAIN, R, (4, Fold(2, 2), Fold(2, 1))), head=CHAIN)
     guesses = list(lanes_of(added([one, other]), FMA, R))
     assert wanted in guesses
-    assert First(left, CHAIN, Lanes(CHAIN, R, (4, Fold(2, 2), Fold(2, 1)), tail=CHAIN)) in guesses
+    assert after_first(left, CHAIN, in_vectors(CHAIN, R, (4, Fold(2, 2), Fold(2, 1)), tail=CHAIN)) in guesses
 
 
 WIDE = (Fold(2, 8), Fold(2, 4), Fold(2, 2), Fold(2, 1))
@@ -731,19 +735,24 @@ WIDE = (Fold(2, 8), Fold(2, 4), Fold(2, 2), Fold(2, 1))
 def test_the_first_product_may_be_apart(last: bool, length: int) -> None:
     """As in MKL's gemv with AVX-512: lanes begin with the first product, and take what fills no turn in another,
     masked, turn; or lanes begin with the second one, and the first is added to their sum."""
-    body = Lanes(CHAIN, R, (32, Fold(2, 16), 16, *WIDE)) if last else Lanes(CHAIN, R, (16, *WIDE))
+    body = in_vectors(CHAIN, R, (32, Fold(2, 16), 16, *WIDE)) if last else in_vectors(CHAIN, R, (16, *WIDE))
     if last:
-        stage, sums = First(1, CHAIN, Promoted(ALL, body, R)), lanes_tree(body, length, 1)
+        stage, sums = after_first(1, CHAIN, promoted(ALL, body, R)), lanes_tree(body, length, 1)
         tree = Node("binary", (0, sums))
     else:
-        stage = First(1, CHAIN, replace(body, tail=body))
+        stage = after_first(1, CHAIN, replace(body, tail=body))
         tree = lanes_tree(replace(body, tail=body), length, 1, 0)
     assert stage in [*lanes_of(tree, FMA, R)]
 
 
 @pytest.mark.parametrize(
     "stage",
-    [*LANES, Whole(4, LANES[3], head=CHAIN), First(4, CHAIN, LANES[3]), Turns(8, Split(2, CHAIN, R, grain=4), CHAIN)],
+    [
+        *LANES,
+        in_multiples(4, LANES[3], head=CHAIN),
+        after_first(4, CHAIN, LANES[3]),
+        in_turns(8, in_runs(2, CHAIN, R, grain=4), CHAIN),
+    ],
     ids=[*NAMES, "whole", "first", "turns"],
 )
 def test_the_text_of_a_stage_is_the_plan(stage: Stage) -> None:
@@ -841,7 +850,7 @@ def test_a_tape_computes_as_a_strip(name: str, length: int) -> None:
 
 @pytest.mark.parametrize("stage", [*STAGES[:8], *LANES])
 def test_a_loop_that_is_noted_twice_goes_on_alike(stage: Stage) -> None:
-    plan = Plan(FMA.a, FMA.b, FMA.c, Products(Promoted(8 * stage.period, stage, R), Constant()))
+    plan = Plan(FMA.a, FMA.b, FMA.c, Products(promoted(8 * stage.period, stage, R), Constant()))
     rng = np.random.default_rng(1)
     a, b = (rng.standard_normal(size).astype(np.float32).view(np.uint32) for size in ((48 * stage.period,) * 2))
     length = len(a)

@@ -15,6 +15,15 @@ from tests.places import ROOT
 pytestmark = pytest.mark.pages
 
 PAGE = ROOT / "docs" / "extending.md"
+PLAN = """plan: doubled
+formats: {a: f32, b: f32, c: f32, d: f32}
+units: {fma: ieee/fma/f32}
+roundings: {r: round(f32)}
+steps:
+  d: sum(STAGE, +0)
+"""
+STAGES = {"doubled": "double(4, fma, r)", "tailed": "double(4, chain(fma, tail=fma), r)",
+          "promoted": "promote(double(4), fma, r)"}  # fmt: skip
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 MINUS = """unit: minus
 formats: {a: f16, b: f16, c: f16, d: f16}
@@ -76,6 +85,14 @@ EXAMPLES = {
         ),
         ("prove flushed.yaml mine.yaml --solver bitwuzla --no-confirm", "equal: proved in"),
     ],
+    "a stage": [
+        ("show plan:doubled.yaml@length=20", "repeat(i in range(8), +0, r(exact(a[i + 12] * b[i + 12], acc)))"),
+        ("prove plan:doubled.yaml plan:tailed.yaml --length 30", "equal for K = 30: proved"),
+        ("prove plan:doubled.yaml plan:tailed.yaml --timeout 5", "equal: unknown after"),
+        ("prove --property error-bound plan:doubled.yaml --length 28", "for K = 28: |d - exact| <= "),
+        ("prove --property error-bound plan:doubled.yaml --length 28", "a stage of Doubled is not one step repeated"),
+        ("prove plan:promoted.yaml plan:promoted.yaml", "equal for every K"),
+    ],
     "a solver": [("distinguish ieee/fma/f16 ieee/fma/f16@nan=none --solver z3-seeded", "z3-seeded")],
     "an instruction": [
         ("list models", "mine/mma/half"),
@@ -108,6 +125,8 @@ def test_an_example(added: str, copy: Path) -> None:
         subprocess.run(["git", "apply", str(diff)], cwd=copy, check=True)
         changed = re.findall(r"^\+\+\+ b/(.*)$", diff.read_text(encoding="utf-8"), re.MULTILINE)
         write_units(copy)
+        for name, stage in STAGES.items():
+            (copy / f"{name}.yaml").write_text(PLAN.replace("STAGE", stage), encoding="utf-8")
     else:
         changed = ["smtmodel/units/library/mine/mma/half.yaml"]
         (copy / changed[0]).parent.mkdir(parents=True)

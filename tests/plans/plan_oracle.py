@@ -14,25 +14,22 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.nodes import Constant, Cut, Element, ExactSum, Literal, Node, Product, Relu, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import (
-    Chain,
+from mmaprobe.smtmodel.plans import Chain, Fold, Parted, Plan, Products, Stage
+from mmaprobe.smtmodel.plans.joins import Add, Only, Promote, Through, Tree
+from mmaprobe.smtmodel.plans.partitions import (
+    All,
+    At,
+    Equal,
     First,
-    Fold,
     Halves,
     Interleaved,
     Lanes,
-    Plan,
-    Products,
-    Promoted,
-    Rounded,
-    Split,
-    Stage,
+    Runs,
     Swizzled,
-    Turns,
-    Uneven,
     Whole,
     Windows,
-)
+)  # fmt: skip
+from mmaprobe.smtmodel.plans.stages import Partition
 from tests import node_oracle
 from tests.node_oracle import ANY_NAN, Value
 from tests.oracle import FORMATS, decode, encode, infinity
@@ -109,95 +106,118 @@ class Output:
         return node.rounding.format if isinstance(node, Round) else self.plan.c
 
     def sum(self, stage: Stage, ks: Places, start: Sum) -> Sum:
-        match stage:
-            case Chain():
-                return self.chain(stage, ks, start)
-            case Rounded():
-                return self.added([self.sum(stage.body, ks, start)], stage.rounding)
-            case Promoted():
-                size = stage.every
-                if stage.share and len(ks) % size:  # as few sums, of more products than an equal share of K
-                    sums = -(-len(ks) // size)
-                    size = next(n for n in range(stage.share, size + 1, stage.share) if n * sums > len(ks))
-                sizes = [size] * (len(ks) // size)
-                left = len(ks) - sum(sizes)
-                if left and stage.even and sizes:  # the last two together; an odd product more for the second one
-                    both = sizes.pop() + left
-                    odd = both % 2 if stage.even > 1 else 0
-                    half = next(n for n in range(stage.even, both + stage.even, stage.even) if 2 * n + odd >= both)
-                    sizes += [min(half, both), max(both - half, 0)]
-                elif left and stage.tail is None:
-                    sizes.append(left)
-                for size in filter(None, sizes):
-                    start = self.added([start, self.sum(stage.body, ks[:size], self.zero(stage))], stage.rounding)
-                    ks = ks[size:]
-                return self.sum(stage.tail, ks, start) if ks and stage.tail is not None else start
-            case Turns():
-                while ks:
-                    last = len(ks) < stage.every and stage.tail is not None
-                    body = stage.tail if last and stage.tail is not None else stage.body
-                    start, ks = self.sum(body, ks[: stage.every], start), ks[stage.every :]
-                return start
-            case Swizzled():
-                assert len(ks) % stage.grain == 0
-                for number in range(stage.ways):
-                    mine = [k for n, k in enumerate(ks) if n // stage.grain % stage.ways == number]
-                    start = self.sum(stage.body, mine, start) if mine else start
-                return start
-            case First():
-                start = self.sum(stage.head, ks[: stage.number], start)
-                return self.sum(stage.body, ks[stage.number :], start) if ks[stage.number :] else start
-            case Whole():
-                left = len(ks) % stage.number
-                if stage.head is not None:
-                    left = left or stage.number
-                    start = self.sum(stage.head, ks[:left], start)
-                    return self.sum(stage.body, ks[left:], start) if ks[left:] else start
-                assert stage.tail is not None
-                place = len(ks) - left
-                start = self.sum(stage.body, ks[:place], start) if place else start
-                return self.sum(stage.tail, ks[place:], start) if left else start
+        if isinstance(stage, Chain):
+            return self.chain(stage, ks, start)
+        assert isinstance(stage, Parted)
+        match stage.partition:
             case Lanes():
-                return self.lanes(stage, ks, start)
-            case Split():
-                grain = stage.grain or stage.body.period
+                return self.lanes(stage, stage.partition, ks, start)
+            case Halves() if isinstance(stage.join, Tree):
+                return self.halved(stage, stage.partition, ks, start)
+            case First(number=number):
+                assert stage.head is not None
+                start, ks = self.sum(stage.head, ks[:number], start), ks[number:]
+                parts, left = ([ks] if ks else []), ks[:0]
+            case Whole(number=number) if stage.head is not None:
+                first = len(ks) % number or number
+                start, ks = self.sum(stage.head, ks[:first], start), ks[first:]
+                parts, left = ([ks] if ks else []), ks[:0]
+            case _:
+                parts, left = self.parts(stage, stage.partition, ks)
+        match stage.join:
+            case Through():
+                for part in parts:
+                    start = self.sum(stage.body, part, start)
+            case Promote(rounding=how):
+                for part in parts:
+                    start = self.added([start, self.sum(stage.body, part, self.zero(stage))], how)
+            case Only(rounding=how):
+                (part,) = parts
+                start = self.added([self.sum(stage.body, part, start)], how)
+            case Add():
+                start = self.joined(stage, stage.join, parts, start) if parts else start
+            case Tree(rounding=how):
+                assert isinstance(stage.partition, Windows)
+                sums = [self.added([self.sum(stage.body, part, self.zero(stage) if n else start)], how)
+                        for n, part in enumerate(parts)]  # fmt: skip
+                while len(sums) > stage.partition.every:
+                    places = self.windows(len(sums), stage.partition.every)
+                    sums = [self.one_by_one(sums[slice(*one)], how) for one in places]
+                start = self.one_by_one(sums, how)
+        return self.sum(stage.tail, left, start) if left and stage.tail is not None else start
+
+    def parts(self, stage: Parted, partition: Partition, ks: Places) -> tuple[list[Places], Places]:
+        """The products of each part, and those left over."""
+        match partition:
+            case All():
+                return [ks], ks[:0]
+            case Runs():
+                return self.runs(partition, ks, stage.tail is not None)
+            case Swizzled(ways=ways, grain=grain):
+                assert len(ks) % grain == 0
+                passes = [[k for n, k in enumerate(ks) if n // grain % ways == number] for number in range(ways)]
+                return [one for one in passes if one], ks[:0]
+            case Whole(number=number):
+                place = len(ks) - len(ks) % number
+                return ([ks[:place]] if place else []), ks[place:]
+            case Equal(ways=ways):
+                grain = partition.grain or stage.body.period
                 grains = -(-len(ks) // grain)
-                size = -(-grains // stage.ways) * grain
-                return self.joined(stage, [ks[first : first + size] for first in range(0, len(ks), size)], start)
-            case Uneven():
-                ends = [*stage.at, len(ks)]
-                return self.joined(stage, [ks[i:j] for i, j in zip([0, *stage.at], ends, strict=True)], start)
-            case Interleaved():
-                turn = stage.ways * stage.grain
-                whole = len(ks) // turn * turn
-                if whole:
-                    lanes = [
-                        [k for n, k in enumerate(ks[:whole]) if n // stage.grain % stage.ways == lane]
-                        for lane in range(stage.ways)
-                    ]
-                    start = self.joined(stage, lanes, start)
-                if whole == len(ks):
-                    return start
-                assert stage.tail is not None
-                return self.sum(stage.tail, ks[whole:], start)
+                size = -(-grains // ways) * grain
+                return [ks[first : first + size] for first in range(0, len(ks), size)], ks[:0]
+            case At(at=at):
+                return [ks[i:j] for i, j in zip([0, *at], [*at, len(ks)], strict=True)], ks[:0]
+            case Interleaved(ways=ways, grain=grain):
+                place = len(ks) // (ways * grain) * ways * grain
+                lanes = [[ks[n] for n in range(place) if n // grain % ways == lane] for lane in range(ways)]
+                return (lanes if place else []), ks[place:]
             case Halves():
-                half = -(-len(ks) // 2)
-                half = -(-half // stage.grain) * stage.grain
-                if stage.first == "smaller":  # as NumPy: n2 = n / 2; n2 -= n2 % 8
-                    half = len(ks) // 2
-                    half -= half % stage.grain
-                if len(ks) <= stage.most or not 0 < half < len(ks):
-                    return self.sum(stage.body, ks, start)
-                right = self.sum(stage, ks[half:], (0, stage.accumulator))
-                return self.added([self.sum(stage, ks[:half], start), right], stage.rounding)
-            case Windows():  # the padding that XLA calls "same", and an output for each stride
-                parts = [self.sum(stage.body, ks[slice(*one)], (0, stage.body.accumulator) if one[0] else start)
-                         for one in self.windows(len(ks), stage.every)]  # fmt: skip
-                while len(parts) > stage.every:
-                    places = self.windows(len(parts), stage.every)
-                    parts = [self.one_by_one(parts[slice(*one)], stage.rounding) for one in places]
-                return self.one_by_one(parts, stage.rounding)
-        raise TypeError(f"no sum: {stage!r}")
+                return self.leaves(partition, ks), ks[:0]
+            case Windows(every=every):
+                return [ks[slice(*one)] for one in self.windows(len(ks), every)], ks[:0]
+        raise TypeError(f"no parts: {partition!r}")
+
+    @staticmethod
+    def runs(partition: Runs, ks: Places, tail: bool) -> tuple[list[Places], Places]:
+        size = partition.every
+        if partition.share and len(ks) % size:  # as few sums, of more products than an equal share of K
+            sums = -(-len(ks) // size)
+            size = next(n for n in range(partition.share, size + 1, partition.share) if n * sums > len(ks))
+        sizes = [size] * (len(ks) // size)
+        left = len(ks) - sum(sizes)
+        if left and partition.even and sizes:  # the last two together; an odd product more for the second one
+            both = sizes.pop() + left
+            odd = both % 2 if partition.even > 1 else 0
+            half = next(n for n in range(partition.even, both + partition.even, partition.even) if 2 * n + odd >= both)
+            sizes += [min(half, both), max(both - half, 0)]
+        elif left and not tail:
+            sizes.append(left)
+        parts = list[Places]()
+        for size in filter(None, sizes):
+            parts.append(ks[:size])
+            ks = ks[size:]
+        return parts, ks
+
+    def first_half(self, partition: Halves, count: int) -> int:
+        """The products of the first half; 0 where there are no halves."""
+        half = -(-count // 2)
+        half = -(-half // partition.grain) * partition.grain
+        if partition.first == "smaller":  # as NumPy: n2 = n / 2; n2 -= n2 % 8
+            half = count // 2
+            half -= half % partition.grain
+        return half if count > partition.most and half < count else 0
+
+    def leaves(self, partition: Halves, ks: Places) -> list[Places]:
+        half = self.first_half(partition, len(ks))
+        return [*self.leaves(partition, ks[:half]), *self.leaves(partition, ks[half:])] if half else [ks]
+
+    def halved(self, stage: Parted, partition: Halves, ks: Places, start: Sum) -> Sum:
+        assert stage.rounding is not None
+        if (half := self.first_half(partition, len(ks))) == 0:
+            found = self.sum(stage.body, ks, start)
+            return found if stage.body.d == stage.d else self.added([found], stage.rounding)
+        left = self.halved(stage, partition, ks[:half], start)
+        return self.added([left, self.halved(stage, partition, ks[half:], self.zero(stage))], stage.rounding)
 
     def one_by_one(self, sums: Sequence[Sum], how: Rounding) -> Sum:
         total = self.added(sums[:1], how)
@@ -213,10 +233,10 @@ class Output:
         return [(max(k * size - low, 0), min((k + 1) * size - low, count)) for k in range(output)]
 
     @staticmethod
-    def zero(stage: Promoted | Split | Uneven | Interleaved | Lanes) -> Sum:
+    def zero(stage: Parted) -> Sum:
         return 0, stage.body.accumulator
 
-    def lanes(self, stage: Lanes, ks: Places, start: Sum) -> Sum:
+    def lanes(self, stage: Parted, cut: Lanes, ks: Places, start: Sum) -> Sum:
         """Whose products each lane takes is written down first; lanes take theirs before they are folded."""
         sums, waiting = [start], list(ks)
 
@@ -224,16 +244,16 @@ class Output:
             for lane, products in own.items():
                 sums[lane] = self.sum(stage.body, products, sums[lane])
 
-        turns = [step for step in stage.steps if not isinstance(step, Fold)]
+        turns = [step for step in cut.steps if not isinstance(step, Fold)]
         sums += [self.zero(stage) for _ in range(turns[0] - 1)]
-        if stage.head:
-            short = len(ks) % turns[0] // stage.head * stage.head
+        if cut.head:
+            short = len(ks) % turns[0] // cut.head * cut.head
             take({lane: [k] for lane, k in enumerate(waiting[:short])})
             waiting = waiting[short:]
-        back = stage.order == "backwards"
-        whole = len(ks) // stage.unroll * stage.unroll if stage.unroll else len(waiting)
+        back = cut.order == "backwards"
+        whole = len(ks) // cut.unroll * cut.unroll if cut.unroll else len(waiting)
         waiting, later = waiting[:whole], waiting[whole:]
-        for step in stage.steps:
+        for step in cut.steps:
             if isinstance(step, Fold):
                 folded: dict[int, list[Sum]] = {}
                 for lane, value in enumerate(sums):
@@ -244,16 +264,16 @@ class Output:
             turns = turns[1:]
             own: dict[int, list[int]] = {}
             fewer: dict[int, list[int]] = {}  # than a turn's products, in a sum of their own
-            turn = step * stage.grain
+            turn = step * cut.grain
             while len(waiting) >= turn or (waiting and not turns and stage.tail is None):
                 for place, k in enumerate(waiting[:turn]):
-                    lane = place // stage.grain
-                    given = own if (lane + 1) * stage.grain <= len(waiting) else fewer
+                    lane = place // cut.grain
+                    given = own if (lane + 1) * cut.grain <= len(waiting) else fewer
                     given.setdefault(lane, []).append(k)
                 waiting = waiting[turn:]
             for lane, products in own.items() if back else ():
-                for n in range(len(products) * step // stage.unroll):
-                    for k in products[n * stage.unroll // step : (n + 1) * stage.unroll // step][::-1]:
+                for n in range(len(products) * step // cut.unroll):
+                    for k in products[n * cut.unroll // step : (n + 1) * cut.unroll // step][::-1]:
                         take({lane: [k]})
             take({} if back else own)
             take(fewer)
@@ -261,21 +281,22 @@ class Output:
             waiting, later = [*waiting, *later], []
         return sums[0] if not waiting or stage.tail is None else self.sum(stage.tail, waiting, sums[0])
 
-    def in_order(self, stage: Split | Uneven | Interleaved | Lanes, sums: Sequence[Sum]) -> Sum:
+    def in_order(self, stage: Parted, sums: Sequence[Sum]) -> Sum:
+        assert stage.rounding is not None
         found = sums[0]
         for other in sums[1:]:
             found = self.added([found, other], stage.rounding)
         return found
 
-    def joined(self, stage: Split | Uneven | Interleaved, parts: Sequence[Places], start: Sum) -> Sum:
+    def joined(self, stage: Parted, join: Add, parts: Sequence[Places], start: Sum) -> Sum:
         sums = [self.sum(stage.body, part, self.zero(stage) if n else start) for n, part in enumerate(parts)]
-        if len(sums) == 1 and sums[0][1] != stage.rounding.format:
-            return self.added(sums, stage.rounding)
-        if stage.order == "backwards":
+        if len(sums) == 1 and sums[0][1] != join.rounding.format:
+            return self.added(sums, join.rounding)
+        if join.order == "backwards":
             sums = sums[::-1]
-        while len(sums) > 1 and stage.order == "pairwise":
+        while len(sums) > 1 and join.order == "pairwise":
             sums = [
-                self.added(sums[n : n + 2], stage.rounding) if n + 1 < len(sums) else sums[n]
+                self.added(sums[n : n + 2], join.rounding) if n + 1 < len(sums) else sums[n]
                 for n in range(0, len(sums), 2)
             ]
         return self.in_order(stage, sums)

@@ -30,10 +30,14 @@ from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.nodes import Element, FusedSum
 from mmaprobe.smtmodel.nodes.node import walk
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Fold, Lanes, Plan, Products, Promoted, Split, Stage
+from mmaprobe.smtmodel.plans import Chain, Fold, Plan, Products, Stage
+from mmaprobe.smtmodel.plans.joins import Add
 from mmaprobe.smtmodel.plans.lowering import unit_of_plan
+from mmaprobe.smtmodel.plans.named import in_runs, in_vectors, promoted
+from mmaprobe.smtmodel.plans.partitions import Equal
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text
+from mmaprobe.smtmodel.plans.stages import Parted
 from mmaprobe.smtmodel.tables.reference import parse_plan_reference, parse_reference
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 from tests.plans.test_merged import disagreement
@@ -51,6 +55,14 @@ FLUSHED, DEEP = plan("sum(flush, c)"), plan("sum(fma, c)")
 
 class Odd(Chain):
     """A stage of one's own, that may do anything."""
+
+
+class OddCut(Equal):
+    """A partition of one's own, that may tell anything."""
+
+
+class OddJoin(Add):
+    """A join of one's own."""
 
 
 def stages(left: Plan, right: Plan) -> tuple[Stage, Stage]:
@@ -83,11 +95,11 @@ def around(step: str, other: str = "", bodies: Theorem | None = None) -> Theorem
     left, right = plan(step.format("ones")), plan((other or step).format("fma"))
     one, two = stages(left, right)
     if bodies is None:
-        inner = same_steps_of(left, right, one.parts[0], two.parts[0])
+        inner = same_steps_of(left, right, one.body, two.body)
     else:
         goal = bodies.goal
         assert isinstance(goal, StagesAgree)
-        inner = assumed(replace(goal, left=left, right=right, one=one.parts[0], other=two.parts[0]))
+        inner = assumed(replace(goal, left=left, right=right, one=one.body, other=two.body))
     return same_parts(left, right, one, two, inner)
 
 
@@ -173,7 +185,11 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
                                                     plan("sum(whole(4, ones, head=fma), c)")), inductive()),
         "other things"),
     "stages that have no parts": (lambda: same_parts(ONES, FMA, *stages(ONES, FMA), inductive()), "other things"),
-    "windows, which no rule knows": (lambda: around("sum(windows(4, {}, r), c)"), "other things"),
+    "windows of no multiple": (lambda: around("sum(windows(6, {}, r), c)"), "multiples of 4, which parts"),
+    "first products of no multiple": (lambda: around("sum(first(2, two, {}), c)"), "multiples of 4, which parts"),
+    "other joins": (lambda: around("sum(split(2, {}, r), c)", "sum(through(split(2), {}), c)"), "other things"),
+    "other first products": (
+        lambda: around("sum(first(4, two, {}), c)", "sum(first(4, late, {}), c)"), "other things"),
     "a theorem about plans as one of their bodies": (
         lambda: same_parts(ONES, FMA, *stages(plan("sum(r(ones), c)"), plan("sum(r(fma), c)")),
                            same_sums(ONES, FMA, [inductive()])), "StagesAgree"),
@@ -230,7 +246,7 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
         lambda: same_steps(ONES, FMA, *stages(plan("sum(r(ones), c)"), plan("sum(z(fma), c)")), same()),
         "rounded alike at last"),
     "steps from sums of other formats": (
-        lambda: same_steps(ONES, FMA, ONES.sums[0].stage, Promoted(4, FMA.sums[0].stage, Rounding(FORMATS["e5m2"])),
+        lambda: same_steps(ONES, FMA, ONES.sums[0].stage, promoted(4, FMA.sums[0].stage, Rounding(FORMATS["e5m2"])),
                            same()), "sums of one format"),
     "steps of too many products": (
         lambda: same_steps(ONES, FMA, *stages(plan("sum(promote(5000, ones, r), c)"), FMA), same()), "4096"),
@@ -308,13 +324,19 @@ MISUSES: dict[str, tuple[Callable[[], Theorem], str]] = {
         lambda: same_parts(ONES, ONES, Odd(ONES.models[0]), Odd(ONES.models[0]), None), "Odd is not a Stage"),
     "a stage of one's own in a plan": (
         lambda: same_sums(replace(ONES, result=Products(Odd(ONES.models[0]), Element("c"))), ONES, [inductive()]),
-        "a Odd within a (Plan|Split) is no value of the project's"),
+        "a Odd within a (Plan|Parted) is no value of the project's"),
     "a stage of one's own in another one": (
-        lambda: same_parts(ONES, ONES, *[Split(2, Odd(ONES.models[0]), Rounding(E4M3))] * 2, None),
-        "a Odd within a (Plan|Split) is no value of the project's"),
+        lambda: same_parts(ONES, ONES, *[in_runs(2, Odd(ONES.models[0]), Rounding(E4M3))] * 2, None),
+        "a Odd within a (Plan|Parted) is no value of the project's"),
+    "a partition of one's own": (
+        lambda: same_parts(ONES, ONES, *[Parted(OddCut(2), Add(Rounding(E4M3)), Chain(ONES.models[0]))] * 2, None),
+        "a OddCut within a (Plan|Parted) is no value of the project's"),
+    "a join of one's own": (
+        lambda: same_parts(ONES, ONES, *[Parted(Equal(2), OddJoin(Rounding(E4M3)), Chain(ONES.models[0]))] * 2, None),
+        "a OddJoin within a (Plan|Parted) is no value of the project's"),
     "a stage that can be changed": (
-        lambda: same_parts(ONES, ONES, *[Lanes(ONES.sums[0].stage, Rounding(E4M3), [2, Fold(2, 1)])] * 2, None),  # type: ignore[arg-type]
-        "a list within a Lanes is no value of the project's"),
+        lambda: same_parts(ONES, ONES, *[in_vectors(ONES.sums[0].stage, Rounding(E4M3), [2, Fold(2, 1)])] * 2, None),  # type: ignore[arg-type]
+        "a list within a Parted is no value of the project's"),
     "the text of a plan": (lambda: same_sums(plan_text(ONES), FMA, [inductive()]), "str is not a Plan"),  # type: ignore[arg-type]
     "no theorem": (lambda: same_sums(ONES, FMA, [PlansAgree(ONES, FMA, 1)]), "PlansAgree is not a Theorem"),  # type: ignore[list-item]
 }  # fmt: skip

@@ -25,8 +25,9 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.nodes import Constant, Round
 from mmaprobe.smtmodel.nodes.round import Rounding
-from mmaprobe.smtmodel.plans import Chain, Plan, Products, Split, Stage
+from mmaprobe.smtmodel.plans import Chain, Plan, Products, Stage
 from mmaprobe.smtmodel.plans.gemm import simulate
+from mmaprobe.smtmodel.plans.named import in_runs
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 pytestmark = pytest.mark.solvers
@@ -68,7 +69,7 @@ def run(*words: str) -> tuple[int, dict[str, Any], str]:
 def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save) -> None:
     """Of the formats in the files; `compare` finds the same plan, whatever the other result."""
     a, b = factors(24, 192, 20)
-    d, other = product(Split(3, CHAIN, R, "backwards"), a, b), product(CHAIN, a, b)
+    d, other = product(in_runs(3, CHAIN, R, "backwards"), a, b), product(CHAIN, a, b)
     files = save(a=a, b=b, d=d, other=other)
     code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}")
     assert code == 0, text
@@ -84,7 +85,7 @@ def test_a_split_of_a_matrix_unit_is_found_in_one_recording(save: Save) -> None:
 def test_no_plan_is_named_that_an_element_refutes(save: Save) -> None:
     """Two results differ in one element, which many plans give: thousands of others are looked at as well."""
     a, b = factors(64, 512, 70)
-    d, plain = product(Split(2, CHAIN, R), a, b, narrow=True), product(CHAIN, a, b, narrow=True)
+    d, plain = product(in_runs(2, CHAIN, R), a, b, narrow=True), product(CHAIN, a, b, narrow=True)
     other = d.copy()
     row, column = np.argwhere(d == plain)[5]
     other[row, column] = np.nextafter(d[row, column], np.float16(0))
@@ -102,7 +103,7 @@ def test_no_plan_is_named_that_an_element_refutes(save: Save) -> None:
 def test_a_factor_is_seen_before_other_plans_are_tried(save: Save) -> None:
     """Alpha is told from the numbers; K is then cut around each unit."""
     a, b = factors(24, 192, 20)
-    one, other = (np.float32(0.125) * product(stage, a, b) for stage in (CHAIN, Split(3, CHAIN, R, "backwards")))
+    one, other = (np.float32(0.125) * product(stage, a, b) for stage in (CHAIN, in_runs(3, CHAIN, R, "backwards")))
     _, found, text = run("compare", "--gemm", *save(a=a, b=b, d1=one, d2=other))
     names = [found["gemm"]["plans"][name]["plans"][0] for name in ("D1", "D2")]
     assert all(name.startswith("r(product(number(0x3e000000, f32), sum(") for name in names), text
@@ -126,7 +127,7 @@ def test_products_that_are_not_in_the_sum(save: Save, missing: Any) -> None:
     a, b = factors(20, 96, 24)
     short = a.copy()
     short[:, list(missing)] = 0
-    d = product(Split(2, CHAIN, R), short, b)
+    d = product(in_runs(2, CHAIN, R), short, b)
     files = save(a=a, b=b, d=d, plain=product(CHAIN, a, b))
     code, found, text = run("identify", "--gemm", "--device", f"recorded:{','.join(files[:3])}")
     assert code == 0, text

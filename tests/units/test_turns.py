@@ -15,7 +15,11 @@ from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.nodes import Constant
-from mmaprobe.smtmodel.plans import Chain, Plan, Products
+from mmaprobe.smtmodel.plans import (
+    Chain,
+    Plan,
+    Products,
+)
 from mmaprobe.smtmodel.plans.planfile import parse_plan
 from mmaprobe.smtmodel.plans.plantext import plan_text, stage_text
 from mmaprobe.smtmodel.tables.reference import parse_reference

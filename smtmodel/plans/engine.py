@@ -1,0 +1,71 @@
+"""What carries out the steps of a plan: an engine makes an expression (lowering.py), computes with matrices
+(matrices.py), or writes steps down."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Generic, TypeVar
+
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes.index import Index
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.plans.span import Span
+
+V = TypeVar("V")
+
+
+class Engine(ABC, Generic[V]):
+    """What carries out the steps of a plan; V: the type of a sum so far."""
+
+    @abstractmethod
+    def zero(self, fmt: Format) -> V:
+        """+0."""
+
+    @abstractmethod
+    def tile(self, model: Model, span: Span, start: V) -> V:
+        """One use of a unit, at most its length of products; those that are missing are zero."""
+
+    def tiles(self, model: Model, span: Span, start: V) -> V:
+        """Uses of a unit for all products of a span, which its length divides; each result is the next one's addend."""
+        return in_turn(self, span, model.length, "tile", start, lambda part, x: self.tile(model, part, x))[0]
+
+    @abstractmethod
+    def rounded(self, values: Sequence[V], rounding: Rounding) -> V:
+        """The exact sum of values (or one value), rounded."""
+
+    @abstractmethod
+    def repeat(self, count: int, name: str, start: V, body: Callable[[Index, V], V]) -> V:
+        """The body repeated, from the loop variable and the result so far."""
+
+    @abstractmethod
+    def part(self, name: str) -> AbstractContextManager[None]:
+        """Within this context, steps belong to a part with this name."""
+
+    def in_order(self, values: Sequence[V], rounding: Rounding) -> V:
+        """Values added one after another, each addition rounded."""
+        value, *others = values
+        for other in others:
+            value = self.rounded([value, other], rounding)
+        return value
+
+
+def in_turn(
+    engine: Engine[V], span: Span, count: int, name: str, start: V, body: Callable[[Span, V], V]
+) -> tuple[V, Span | None]:
+    """The body for every `count` products of a span in turn, and what is left of the span."""
+    whole, rest = span.cut(span.count - span.count % count)
+    if whole is None:
+        return start, rest
+    first, loops = whole.loops(count)
+
+    def nest(left: tuple[tuple[int, int], ...], part: Span, running: V) -> V:
+        if not left:
+            return body(part, running)
+        (times, distance), *inner = left
+        outer = name if not inner or all(number == 1 for number, _ in inner) else "group"
+        return engine.repeat(times, outer, running, lambda k, x: nest(tuple(inner), part.at(k, distance), x))
+
+    return nest(loops, first, start), rest

@@ -1,0 +1,730 @@
+"""Partitions: how a stage divides the products of a span into parts. Each is a frozen value, with all that is told of
+it: its parts, its spelling, its words, and for which numbers of products two stages divide them alike.
+
+A class of its own, in `PARTITIONS`, is a further one; of what it does not tell, nothing is proved.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice, pairwise
+from typing import ClassVar, Literal, TypeVar, get_args
+
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.plans.engine import Engine, in_turn
+from mmaprobe.smtmodel.plans.joins import Order
+from mmaprobe.smtmodel.plans.span import Span, moved
+from mmaprobe.smtmodel.plans.stages import Cut, Growth, Part, Parted, Partition
+
+V = TypeVar("V")
+Half = Literal["larger", "smaller"]
+HALVES: tuple[Half, ...] = get_args(Half)
+MOST_LANES = 4096  # each is a sum of its own, even where there are fewer products
+
+
+@dataclass(frozen=True)
+class All(Partition):
+    """All products: one part."""
+
+    word: ClassVar[str] = ""
+    usual: ClassVar[str] = ""
+    joins: ClassVar[tuple[str, ...]] = ("",)
+    alone: ClassVar[bool] = True
+    growth: ClassVar[Growth] = "each"
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        return Cut((Part(span),))
+
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"the sum of what follows{joined}"
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return number
+
+
+@dataclass(frozen=True)
+class Runs(Partition):
+    """Every `every` products. What is left at the end is a shorter run, or goes through the tail; with `even` (not 0)
+    the shorter run and the one before it are made equal: the first of them has half of the products, rounded down (up
+    where `even` is 1), then up to a multiple of `even`; with `share` (not 0) all runs are made equal, of the next
+    multiple of `share` above an equal share; the last one takes what is left."""
+
+    word: ClassVar[str] = "turns"
+    usual: ClassVar[str] = "through"
+    takes: ClassVar[str] = "tail"
+    loops: ClassVar[bool] = True
+    unused: ClassVar[frozenset[str]] = frozenset({"even", "share"})
+    divided: ClassVar[str] = "every"
+    every: int
+    even: int = 0
+    share: int = 0
+
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        return (cls(every) for every in (4, 8, 16, 32, 64, 128, 256) if every < count)
+
+    def check(self, stage: Parted) -> None:
+        super().check(stage)
+        for name, number in (("even", self.even), ("share", self.share)):
+            if number and stage.tail is not None:
+                raise ParameterError(name, "what is left goes through a tail, or is made equal: one of them")
+        if self.even and self.share:
+            raise ParameterError("share", "the last two sums are made equal, or all of them: one of them")
+        if self.share and self.every % self.share:
+            raise ParameterError("share", f"{self.every} is not a multiple of {self.share}")
+
+    def size(self, count: int) -> int:
+        """Products of each run but the last ones, of a number of products."""
+        if not self.share or count <= self.every or count % self.every == 0:
+            return self.every
+        return (count // (self.share * (count // self.every + 1)) + 1) * self.share
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        every = self.size(span.count)
+        full, left = divmod(span.count, every)
+        if self.even and left and full:
+            whole, ends = span.cut((full - 1) * every)
+            assert ends is not None
+            half = (ends.count + (self.even == 1)) // 2
+            last = enumerate(ends.cut(-(-half // self.even) * self.even))
+            parts = [Part(part, f"last{number}") for number, part in last if part is not None]
+            return Cut([*_looped(whole, every), *parts])
+        whole, rest = span.cut(span.count - left)
+        if rest is None or stage.tail is not None:
+            return Cut(_looped(whole, every), rest=rest)
+        return Cut([*_looped(whole, every), Part(rest, "last")])
+
+    def words(self, stage: Parted, joined: str) -> str:
+        if stage.join.word == "through":
+            return f"turns of {counted(self.every, 'product')}{joined}"
+        even = f"; the last two equally long, in multiples of {self.even}" if self.even else ""
+        share = f"; all of as many sums alike, in multiples of {self.share}" if self.share else ""
+        return f"every {self.every} products{joined}{even}{share}"
+
+    def equal_words(self, stage: Parted) -> str:
+        kind = {"so far": "turns", "zero": "sums"}.get(stage.join.begin, "runs")
+        return f"{kind} of {self.every} products, each one equal"
+
+    def grows(self, stage: Parted) -> Growth:
+        return "parts" if stage.join.begin != "start" else ""
+
+    def turn(self, stage: Parted) -> int:
+        return self.every
+
+    def begins(self, length: int, stage: Parted) -> Sequence[int]:
+        return range(0, length, self.every)
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return math.lcm(self.every, number)
+
+
+def _looped(span: Span | None, each: int) -> list[Part]:
+    return [] if span is None else [Part(span, each=each)]
+
+
+@dataclass(frozen=True)
+class Sized(Partition):
+    """Runs of given sizes."""
+
+    word: ClassVar[str] = "split"
+    usual: ClassVar[str] = "add"
+
+    @abstractmethod
+    def sizes(self, count: int, stage: Parted) -> Sequence[int]:
+        """How many of a number of products each has. Raises ParameterError for one that does not fit."""
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        return Cut(_numbered("part", _of_sizes(span, self.sizes(span.count, stage))))
+
+    def begins(self, length: int, stage: Parted) -> Sequence[int]:
+        return [0, *accumulate(self.sizes(length, stage)[:-1])]
+
+    starts = begins
+
+
+def _of_sizes(span: Span, sizes: Sequence[int]) -> list[Span]:
+    """A span in runs of these sizes."""
+    found, rest = list[Span](), span
+    for size in sizes:
+        first, left = rest.cut(size)
+        assert first is not None
+        found.append(first)
+        rest = left or rest
+    return found
+
+
+@dataclass(frozen=True)
+class Equal(Sized):
+    """`ways` runs, as equal as multiples of `grain` can be (0: of the body's period); the last ones may be shorter, or
+    none."""
+
+    unused: ClassVar[frozenset[str]] = frozenset({"grain"})
+    growth: ClassVar[Growth] = "each"
+    equal: ClassVar[str] = "split in {ways} equal runs, each one equal"
+    ways: int
+    grain: int = 0
+
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        return (cls(ways, grain) for ways in (2, 3, 4, 8) for grain in (1, 16) if ways * grain < 2 * count)
+
+    def sizes(self, count: int, stage: Parted) -> Sequence[int]:
+        grain = self.grain or stage.body.period
+        size = -(-count // (grain * self.ways)) * grain
+        return [min(size, count - start) for start in range(0, count, size)]
+
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"{self.ways} runs of K{f' in multiples of {self.grain}' if self.grain else ''}{joined}"
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        """Equal runs, if they are multiples of the grains of all."""
+        grains = (one.partition.grain or one.body.period for one in stages if isinstance(one.partition, Equal))
+        return self.ways * math.lcm(number, *grains)
+
+    @property
+    def sums(self) -> int:
+        return self.ways
+
+
+def _numbered(name: str, spans: Sequence[Span]) -> list[Part]:
+    """One part of a number each, which has no name where it is the only one."""
+    return [Part(span, f"{name}{number}" if len(spans) > 1 else "") for number, span in enumerate(spans)]
+
+
+@dataclass(frozen=True)
+class At(Sized):
+    """Runs that end at given numbers of products, the last one at the end: stream-K deals tiles of K to workers, and
+    one of them may end a result and begin the next one."""
+
+    growth: ClassVar[Growth] = "last"
+    divided: ClassVar[str] = "at"
+    at: tuple[int, ...]
+
+    def check(self, stage: Parted) -> None:
+        if not self.at:
+            raise ParameterError("split", "a list says where K is cut: it needs a place")
+        for before, place in zip((0, *self.at), self.at, strict=False):
+            if place <= before or place % stage.body.period:
+                fits = f"places rise, and are multiples of {stage.body.period}"
+                raise ParameterError("split", f"K cannot be cut at {place} after {before}: {fits}")
+
+    def sizes(self, count: int, stage: Parted) -> Sequence[int]:
+        if count <= self.at[-1]:
+            raise ParameterError("split", f"{count} products do not fit: the last cut is at {self.at[-1]}")
+        return [place - before for before, place in pairwise((0, *self.at, count))]
+
+    def period(self, stage: Parted) -> int:
+        return (self.at[-1] // stage.body.period + 1) * stage.body.period
+
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"runs of K that end after {', '.join(map(str, self.at))} products and at the end{joined}"
+
+    def equal_words(self, stage: Parted) -> str:
+        return f"split at {' and '.join(map(str, self.at))}, each run equal"
+
+    def repeats(self, stage: Parted) -> tuple[int, int]:
+        return self.at[-1], stage.body.period
+
+    @property
+    def sums(self) -> int:
+        return len(self.at) + 1
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        """No K ends before the last place."""
+        return number
+
+
+@dataclass(frozen=True)
+class Dealt(Partition):
+    """`ways` parts, to which runs of `grain` products are dealt in turn."""
+
+    ways: int
+    grain: int = 1
+
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        return (cls(ways, grain) for ways in (2, 3, 4, 8, 16) for grain in (1, 2, 4) if ways * grain <= count)
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return self.ways * math.lcm(number, self.grain)
+
+    @property
+    def sums(self) -> int:
+        return self.ways
+
+    def starts(self, length: int, stage: Parted) -> Sequence[int]:
+        return range(0, self.ways * self.grain, self.grain)
+
+    def begins(self, length: int, stage: Parted) -> Sequence[int]:
+        return range(min(length, self.ways * self.grain))
+
+
+@dataclass(frozen=True)
+class Interleaved(Dealt):
+    """`ways` parts that take runs of `grain` products in turn. What no full turn takes goes through the tail."""
+
+    word: ClassVar[str] = "interleave"
+    usual: ClassVar[str] = "add"
+    takes: ClassVar[str] = "tail"
+    growth: ClassVar[Growth] = "each"
+    equal: ClassVar[str] = "{ways} lanes of one layout, each one equal"
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        turn = self.ways * self.grain
+        whole, rest = span.cut(span.count - span.count % turn)
+        if rest is not None and stage.tail is None:
+            fits = f"it takes multiples of {turn} unless it has a tail"
+            raise ParameterError("interleave", f"{span.count} products do not fit: {fits}")
+        if whole is None:
+            return Cut(rest=rest)
+        if whole.groups > 1:
+            raise whole.unfit(turn)
+        every = [_every(whole, number * self.grain, whole.count // turn, turn, self.grain)
+                 for number in range(self.ways)]  # fmt: skip
+        return Cut(_numbered("lane", every), rest=rest)
+
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"{self.ways} sums that take {counted(self.grain, 'product')} in turn{joined}"
+
+    def turn(self, stage: Parted) -> int:
+        return self.grain
+
+
+def _every(span: Span, first: int, turns: int, turn: int, grain: int) -> Span:
+    """Of a span the `grain` products from `first` on, of each of some turns."""
+    return Span(moved(span.start, first * span.step), turns, turn * span.step, grain, span.step)
+
+
+@dataclass(frozen=True)
+class Swizzled(Dealt):
+    """`ways` passes: over the first `grain` of every `ways` * `grain` products, then over the next `grain` of each, and
+    so on. A pass is the whole body over its own products: it divides these alone, and fills up a last tile of them."""
+
+    word: ClassVar[str] = "swizzle"
+    usual: ClassVar[str] = "through"
+    growth: ClassVar[Growth] = "each"
+    equal: ClassVar[str] = "{ways} passes over the same products, each one equal"
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        turn = self.ways * self.grain
+        if span.groups > 1:
+            raise span.unfit(turn)
+        if span.count % self.grain:
+            fits = f"it takes multiples of {self.grain}"
+            raise ParameterError("swizzle", f"{span.count} products do not fit: {fits}")
+        found = list[Part]()
+        for number in range(min(self.ways, span.count // self.grain)):
+            turns = -(-(span.count - number * self.grain) // turn)
+            part = _every(span, number * self.grain, turns, turn, self.grain)
+            found.append(Part(part, f"pass{number}" if self.ways > 1 else ""))
+        return Cut(found)
+
+    def words(self, stage: Parted, joined: str) -> str:
+        passes = f"{self.ways} passes, each over {counted(self.grain, 'product')} of every"
+        return f"{passes} {self.ways * self.grain}: the whole of what follows{joined.replace(' each', '')}"
+
+
+@dataclass(frozen=True)
+class Whole(Partition):
+    """Whole multiples of `number` products. Those left over go through the tail after them, or through the head before
+    them, which takes `number` products where none are left over."""
+
+    word: ClassVar[str] = "whole"
+    usual: ClassVar[str] = "through"
+    joins: ClassVar[tuple[str, ...]] = ("through", "promote")
+    takes: ClassVar[str] = "head tail"
+    alone: ClassVar[bool] = True
+    growth: ClassVar[Growth] = "each"
+    equal: ClassVar[str] = "multiples of {number} products, equal"
+    divided: ClassVar[str] = "number"
+    number: int
+
+    def check(self, stage: Parted) -> None:
+        super().check(stage)
+        if (stage.head is None) == (stage.tail is None):
+            raise ParameterError("whole", "what is left over goes through a head or a tail: one of them")
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        left = span.count % self.number
+        if stage.head is not None:
+            head, body = span.cut(left or self.number)
+            return Cut(_alone(body), head=head)
+        body, rest = span.cut(span.count - left)
+        return Cut(_alone(body), rest=rest)
+
+    def words(self, stage: Parted, joined: str) -> str:
+        first = "" if stage.head is None else ", after those left over"
+        return f"multiples of {counted(self.number, 'product')}{first}{joined}"
+
+    def repeats(self, stage: Parted) -> tuple[int, int]:
+        """The head takes `number` products of a multiple of it."""
+        return (0 if stage.head is None else self.number), stage.period
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return math.lcm(self.number, number)
+
+
+def _alone(span: Span | None) -> list[Part]:
+    return [] if span is None else [Part(span)]
+
+
+@dataclass(frozen=True)
+class First(Partition):
+    """The first `number` products go through the head, all others through the body."""
+
+    word: ClassVar[str] = "first"
+    usual: ClassVar[str] = "through"
+    joins: ClassVar[tuple[str, ...]] = ("through", "promote")
+    takes: ClassVar[str] = "first"
+    alone: ClassVar[bool] = True
+    growth: ClassVar[Growth] = "each"
+    equal: ClassVar[str] = "the first products alike ({number}), the others equal"
+    divided: ClassVar[str] = "number"
+    number: int
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        head, body = span.cut(min(self.number, span.count))
+        return Cut(_alone(body), head=head)
+
+    def period(self, stage: Parted) -> int:
+        assert stage.head is not None
+        return math.lcm(self.number, stage.head.period, stage.body.period)
+
+    def words(self, stage: Parted, joined: str) -> str:
+        return f"the first {counted(self.number, 'product')}, then the others{joined or ', from their sum'}"
+
+    def repeats(self, stage: Parted) -> tuple[int, int]:
+        return self.number, stage.body.period
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return number
+
+
+@dataclass(frozen=True)
+class Halves(Partition):
+    """More than `most` products are two halves. The first half is a multiple of `grain`: the least that is the larger
+    half, or the largest that is the smaller one (`first`); where that leaves one half without products, they are not
+    halved. In a tree, as pairwise summation has it, the sums of two halves are added."""
+
+    word: ClassVar[str] = "halve"
+    usual: ClassVar[str] = "tree"
+    joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add", "tree")
+    equal: ClassVar[str] = "halves of multiples of {grain}, each one equal"
+    divided: ClassVar[str] = "grain"
+    most: int
+    grain: int = 1
+    first: Half = "larger"
+
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        sizes = ((most, grain) for most in (4, 8, 16, 32, 64, 128) if most < count for grain in (1, 8))
+        return (cls(*one, first) for one in sizes for first in HALVES)
+
+    @property
+    def longest(self) -> int:
+        return max(self.most, self.grain if self.first == "larger" else 2 * self.grain - 1)
+
+    @property
+    def width(self) -> int:
+        """At most this times 2^t products have at most t levels."""
+        over = 0 if self.first == "larger" else self.grain - 1  # a second half may be so much longer
+        return (self.longest - over) // self.grain * self.grain
+
+    def _halved(self, span: Span) -> tuple[Span, Span] | None:
+        if span.count <= self.longest:
+            return None
+        grains, left_over = divmod(span.count, 2 * self.grain)
+        left, right = span.cut((grains + (self.first == "larger" and left_over > 0)) * self.grain)
+        assert left is not None
+        assert right is not None
+        return left, right
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        return Cut(list(self._leaves(span, "")))
+
+    def _leaves(self, span: Span, name: str) -> Iterator[Part]:
+        if (halves := self._halved(span)) is None:
+            yield Part(span, name)
+            return
+        for side, half in zip(("left", "right"), halves, strict=True):
+            yield from self._leaves(half, f"{name}.{side}".removeprefix("."))
+
+    def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
+        if (halves := self._halved(span)) is None:
+            return stage.alone(engine, stage.body.run(engine, span, start))
+        left, right = halves
+        with engine.part("left"):
+            one = self.in_tree(engine, stage, left, start)
+        with engine.part("right"):
+            other = self.in_tree(engine, stage, right, engine.zero(stage.body.accumulator))
+        return stage.added(engine, [one, other])
+
+    def period(self, stage: Parted) -> int:
+        return stage.body.period
+
+    def words(self, stage: Parted, joined: str) -> str:
+        first = " (the first one the smaller)" if self.first == "smaller" else ""
+        return f"halves{first}, down to {counted(self.most, 'product')}{joined}"
+
+    def grows(self, stage: Parted) -> Growth:
+        return "halves" if stage.join.word == "tree" else ""
+
+    def repeats(self, stage: Parted) -> tuple[int, int]:
+        """Of halves in a tree, products are any number; the parts of others are multiples of the grain."""
+        return 0, 1
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return self.grain
+
+
+@dataclass(frozen=True)
+class Windows(Partition):
+    """Windows of `every` products. What is missing to whole windows is missing from the first and from the last one,
+    half of it each (one more from the last). In a tree, more than `every` sums are added by windows in the same way,
+    until there are at most so many, which are added in order."""
+
+    word: ClassVar[str] = "windows"
+    usual: ClassVar[str] = "tree"
+    joins: ClassVar[tuple[str, ...]] = ("through", "promote", "add", "tree")
+    equal: ClassVar[str] = "windows of {every} products, each one equal"
+    divided: ClassVar[str] = "every"
+    every: int
+
+    @classmethod
+    def likely(cls, count: int) -> Iterable[Partition]:
+        return (cls(every) for every in (4, 8, 16, 32, 64) if every < count)
+
+    def check(self, stage: Parted) -> None:
+        super().check(stage)
+        if self.every == 1:
+            raise ParameterError("windows", "windows of one product leave as many sums: at least 2")
+
+    def sizes(self, count: int) -> list[int]:
+        """How many of a number of products, or of sums, each window has."""
+        number = -(-count // self.every)
+        first = self.every - (number * self.every - count) // 2
+        return (
+            [count] if number == 1 else [first, *[self.every] * (number - 2), count - first - (number - 2) * self.every]
+        )
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        return Cut(_numbered("window", _of_sizes(span, self.sizes(span.count))))
+
+    def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
+        found = list[V]()
+        for number, part in enumerate(self.cut(span, stage).parts):
+            with engine.part(part.name):
+                begin = engine.zero(stage.body.accumulator) if number else start
+                found.append(stage.alone(engine, stage.body.run(engine, part.span, begin)))
+        while len(found) > 1:
+            sums, sizes = iter(found), self.sizes(len(found))
+            found = [stage.added(engine, list(islice(sums, size))) for size in sizes]
+        return found[0]
+
+    def period(self, stage: Parted) -> int:
+        return stage.body.period
+
+    def words(self, stage: Parted, joined: str) -> str:
+        ends = "the first and the last one shorter"
+        return f"windows of {counted(self.every, 'product')}, {ends}, and windows of their sums{joined}"
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        """Nothing is missing from windows of whole multiples."""
+        return self.every
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Groups of `ways` lanes, `stride` apart, each become one: added in order, each addition rounded. Of fewer
+    than `ways` * `stride` lanes, the last groups have one fewer."""
+
+    ways: int
+    stride: int
+
+    def takes(self, lanes: int) -> bool:
+        """Whether that many lanes are such groups."""
+        size = self.ways * self.stride
+        return self.ways > 1 and (lanes % size == 0 or size - self.stride < lanes < size)
+
+    def groups(self, lanes: int) -> Iterator[Sequence[int]]:
+        """The lanes that each of those that are left takes."""
+        size = self.ways * self.stride
+        for first in range(0, lanes, size):
+            for inner in range(self.stride):
+                yield range(first + inner, min(first + size, lanes), self.stride)
+
+    def left(self, lanes: int) -> int:
+        """How many lanes are left of that many."""
+        return self.stride * -(-lanes // (self.ways * self.stride))
+
+
+@dataclass(frozen=True)
+class Lanes(Partition):
+    """The lanes of vectors: a step that is a number of lanes takes whole turns, of `grain` products for each lane; a
+    fold adds lanes to each other. Later steps take what earlier ones left, with as many of the first lanes as they
+    say; lane 0 begins with the start, the others with +0. What is left in the end goes through the tail, from the sum;
+    without one the last lanes that take products take it in a turn that is short: the first of them `grain` products
+    each, the next one what is left. With `head` (not 0) a short turn
+    comes first: of the products that fill no turn of the first lanes, as many as `head` divides. With `unroll` (not 0)
+    the first lanes take a multiple of `unroll` products, with `order` backwards each `unroll` of them from the last
+    turn to the first one; what is left goes to later steps or the tail."""
+
+    word: ClassVar[str] = "lanes"
+    usual: ClassVar[str] = "tree"
+    joins: ClassVar[tuple[str, ...]] = ("tree",)
+    takes: ClassVar[str] = "tail"
+    continues: ClassVar[bool] = True
+    unused: ClassVar[frozenset[str]] = frozenset({"head"})
+    steps: tuple[int | Fold, ...]
+    head: int = 0
+    unroll: int = 0
+    order: Order = "sequential"
+    grain: int = 1
+
+    def check(self, stage: Parted) -> None:
+        super().check(stage)
+        if self.grain > 1 and (self.head or self.unroll):
+            raise ParameterError("grain", "lanes that take several products in a turn have neither head nor unroll")
+        stage.check_follows("lanes")
+        if stage.body.d != stage.d:
+            raise ParameterError(
+                "lanes", f"their sums are {stage.body.d.name}, folds give {stage.d.name}: round them alike"
+            )
+        lanes = self.lanes
+        _positive("lanes", lanes)
+        if lanes > MOST_LANES:
+            raise ParameterError("lanes", f"{lanes} are too many; at most {MOST_LANES}")
+        self._check_unroll(lanes, stage)
+        if self.head >= lanes:
+            raise ParameterError("head", f"a turn of {self.head} is not shorter than one of {lanes} lanes")
+        for step in self.steps:
+            if not isinstance(step, Fold):
+                _positive("lanes", step)
+                if step > lanes:
+                    raise ParameterError("lanes", f"{step} lanes do not follow {lanes}")
+                continue
+            _positive("fold", step.ways)
+            _positive("fold", step.stride)
+            if not step.takes(lanes):
+                raise ParameterError("fold", f"{lanes} lanes are not groups of {step.ways}, {step.stride} apart")
+            lanes = step.left(lanes)
+        if lanes != 1:
+            raise ParameterError("lanes", f"{lanes} lanes are left at the end: fold them")
+
+    def _check_unroll(self, lanes: int, stage: Parted) -> None:
+        if self.unroll % lanes:
+            raise ParameterError("unroll", f"{self.unroll} is not a multiple of {lanes} lanes")
+        if self.order == "pairwise" or (self.order == "backwards" and not self.unroll):
+            raise ParameterError("order", "lanes take their products in order, or backwards with unroll")
+        if self.unroll and self.head:
+            raise ParameterError("unroll", "what fills no turn comes first, or at the end: head or unroll")
+        if self.unroll and stage.tail is None and all(isinstance(step, Fold) for step in self.steps[1:]):
+            raise ParameterError("unroll", "nothing takes what is left over: give a tail, or lanes after the first")
+
+    @property
+    def lanes(self) -> int:
+        """How many there are at first."""
+        first = self.steps[0] if self.steps else None
+        if first is None or isinstance(first, Fold):
+            raise ParameterError("lanes", "the first step is a number of lanes")
+        return first
+
+    def cut(self, span: Span, stage: Parted) -> Cut:
+        raise ParameterError("lanes", "lanes are added in a tree alone")
+
+    def multiple(self, number: int, stages: Sequence[Parted]) -> int:
+        return self.unroll * number if self.unroll else self.lanes * math.lcm(self.grain, number)
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Backwards, a body takes one product at a time."""
+        return (1,) if self.order == "backwards" else ()
+
+    def words(self, stage: Parted, joined: str) -> str:
+        widths = ", then ".join(str(step) for step in self.steps if isinstance(step, int))
+        unroll = f" of multiples of {self.unroll} products, each {self.order}" if self.unroll else ""
+        return f"{widths} lanes that take {counted(self.grain, 'product')} each in turn{unroll}, folded{joined}"
+
+    def equal_words(self, stage: Parted) -> str:
+        return f"vectors of {self.lanes} lanes, each lane equal"
+
+    def grows(self, stage: Parted) -> Growth:
+        return "each" if self.order == "sequential" else ""
+
+    def starts(self, length: int, stage: Parted) -> Sequence[int]:
+        return range(0, self.lanes * self.grain, self.grain)
+
+    def begins(self, length: int, stage: Parted) -> Sequence[int]:
+        return range(min(length, self.lanes * self.grain))
+
+    def in_tree(self, engine: Engine[V], stage: Parted, span: Span, start: V) -> V:
+        if span.groups > 1:
+            raise span.unfit(self.lanes)
+        found = [start, *(engine.zero(stage.body.accumulator) for _ in range(self.lanes - 1))]
+        rest: Span | None = span
+        if self.head:
+            left = span.count % self.lanes
+            rest = self._taken(engine, stage, "head", found, span, left - left % self.head, self.lanes)
+        last = max(number for number, step in enumerate(self.steps) if not isinstance(step, Fold))
+        for number, step in enumerate(self.steps):
+            if isinstance(step, Fold):
+                groups = list(step.groups(len(found)))
+                with engine.part(f"fold{number}"):
+                    found = [stage.added(engine, [found[lane] for lane in group]) for group in groups]
+            elif rest is not None:
+                short = stage.tail is None and number == last
+                turn = self.unroll if self.unroll and not number else step * self.grain
+                count = rest.count if short else rest.count - rest.count % turn
+                back = number == 0 and self.order == "backwards"
+                rest = self._taken(engine, stage, f"step{number}", found, rest, count, step, back)
+        return found[0] if rest is None else stage.run_tail(engine, rest, found[0])
+
+    def _taken(
+        self, engine: Engine[V], stage: Parted, name: str, found: list[V], span: Span, count: int, lanes: int,
+        back: bool = False,
+    ) -> Span | None:  # fmt: skip
+        """Adds the first products of a span to lanes in turn, and gives the rest of the span; `back`: each unrolled
+        turn backwards."""
+
+        def unrolled(part: Span, running: V) -> V:
+            for turn in reversed(range(part.count)):
+                with engine.part(f"turn{turn}"):
+                    running = stage.body.run(engine, Span.of(1, moved(part.start, turn * part.step)), running)
+            return running
+
+        whole, rest = span.cut(count)
+        for lane in range(lanes) if whole is not None else ():
+            for own in self._own(span, count, lanes, lane):
+                fewer = ".short" if own.count < self.grain else ""
+                with engine.part(f"{name}.lane{lane}{fewer}"):
+                    if back:
+                        found[lane], _ = in_turn(engine, own, self.unroll // lanes, "unrolled", found[lane], unrolled)
+                    else:
+                        found[lane] = stage.body.run(engine, own, found[lane])
+        return rest
+
+    def _own(self, span: Span, count: int, lanes: int, lane: int) -> Iterator[Span]:
+        """What a lane takes of the first `count` products: its whole turns, then a turn in which it has fewer."""
+        turn, first = lanes * self.grain, lane * self.grain
+        if (own := count - first) <= 0:
+            return
+        turns = own // turn + (own % turn >= self.grain)
+        if turns:
+            yield _every(span, first, turns, turn, self.grain)
+        if 0 < (left := own % turn) < self.grain:
+            yield Span.of(left, moved(span.start, (count - left) * span.step), span.step)
+
+
+def _positive(name: str, number: int) -> None:
+    if number < 1:
+        raise ParameterError(name, f"{number} is impossible; it takes a positive whole number")
+
+
+#: those that a plan file may have
+PARTITIONS: tuple[type[Partition], ...] = (
+    Runs, Equal, At, Interleaved, Lanes, Halves, Windows, Swizzled, Whole, First,
+)  # fmt: skip
