@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
+from mmaprobe.documents.identify import Build, Identify
+from mmaprobe.documents.reading import read
 from mmaprobe.hypotheses.family import families
 from mmaprobe.queries.kernel.enclosures import premises_of
 from mmaprobe.queries.kernel.theorem import OpenLemmaError, RuleError
@@ -157,29 +159,34 @@ def sheet_of_model(model: Model, ask: Answers) -> Sheet:
     return Sheet(model.reference, [model.reference], where, _lines(model, pair, ask, rests))
 
 
-def sheet_of_identified(document: Mapping[str, Any], ask: Answers) -> Sheet:
-    """The sheet of a device, from the document that `identify` prints, with a family or without. Raises ValueError if
-    nothing was identified."""
+def identification(document: Mapping[str, Any]) -> Identify | Build:
+    """The document that `identify` prints, with a family or without. Raises ValueError for another one."""
     if not {"device", "verdict"} <= document.keys():
         raise ValueError("a document of identify is needed (--json)")
-    if document["verdict"] not in ("identified", "built"):
-        raise ValueError(f"nothing was identified: {document['verdict']}")
-    family = families().get(document.get("family", ""))
-    varied = {*family.varied, "block"} if family is not None else set()  # other parameters were not asked about
+    found: Identify | Build = read(Identify if "family" in document else Build, document)
+    return found
+
+
+def sheet_of_identified(document: Identify | Build, ask: Answers) -> Sheet:
+    """The sheet of a device, from what was identified. Raises ValueError if nothing was."""
+    if document.verdict not in ("identified", "built"):
+        raise ValueError(f"nothing was identified: {document.verdict}")
     rests: Rests
-    if "family" in document:
-        model = parse_reference(document["classes"][0][0]["model"])
-        found = f"identified in {document['family']}"
-        left = {name: list(map(format_parameter, values)) for name, values in document["undecided"].items()}
-        why = f"not distinguished: {'; '.join(document['why_undecided']) or 'no vector distinguishes them'}"
+    if isinstance(document, Identify):
+        family = families().get(document.family)
+        varied = {*family.varied, "block"} if family is not None else set()  # other parameters were not asked about
+        model = parse_reference(document.classes[0][0].model)
+        found = f"identified in {document.family}"
+        left = {name: list(map(format_parameter, values)) for name, values in document.undecided.items()}
+        why = f"not distinguished: {'; '.join(document.why_undecided) or 'no vector distinguishes them'}"
         rests = partial(basis.of_device, document, varied)
     else:
-        unit = parse_unit(document["unit"], "unit")
+        unit = parse_unit(document.unit or "", "unit")
         model, found, left, why = Model(unit.reference, unit), "built without a family", {}, ""
         rests = basis.always("the device's answers")
     lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, rests, left, why)
     where = f"{found}, from answers to {basis.asked(document)}"
-    return Sheet(f"Device {document['device']['name']}", [model.reference], where, lines)
+    return Sheet(f"Device {document.device['name']}", [model.reference], where, lines)
 
 
 def _lines(

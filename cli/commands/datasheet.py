@@ -15,7 +15,7 @@ from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models_or_architectures
 from mmaprobe.cli.options import opened_store, progress, refuse, say
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file, missing_file, write_whole
 from mmaprobe.smtmodel.base.progress import Pieces, Wait
 from mmaprobe.smtmodel.base.wording import counted, duration
@@ -121,7 +121,7 @@ def _short(subject: str | None, output: Path) -> None:
 
 
 def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
-    from mmaprobe.reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
+    from mmaprobe.reports.datasheet import identification, sheet_of_identified, sheet_of_model, sheets_of
     from mmaprobe.reports.report import documents, wrong_document
     from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -131,13 +131,10 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
     if is_file(subject) and not is_unit_file(subject):
-        document = documents(subject)[0]
         try:
-            return [sheet_of_identified(document, ask)]
+            return [sheet_of_identified(identification(documents(subject)[0]), ask)]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            if type(error) is ValueError:
-                raise InputError(str(error), subject) from None
-            raise wrong_document(document, subject, None) from None
+            raise wrong_document(error, subject) from None
     if names_plan(subject):
         return [_sheet_of_plan(subject, ask)]
     if subject.endswith(".json"):

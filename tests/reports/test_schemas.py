@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from pydantic import ValidationError
 
 from mmaprobe.cli.main import PLACES, main
-from mmaprobe.reports.documents import DOCUMENTS, VECTOR, check
-from tests.schemas import FOLDER, files
+from mmaprobe.documents.commands import DOCUMENTS
+from mmaprobe.documents.reading import WrongDocumentError
+from tests.schemas import FOLDER, VECTOR, check, files
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 
@@ -49,7 +49,7 @@ def broken(found: dict[str, Any], how: str) -> dict[str, Any]:
 def test_what_is_not_described_is_found(how: str) -> None:
     found = document("explain", VOLTA, '{"a": ["3c00"], "b": ["3c00"], "c": "3f800000"}', "--json")
     check("explain", json.dumps(found))
-    with pytest.raises(ValidationError):
+    with pytest.raises(WrongDocumentError):
         check("explain", json.dumps(broken(found, how)))
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pydantic import Field
-
-from mmaprobe.reports.fields.parts import ABSENT, Document, Hex, Part, Vector, Verdict
+from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector, Verdict
 
 
 class OneLemma(Part):
@@ -29,7 +28,7 @@ class OneLemma(Part):
 class WitnessVector(Vector):
     """An input on which two sides differ."""
 
-    results: list[Hex]
+    results: Sequence[Hex]
     """the result of each side, evaluated again"""
     other_side: Vector = ABSENT
     """the input of the second side, where it is not the same: permuted, negated, or with a term raised"""
@@ -42,21 +41,21 @@ class PairProof(Part):
     """the model of the first side"""
     right: str
     """the model of the second side"""
-    sides: list[str]
+    sides: Sequence[str]
     """what the sides are, in words"""
     verdict: Verdict
     """equal: the statement holds"""
     seconds: float
     """how long it took, in seconds"""
-    engines: list[str]
+    engines: Sequence[str]
     """the solvers that proved it"""
-    confirmed_by: list[str]
+    confirmed_by: Sequence[str]
     """solvers that confirmed it"""
     why: str | None
     """what the proof rests on besides lemmas: one expression, one normal form, or a symmetry of nodes"""
-    lemmas: list[OneLemma]
+    lemmas: Sequence[OneLemma]
     """the steps of its proof"""
-    unanswered: list[str]
+    unanswered: Sequence[str]
     """queries without an answer"""
     vector: WitnessVector | None
     """the input on which the sides differ"""
@@ -69,7 +68,7 @@ class CertificatePiece(Part):
     """the name of its files, without ending"""
     states: str
     """what it proves"""
-    words: list[str]
+    words: Sequence[str]
     """which engines answered what, and when"""
     variables: int = ABSENT
     """variables of its formula (CNF); this field and those below are there where it has a proof"""
@@ -79,7 +78,7 @@ class CertificatePiece(Part):
     """lines of its DRAT proof"""
     checker: str = ABSENT
     """the program that checked the proof"""
-    sha256: dict[str, Hex]
+    sha256: Mapping[str, Hex]
     """file: its digest"""
 
 
@@ -88,15 +87,15 @@ class Certificate(Part):
 
     folder: str = ABSENT
     """where it is"""
-    schema_: Literal[5] = Field(alias="schema")
+    schema: Literal[5] = 5
     """the version of the manifest"""
     question: str
     """what is stated, in lines: what, then of which inputs, units and windows"""
     solver: str
     """the solver that wrote the proofs"""
-    pieces: list[CertificatePiece]
+    pieces: Sequence[CertificatePiece]
     """its queries"""
-    sha256: dict[str, Hex]
+    sha256: Mapping[str, Hex]
     """file: its digest, of its other files"""
 
 
@@ -111,17 +110,17 @@ class Prove(Document):
     """whether an interrupt, or the end of its time, cut it short"""
     seconds: float
     """how long it took, in seconds"""
-    engines: list[str]
+    engines: Sequence[str]
     """the solvers that proved it"""
-    confirmed_by: list[str]
+    confirmed_by: Sequence[str]
     """solvers that confirmed every part; empty if a part is not confirmed"""
-    proofs: list[PairProof]
+    proofs: Sequence[PairProof]
     """the statements of which it is made"""
-    zeros_only: list[str]
+    zeros_only: Sequence[str]
     """operands of which --inputs admits zeros alone"""
     statement: str
     """the property in words"""
-    certificates: list[Certificate] = ABSENT
+    certificates: Sequence[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT
     """why a certificate could not be written"""
@@ -146,19 +145,19 @@ class ProvePlans(Document):
     """K, or null for every K"""
     multiples: int | None
     """it is proved for every K that is a multiple of this; null where it is about one K"""
-    rules: list[str]
+    rules: Sequence[str]
     """the rules by which one plan was rewritten into the other"""
-    engines: list[str]
+    engines: Sequence[str]
     """solvers that proved its lemmas"""
-    confirmed_by: list[str]
+    confirmed_by: Sequence[str]
     """solvers that confirmed all lemmas"""
-    proofs: list[PairProof]
+    proofs: Sequence[PairProof]
     """the lemmas"""
-    unanswered: list[str]
+    unanswered: Sequence[str]
     """what was tried without an answer"""
     vector: WitnessVector | None
     """the input on which they differ"""
-    certificates: list[Certificate] = ABSENT
+    certificates: Sequence[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT
     """why a certificate could not be written"""
@@ -169,7 +168,7 @@ class ErrorTerm(Part):
 
     coefficient: str
     """a fraction"""
-    of: list[list[list[str | int | bool]]]
+    of: Sequence[Sequence[Sequence[str | int | bool]]]
     """products of magnitudes, of which the coefficient multiplies the largest; each factor is [operand, its place,
     whether raised to the smallest normal number]"""
 
@@ -218,7 +217,7 @@ class Nearest(Part):
     """the bound for this input, rounded up"""
     vector: Vector = ABSENT
     """the input of one instruction"""
-    vectors: list[Vector] = ABSENT
+    vectors: Sequence[Vector] = ABSENT
     """the inputs of a chain, each with the addend that the one before gives"""
 
 
@@ -233,7 +232,7 @@ class ErrorBound(Document):
     """products in all"""
     verdict: Literal["holds", "refuted", "unknown"]
     """holds: proved; refuted: a sum wraps, and no bound holds"""
-    premises: list[str]
+    premises: Sequence[str]
     """what is assumed of the inputs"""
     reason: str | None
     """why there is no bound"""
@@ -241,15 +240,15 @@ class ErrorBound(Document):
     """how long it took, in seconds"""
     formula: str = ABSENT
     """the bound as a formula; this field and those below, but for `nearest`, are there where a bound was proved"""
-    terms: list[ErrorTerm] = ABSENT
+    terms: Sequence[ErrorTerm] = ABSENT
     """the formula's terms, for programs"""
     window: NumericBound = ABSENT
     """the bound as a number"""
     chain: Chain = ABSENT
     """the bound for chains of this instruction"""
-    rules: dict[str, int] = ABSENT
+    rules: Mapping[str, int] = ABSENT
     """rule: how often it was used"""
-    lemmas: list[LemmaOfBound] = ABSENT
+    lemmas: Sequence[LemmaOfBound] = ABSENT
     """what solvers proved of the datapath"""
     tried: int = ABSENT
     """inputs that the bound was checked against"""
@@ -257,7 +256,7 @@ class ErrorBound(Document):
     """of the inputs tried, the one with the largest ratio of error to bound; null where none was tried; of a verdict
     refuted an input on which a sum wraps, `bound` being the sum of all magnitudes: of a chain its first instructions,
     the others being like the last one"""
-    certificates: list[Certificate] = ABSENT
+    certificates: Sequence[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT
     """why a certificate could not be written"""
@@ -296,9 +295,9 @@ class NearestProduct(Part):
     """|d - exact| for this input"""
     bound: float
     """the bound for this input, rounded up"""
-    a: list[Alike]
+    a: Sequence[Alike]
     """the row of A"""
-    b: list[Alike]
+    b: Sequence[Alike]
     """the column of B"""
 
 
@@ -326,7 +325,7 @@ class PlanErrorBound(Document):
     """the plan"""
     verdict: Literal["holds", "unknown"]
     """holds: proved"""
-    premises: list[str]
+    premises: Sequence[str]
     """what is assumed of the inputs"""
     reason: str | None
     """why there is no bound, or no formula"""
@@ -334,13 +333,13 @@ class PlanErrorBound(Document):
     """how long it took, in seconds"""
     formula: PlanFormula | None
     """for every K that is a multiple of the plan's period"""
-    sizes: list[PlanBoundAt]
+    sizes: Sequence[PlanBoundAt]
     """a bound for each K asked"""
-    rules: dict[str, int]
+    rules: Mapping[str, int]
     """rule: how often it was used"""
-    lemmas: list[LemmaOfBound]
+    lemmas: Sequence[LemmaOfBound]
     """what solvers proved of the datapath"""
-    certificates: list[Certificate] = ABSENT
+    certificates: Sequence[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT
     """why a certificate could not be written"""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from mmaprobe.reports.fields.parts import Document, Part, Vector
+from mmaprobe.documents.parts import Document, Part, Vector
 
 
 class SolverAnswer(Part):
@@ -25,11 +26,11 @@ class SolverAnswer(Part):
 class QueryAsked(Part):
     """One query: the products that were left free in it."""
 
-    free_products: list[int]
+    free_products: Sequence[int]
     """numbers of the products that were not fixed to zero"""
     nonnegative_only: bool
     """whether all inputs were restricted to nonnegative numbers"""
-    answers: list[SolverAnswer]
+    answers: Sequence[SolverAnswer]
     """what the solvers answered"""
 
 
@@ -50,7 +51,7 @@ class PairOfHypotheses(Part):
     """whether samples, and no solver, found the vectors"""
     seconds: float
     """how long it took, in seconds"""
-    asked: list[QueryAsked]
+    asked: Sequence[QueryAsked]
     """the queries, in order"""
 
 
@@ -65,24 +66,24 @@ class QuestionAnswered(Part):
     """the verdict of all pairs together"""
     expect: Literal["different", "equal"] | None
     """what the question's file expects"""
-    hypotheses: dict[str, str]
+    hypotheses: Mapping[str, str]
     """hypothesis: its model"""
-    dropped: dict[str, str]
+    dropped: Mapping[str, str]
     """hypothesis: why it does not apply"""
     one_vector: str | None
     """the hypothesis that one input must distinguish from every other one"""
-    observed: dict[str, str]
+    observed: Mapping[str, str]
     """GPU: the hypothesis that agrees with it"""
-    zeros_only: list[str]
+    zeros_only: Sequence[str]
     """operands of which the restrictions admit zeros alone"""
-    pairs: list[PairOfHypotheses]
+    pairs: Sequence[PairOfHypotheses]
     """every two hypotheses, and what was found"""
-    vectors: list[Vector]
+    vectors: Sequence[Vector]
     """the inputs found"""
 
 
 class Distinguish(Document):
     """Inputs that distinguish hypotheses, or two models."""
 
-    questions: list[QuestionAnswered]
+    questions: Sequence[QuestionAnswered]
     """one for each question asked"""

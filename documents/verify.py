@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from mmaprobe.reports.fields.parts import ABSENT, Document, Hex, Part
-from mmaprobe.reports.fields.prove import Certificate, PairProof
+from mmaprobe.documents.parts import ABSENT, Document, Hex, Part
+from mmaprobe.documents.prove import Certificate, PairProof
 
 
 class ClaimLemma(Part):
@@ -26,7 +27,7 @@ class Step(Part):
     """what was tried, in words"""
     seconds: float = ABSENT
     """how long it took, in seconds"""
-    answers: list[str]
+    answers: Sequence[str]
     """what the solvers answered"""
 
 
@@ -63,9 +64,9 @@ class ClaimVector(Part):
     """of a and b"""
     c_format: str
     """of c"""
-    a: list[Hex]
+    a: Sequence[Hex]
     """bit patterns of the first factors"""
-    b: list[Hex]
+    b: Sequence[Hex]
     """bit patterns of the second factors"""
     c: Hex
     """bit pattern of the addend"""
@@ -73,9 +74,9 @@ class ClaimVector(Part):
     """c + sum of a_k * b_k, in powers of two"""
     exact_decimal: str
     """the same in decimal digits"""
-    results: dict[str, PartResult]
+    results: Mapping[str, PartResult]
     """part: its result"""
-    first_divergence: dict[str, FirstStep] | None
+    first_divergence: Mapping[str, FirstStep] | None
     """part: the first step that differs"""
 
 
@@ -84,7 +85,7 @@ class Worst(Part):
 
     quantity: str
     """what is made large"""
-    where: list[str]
+    where: Sequence[str]
     """under which conditions"""
     value: float | None
     """the largest found"""
@@ -99,7 +100,7 @@ class Worst(Part):
     too, is of inputs on which every result is a number"""
     seconds: float
     """how long it took, in seconds"""
-    asked: list[Step]
+    asked: Sequence[Step]
     """what was tried"""
     vector: ClaimVector | None
     """the input"""
@@ -120,9 +121,9 @@ class Claim(Part):
     """for all inputs, or for some input"""
     claim: str
     """the statement"""
-    parts: dict[str, str]
+    parts: Mapping[str, str]
     """name in the statement: the algorithm or model that it names"""
-    zeros_only: list[str]
+    zeros_only: Sequence[str]
     """operands of which its restrictions admit zeros alone"""
     expect: str
     """what the file expects"""
@@ -134,15 +135,15 @@ class Claim(Part):
     """whether an interrupt, or the end of its time, cut it short"""
     seconds: float
     """how long it took, in seconds"""
-    lemmas: list[ClaimLemma]
+    lemmas: Sequence[ClaimLemma]
     """what was proved"""
-    asked: list[Step]
+    asked: Sequence[Step]
     """what was tried, in order"""
     vector: ClaimVector | None
     """the input that decided, of claims about algorithms"""
     counterexample: PairProof | None
     """of claims about units: the statement that is refuted, with its vector"""
-    certificates: list[Certificate] = ABSENT
+    certificates: Sequence[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT
     """why a certificate could not be written"""
@@ -153,5 +154,5 @@ class Claim(Part):
 class Verify(Document):
     """Claims: verified, refuted by an input, or unknown."""
 
-    claims: list[Claim]
+    claims: Sequence[Claim]
     """one for each case"""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from mmaprobe.reports.fields.devices import Fact, FirstDivergence
-from mmaprobe.reports.fields.parts import Document, Hex, Part
+from collections.abc import Sequence
+
+from mmaprobe.documents.devices import Fact, FirstDivergence
+from mmaprobe.documents.parts import Document, Hex, Part
 
 
 class ExplainedInput(Part):
@@ -26,7 +28,7 @@ class Cause(Part):
     """its name"""
     kind: str
     """nan, inf*0, infinite, or too_large: a product of finite factors beyond the range"""
-    inputs: list[str]
+    inputs: Sequence[str]
     """the operands behind it"""
 
 
@@ -37,7 +39,7 @@ class SpecialRule(Part):
     """the number of the step, from 0"""
     rule: str
     """nan, inf*0, opposite (infinities of both signs), or infinity"""
-    causes: list[Cause]
+    causes: Sequence[Cause]
     """the terms that it is about"""
 
 
@@ -46,11 +48,11 @@ class Evaluation(Part):
 
     model: str
     """the model"""
-    inputs: list[ExplainedInput]
+    inputs: Sequence[ExplainedInput]
     """the operands"""
-    signals: list[Fact]
+    signals: Sequence[Fact]
     """its signals, in order"""
-    special: list[SpecialRule]
+    special: Sequence[SpecialRule]
     """the rules for NaN and infinity that fired"""
     d: Hex
     """the result"""
@@ -63,7 +65,7 @@ class Evaluation(Part):
 class Explain(Document):
     """One evaluation, or two of one input."""
 
-    evaluations: list[Evaluation]
+    evaluations: Sequence[Evaluation]
     """one, or two with --against"""
     difference: FirstDivergence | None
     """where they diverge"""
@@ -76,7 +78,7 @@ class LossStep(Part):
     """its name"""
     format: str
     """the format that it is rounded to"""
-    products: list[int] | None
+    products: Sequence[int] | None
     """the numbers of its first and its last product"""
     cut: str
     """what alignment truncates, as a fraction"""
@@ -93,7 +95,7 @@ class ExplainElement(Document):
     """K"""
     element: str
     """row and column, as `3,5`"""
-    losses: list[LossStep]
+    losses: Sequence[LossStep]
     """the steps that lose bits"""
     d: Hex
     """the result"""
@@ -104,7 +106,7 @@ class SimulatedProduct(Part):
 
     name: str
     """the name of the matrix in a .npz file; empty for .npy"""
-    shape: list[int]
+    shape: Sequence[int]
     """the shape of the result: rows and columns"""
     seconds: float
     """how long it took, in seconds"""
@@ -117,7 +119,7 @@ class Simulate(Document):
     """the model, or the plan"""
     output: str
     """the file written"""
-    products: list[SimulatedProduct]
+    products: Sequence[SimulatedProduct]
     """one for each matrix"""
 
 
@@ -128,9 +130,9 @@ class Study(Document):
     """its name"""
     seed: int
     """the seed of the random numbers"""
-    sizes: list[int]
+    sizes: Sequence[int]
     """the sizes measured"""
     new: int
     """points measured by this run"""
-    files: list[str]
+    files: Sequence[str]
     """table and curves"""

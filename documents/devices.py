@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from mmaprobe.reports.fields.parts import ABSENT, Document, Hex, Part, Vector
+from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector
 
 
 class ModelCount(Part):
@@ -61,7 +62,7 @@ class Neighbour(Part):
 
     parameter: str
     """the parameter that is changed"""
-    value: str | int | bool | list[int]
+    value: str | int | bool | Sequence[int]
     """its new value"""
     model: str | None
     """the reference of the changed model, where it has one"""
@@ -82,7 +83,7 @@ class Mismatch(Part):
     """the row's `d`"""
     predicted: Hex
     """the model's result"""
-    neighbours: list[Neighbour] = ABSENT
+    neighbours: Sequence[Neighbour] = ABSENT
     """parameters whose change gives the result observed; of the first few mismatches"""
 
 
@@ -95,9 +96,9 @@ class Evaluate(Document):
     """rows with a `d`, which are compared with their models"""
     mismatches: int
     """compared rows in which the model gives another result"""
-    models: list[ModelCount]
+    models: Sequence[ModelCount]
     """the counts for each model"""
-    first_mismatches: list[Mismatch]
+    first_mismatches: Sequence[Mismatch]
     """the first hundred mismatches"""
     error: str | None
     """the error that ended it early"""
@@ -137,7 +138,7 @@ class Unpredicted(Place):
 
     observed: Hex
     """the answer"""
-    predictions: dict[str, Hex]
+    predictions: Mapping[str, Hex]
     """hypothesis: its prediction"""
 
 
@@ -148,13 +149,13 @@ class QuestionStanding(Part):
     """the question's name"""
     answers: int
     """answers to its vectors"""
-    standing: list[str]
+    standing: Sequence[str]
     """hypotheses that agree with every answer"""
-    hypotheses: dict[str, Standing]
+    hypotheses: Mapping[str, Standing]
     """hypothesis: its answers"""
     unpredicted: int
     """number of answers that no hypothesis predicts"""
-    first_unpredicted: list[Unpredicted]
+    first_unpredicted: Sequence[Unpredicted]
     """the first few of them"""
 
 
@@ -174,7 +175,7 @@ class ObservedBefore(Part):
     """answers to rows with `d`"""
     agree: int
     """answers that equal `d`"""
-    first_differences: list[EarlierDifference]
+    first_differences: Sequence[EarlierDifference]
     """the first few that do not"""
 
 
@@ -183,7 +184,7 @@ class RunDevice(Part):
 
     name: str
     """as on the command line"""
-    description: dict[str, Any]
+    description: Mapping[str, Any]
     """what the device says of itself"""
 
 
@@ -196,9 +197,9 @@ class Run(Document):
     """vectors with an answer"""
     earlier: int
     """how many of them are answers of an earlier run"""
-    unanswered: list[Place]
+    unanswered: Sequence[Place]
     """vectors without"""
-    questions: list[QuestionStanding]
+    questions: Sequence[QuestionStanding]
     """for the vectors with predictions: one for each question"""
     observed_before: ObservedBefore
     """for the vectors that have `d`"""
@@ -208,7 +209,7 @@ class Run(Document):
     """where the answers are"""
     error: str | None
     """the error that ended it early"""
-    vectors: list[Vector] = ABSENT
+    vectors: Sequence[Vector] = ABSENT
     """without --output: the answers"""
 
 
@@ -219,7 +220,7 @@ class ComparedDevice(Part):
     """as on the command line"""
     model: str
     """the model that its inputs are made by"""
-    description: dict[str, Any]
+    description: Mapping[str, Any]
     """what the device says of itself"""
     asked: int
     """questions put to it"""
@@ -228,24 +229,24 @@ class ComparedDevice(Part):
 class AnyInput(Part):
     """An input of any number of products."""
 
-    a: list[Hex]
+    a: Sequence[Hex]
     """bit patterns of the first factors"""
-    b: list[Hex]
+    b: Sequence[Hex]
     """bit patterns of the second factors"""
     c: Hex
     """bit pattern of the addend"""
-    scale_a: list[Hex] = ABSENT
+    scale_a: Sequence[Hex] = ABSENT
     """scale factors of a"""
-    scale_b: list[Hex] = ABSENT
+    scale_b: Sequence[Hex] = ABSENT
     """scale factors of b"""
 
 
 class NeighboursOfSides(Part):
     """Of each model what, changed, gives the other's result."""
 
-    first: list[Neighbour]
+    first: Sequence[Neighbour]
     """changes of the first model that give the second's result"""
-    second: list[Neighbour]
+    second: Sequence[Neighbour]
     """changes of the second model that give the first's result"""
 
 
@@ -256,9 +257,9 @@ class Difference(Part):
     """the input as a vector of one instruction, if it is one"""
     operands: AnyInput
     """the input"""
-    results: dict[str, Hex]
+    results: Mapping[str, Hex]
     """first, second: the result of each"""
-    exercises: list[str]
+    exercises: Sequence[str]
     """conditions of the datapath that the input reaches"""
     terms: int
     """how many terms are not zero"""
@@ -266,7 +267,7 @@ class Difference(Part):
     """the number of nonzero terms before it was minimised"""
     neighbours: NeighboursOfSides
     """changes of one parameter that explain it"""
-    questions: list[str]
+    questions: Sequence[str]
     """questions of the library that distinguish these results"""
 
 
@@ -284,9 +285,9 @@ class CommonChange(Part):
 class CommonChanges(Part):
     """Of each model the changes that explain every difference found."""
 
-    first: list[CommonChange]
+    first: Sequence[CommonChange]
     """changes of the first model"""
-    second: list[CommonChange]
+    second: Sequence[CommonChange]
     """changes of the second model"""
 
 
@@ -308,13 +309,13 @@ class QuestionOfLibrary(Part):
     """its name"""
     question: str
     """in words"""
-    differences: list[int]
+    differences: Sequence[int]
     """numbers of the differences that it explains, from 0"""
     complete: bool
     """whether it predicts every answer"""
-    first: list[Support]
+    first: Sequence[Support]
     """hypotheses that agree with the first device"""
-    second: list[Support]
+    second: Sequence[Support]
     """hypotheses that agree with the second"""
 
 
@@ -325,7 +326,7 @@ class DeviceContradiction(Part):
     """its name"""
     vector: Vector
     """the question"""
-    answers: list[Hex | None]
+    answers: Sequence[Hex | None]
     """the answers of the device; null where it gave none"""
 
 
@@ -336,7 +337,7 @@ class DifferingElement(Part):
     """its row, from 0"""
     column: int
     """its column, from 0"""
-    d: list[Hex]
+    d: Sequence[Hex]
     """its bit pattern in each matrix"""
     ulps: int | None
     """the distance in ulps; null if one is not finite"""
@@ -362,25 +363,25 @@ class Gemm(Part):
     """the first element that differs"""
     largest: DifferingElement | None = ABSENT
     """the one farthest apart"""
-    model: dict[str, Any] = ABSENT
+    model: Mapping[str, Any] = ABSENT
     """with --model: `model`, `elements` looked at, and of D1 and D2 in how many the model agrees, and which changes
     give all"""
-    plans: dict[str, Any] = ABSENT
+    plans: Mapping[str, Any] = ABSENT
     """of D1 and D2 the `plans` that give every element `looked_at`; if there are none, `best` gives most of them
     (`best_agrees`); how many were `tried`, and whether that is all (`complete`), or what was not for lack of time
     (`untried`); `left_out`: products that are not in the sum. `why` is what the first two do in different ways, in
     words, and `first_step` the first step of `first` in which they differ: the `step` of D1 and of D2, its `products`
     and its `value`"""
-    computed_again: dict[str, int] = ABSENT
+    computed_again: Mapping[str, int] = ABSENT
     """`elements`: how many were computed again by both sides; and in how many of them each side gives the value in its
     matrix"""
     dot_product: DotProduct = ABSENT
     """an element to look at"""
-    element: list[int] = ABSENT
+    element: Sequence[int] = ABSENT
     """row and column of the element that was followed up"""
     tile: int | None = ABSENT
     """the tile in which the sides diverge"""
-    products: list[int] = ABSENT
+    products: Sequence[int] = ABSENT
     """the range of products that are left of the dot product: the first, and the one after the last"""
 
 
@@ -394,19 +395,19 @@ class Compare(Document):
     hypotheses say, each of which predicts every answer of one and not of the other"""
     compare: str | None
     """how results are compared: bits or value"""
-    devices: list[ComparedDevice]
+    devices: Sequence[ComparedDevice]
     """the two"""
     compared: int
     """vectors answered by both"""
     different: int
     """how many of them have different answers"""
-    differences: list[Difference]
+    differences: Sequence[Difference]
     """some of them, of different kinds, minimised"""
     common_changes: CommonChanges
     """changes of one parameter that explain all of them"""
-    questions: list[QuestionOfLibrary]
+    questions: Sequence[QuestionOfLibrary]
     """questions of the library whose hypotheses predict differences"""
-    contradictions: list[DeviceContradiction]
+    contradictions: Sequence[DeviceContradiction]
     """answers that contradict each other"""
     error: str | None
     """the error that ended it early"""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from mmaprobe.reports.fields.parts import Document, Part
+from mmaprobe.documents.parts import Document, Part
 
 
 class CheckFinding(Part):
@@ -25,5 +26,5 @@ class CheckFolder(Document):
     """where it is"""
     verdict: Literal["checked", "fault", "incomplete"]
     """fault: a part was rejected; incomplete: a part could not be checked"""
-    findings: list[CheckFinding]
+    findings: Sequence[CheckFinding]
     """one for each file, proof and theorem, in order"""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from mmaprobe.reports.fields.parts import ABSENT, Document, Part, Vector
-from mmaprobe.reports.fields.prove import Certificate
+from collections.abc import Sequence
+
+from mmaprobe.documents.parts import ABSENT, Document, Part, Vector
+from mmaprobe.documents.prove import Certificate
 
 
 class OutOfReach(Part):
@@ -21,11 +23,11 @@ class OutOfReach(Part):
 class Conditions(Part):
     """The conditions of one kind: reached, out of reach, or open."""
 
-    reached: list[str]
+    reached: Sequence[str]
     """the conditions that a vector reaches"""
-    out_of_reach: list[OutOfReach]
+    out_of_reach: Sequence[OutOfReach]
     """the conditions proved to be reached by no input"""
-    open: list[str]
+    open: Sequence[str]
     """the conditions neither reached nor proved to be out of reach"""
 
 
@@ -42,11 +44,11 @@ class Cover(Document):
     """conditions of two cases of a step together"""
     changes: Conditions
     """changes of one parameter that a vector shows by its result"""
-    vectors: list[Vector]
+    vectors: Sequence[Vector]
     """`d` is the unit's result; `reaches`: what each was chosen for"""
     seconds: float
     """how long it took, in seconds"""
-    certificates: list[Certificate] = ABSENT
+    certificates: Sequence[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT
     """why a certificate could not be written"""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from mmaprobe.reports.fields.parts import ABSENT, Document, Hex, Part, Vector
+from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector
 
 
 class Member(Part):
@@ -14,16 +15,16 @@ class Member(Part):
     """the model"""
     why: str | None
     """how it is known that it is equal to the first candidate of its class"""
-    confirmed_by: str | list[str] | None
+    confirmed_by: str | Sequence[str] | None
     """the solvers that confirmed that it is equal"""
 
 
 class Class(Part):
     """Candidates that no input distinguishes."""
 
-    members: list[Member]
+    members: Sequence[Member]
     """the candidates"""
-    results: list[Hex]
+    results: Sequence[Hex]
     """the results that they give for the vectors, in order"""
 
 
@@ -34,7 +35,7 @@ class Impossible(Part):
     """how many combinations there are in all"""
     left_out: int
     """how many of them are left out"""
-    reasons: dict[str, int]
+    reasons: Mapping[str, int]
     """reason: how many are left out for it"""
 
 
@@ -47,11 +48,11 @@ class Separate(Document):
     """how many it has"""
     impossible: Impossible
     """combinations that were left out"""
-    classes: list[Class]
+    classes: Sequence[Class]
     """candidates that are proved equal are in one class"""
-    vectors: list[Vector]
+    vectors: Sequence[Vector]
     """vectors that distinguish the classes"""
-    unknown: list[list[str]]
+    unknown: Sequence[Sequence[str]]
     """pairs that are neither distinguished nor proved equal"""
     seconds: float
     """how long it took, in seconds"""
@@ -62,9 +63,9 @@ class Outline(Part):
 
     questions: int
     """how many it took"""
-    tree: list[str] | None = ABSENT
+    tree: Sequence[str] | None = ABSENT
     """as text, line by line (with a family)"""
-    outline: list[str] = ABSENT
+    outline: Sequence[str] = ABSENT
     """as text, line by line (without one)"""
 
 
@@ -73,7 +74,7 @@ class QuestionAsked(Vector):
 
     left: int
     """candidates left after it"""
-    ruled_out: dict[str, list[Any]]
+    ruled_out: Mapping[str, Sequence[Any]]
     """parameter: values that no candidate left has"""
 
 
@@ -91,7 +92,7 @@ class Contradiction(Part):
 
     vector: Vector
     """the question"""
-    answers: list[Hex]
+    answers: Sequence[Hex]
     """what the device gave"""
 
 
@@ -100,7 +101,7 @@ class Identify(Document):
 
     family: str
     """its name"""
-    device: dict[str, Any]
+    device: Mapping[str, Any]
     """`name`, and what the device says of itself"""
     verdict: Literal["identified", "no candidate", "open"]
     """identified: one class of candidates is left"""
@@ -110,21 +111,21 @@ class Identify(Document):
     """how many the family has"""
     impossible: Impossible
     """combinations that were left out of it"""
-    units: list[str]
+    units: Sequence[str]
     """instructions of the table with the arithmetic of the one class that is left; empty otherwise"""
-    consistent: list[str]
+    consistent: Sequence[str]
     """if several classes are left: instructions of the table that give every answer, none of them proved"""
-    decided: dict[str, Any]
+    decided: Mapping[str, Any]
     """parameter that the family varies: its value in every candidate left"""
-    assumed: dict[str, Any]
+    assumed: Mapping[str, Any]
     """parameter that the family does not vary: the value it has in all candidates"""
-    undecided: dict[str, list[Any]]
+    undecided: Mapping[str, Sequence[Any]]
     """parameter: the values that are left"""
-    why_undecided: list[str]
+    why_undecided: Sequence[str]
     """why no input distinguishes these"""
-    classes: list[list[Member]]
+    classes: Sequence[Sequence[Member]]
     """the candidates that are left; those proved equal are in one class"""
-    open: list[list[str]]
+    open: Sequence[Sequence[str]]
     """pairs of candidates that are neither distinguished nor proved equal"""
     questions: int
     """how many were asked about the arithmetic"""
@@ -132,13 +133,13 @@ class Identify(Document):
     """the order of the additions"""
     validated: int
     """on how many vectors of validation the device was sampled"""
-    asked: list[QuestionAsked]
+    asked: Sequence[QuestionAsked]
     """the questions about the arithmetic"""
-    nearest: list[Explains]
+    nearest: Sequence[Explains]
     """if no candidate fits: those that come near"""
-    contradictions: list[Contradiction]
+    contradictions: Sequence[Contradiction]
     """answers that contradict each other"""
-    would_decide: list[Vector]
+    would_decide: Sequence[Vector]
     """questions that a recording has no answer to, and that would decide"""
     seconds: float
     """how long it took, in seconds"""
@@ -184,9 +185,9 @@ class Unexplained(Vector):
 class Build(Document):
     """The unit of a device of which nothing was known."""
 
-    device: dict[str, Any]
+    device: Mapping[str, Any]
     """`name`, and what the device says of itself"""
-    formats: dict[str, str]
+    formats: Mapping[str, str]
     """the formats of a, b, c and d"""
     length: int
     """how many products the device adds"""
@@ -198,9 +199,9 @@ class Build(Document):
     """how long it took, in seconds"""
     unit: str | None = ABSENT
     """the unit file; this field and those below are there where the order was found"""
-    equal: list[EqualModel] = ABSENT
+    equal: Sequence[EqualModel] = ABSENT
     """instructions, and units that come with mmaprobe, proved equal to the unit found"""
-    undecided: list[str] = ABSENT
+    undecided: Sequence[str] = ABSENT
     """units that give the same answers and are not proved equal"""
     nearest_instruction: NearInstruction | None = ABSENT
     """the nearest instruction, if none is equal"""
@@ -214,13 +215,13 @@ class Build(Document):
     """what answers say of units that differ in one choice"""
     stage: str = ABSENT
     """how far the search came"""
-    left_for_time: list[str] = ABSENT
+    left_for_time: Sequence[str] = ABSENT
     """groups of candidates that were not looked through, as their share of the time was too short"""
     why: str | None = ABSENT
     """why no unit was found, or what was not asked about it when the time ended"""
     nearest: str | None = ABSENT
     """the candidate that comes nearest, as a unit file"""
-    unexplained: list[Unexplained] = ABSENT
+    unexplained: Sequence[Unexplained] = ABSENT
     """answers that the nearest candidate does not give"""
 
 
@@ -241,7 +242,7 @@ class Limit(Part):
     """the smallest value; null: no limit"""
     most: int | None
     """the largest value; null: no limit"""
-    spans: list[list[int]]
+    spans: Sequence[Sequence[int]]
     """for M, N and K each, the first and the last number that the rule is about; empty: all within the limits"""
 
 
@@ -250,7 +251,7 @@ class Rule(Part):
 
     elements: str
     """which elements, in words"""
-    limits: list[Limit]
+    limits: Sequence[Limit]
     """the elements in numbers, for programs: those within all of these limits"""
     confirmed: bool
     """whether it is relied on: some new random shapes agree, with this plan alone, and none differs"""
@@ -258,33 +259,33 @@ class Rule(Part):
     """the plan found"""
     agree: int
     """new random shapes in which all of these elements are as the plan gives them"""
-    differ: list[list[int]]
+    differ: Sequence[Sequence[int]]
     """[M, N, K] of those in which another kernel computes some"""
 
 
 class OrderAt(Part):
     """The summation order of one element."""
 
-    shape: list[int]
+    shape: Sequence[int]
     """M, N and K"""
-    place: list[int]
+    place: Sequence[int]
     """its row and column"""
-    outline: list[str]
+    outline: Sequence[str]
     """as text, line by line"""
 
 
 class IdentifyProduct(Document):
     """Which plans give a recorded product."""
 
-    files: list[str]
+    files: Sequence[str]
     """those of A, B, C where there is one, and D"""
     length: int
     """K"""
-    plans: dict[str, str]
+    plans: Mapping[str, str]
     """those that give every element looked at: name: the plan file"""
     tried: int
     """how many plans were tried"""
-    untried: list[str]
+    untried: Sequence[str]
     """without a plan: what was not tried, or not wholly, as the time was over, in words"""
     looked_at: int
     """elements that were computed again"""
@@ -292,7 +293,7 @@ class IdentifyProduct(Document):
     """if no plan gives all: one that gives most of them"""
     best_agrees: int
     """how many elements are given at most"""
-    left_out: list[int]
+    left_out: Sequence[int]
     """products k that are not in the sum; the plans are of the others"""
     seconds: float
     """how long it took, in seconds"""
@@ -301,32 +302,32 @@ class IdentifyProduct(Document):
 class LeftOut(Part):
     """Products that are missing from sums."""
 
-    shape: list[int]
+    shape: Sequence[int]
     """[M, N, K] of a matrix product with elements without a plan"""
-    products: list[int]
+    products: Sequence[int]
     """products k that are not in their sums"""
 
 
 class IdentifyGemm(Document):
     """Which plan a library's matrix product runs where."""
 
-    device: dict[str, Any]
+    device: Mapping[str, Any]
     """`name`"""
     error: str | None
     """the error that ended it early"""
-    rules: list[Rule]
+    rules: Sequence[Rule]
     """which elements have which plan"""
-    plans: dict[str, str]
+    plans: Mapping[str, str]
     """name: the plan file"""
     checked: int
     """new random shapes that were compared with the rules"""
     right: int
     """those of which every element is as the rules say"""
-    open: list[list[int]]
+    open: Sequence[Sequence[int]]
     """[M, N, K] of those with elements of which nothing is known"""
-    left_out: list[LeftOut]
+    left_out: Sequence[LeftOut]
     """what is missing from the sums of shapes that have elements without a plan"""
-    orders: list[OrderAt]
+    orders: Sequence[OrderAt]
     """the orders revealed"""
     products_asked: int
     """matrix products asked of the library"""
@@ -339,18 +340,18 @@ class OrderStep(Part):
 
     kind: str
     """how its terms are added"""
-    terms: list[str | int]
+    terms: Sequence[str | int]
     """the products that it adds, by their numbers, and c"""
-    steps: list[int]
+    steps: Sequence[int]
     """the earlier steps whose sums it adds, by their numbers"""
 
 
 class Order(Document):
     """The order in which a device adds."""
 
-    device: dict[str, Any]
+    device: Mapping[str, Any]
     """`name`, and what the device says of itself"""
-    formats: dict[str, str]
+    formats: Mapping[str, str]
     """the formats of a, b, d, and of c where there is one"""
     length: int
     """the number of products"""
@@ -362,22 +363,22 @@ class Order(Document):
     """how many it took"""
     seconds: float
     """how long it took, in seconds"""
-    steps: list[OrderStep] = ABSENT
+    steps: Sequence[OrderStep] = ABSENT
     """the sums, in the order in which they are done; this field and those below are there where it was found"""
-    outline: list[str] = ABSENT
+    outline: Sequence[str] = ABSENT
     """as text, line by line"""
     places: int = ABSENT
     """binary places that the formats allow to see"""
     starts_from: str = ABSENT
     """what the sum begins with; this field and those below are there where the formats let it be asked"""
-    products_fused: list[int] = ABSENT
+    products_fused: Sequence[int] = ABSENT
     """products that are not rounded before they are added"""
-    products_rounded: list[int] = ABSENT
+    products_rounded: Sequence[int] = ABSENT
     """products that are rounded before"""
-    products_not_told: str = ABSENT
-    """why no answer tells whether products are rounded"""
-    left_out: list[int] = ABSENT
+    left_out: Sequence[int] = ABSENT
     """products that are not in the sum"""
-    weights: dict[str, str] = ABSENT
+    weights: Mapping[str, str] = ABSENT
     """where some terms are subtracted or scaled: by which power of two, with its sign; by the number of the product, or
     c"""
+    products_not_told: str = ABSENT
+    """why no answer tells whether products are rounded"""

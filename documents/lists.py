@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from pydantic import Field
-
-from mmaprobe.reports.fields.parts import ABSENT, Part
+from mmaprobe.documents.parts import ABSENT, Part
 
 
 class ListedThing(Part):
     """One thing of a list."""
 
-    schema_: Literal[1] = Field(alias="schema")
+    schema: Literal[1] = 1
     """the version of the object"""
     id: str
     """the name by which commands take it"""
@@ -36,7 +35,7 @@ class Formats(Part):
 class ListedModel(ListedThing):
     """An instruction or unit (`list models`)."""
 
-    shape: list[int]
+    shape: Sequence[int]
     """M, N and K"""
     formats: Formats
     """its formats"""
@@ -48,7 +47,7 @@ class ListedModel(ListedThing):
     """the publication, or where else it is from"""
     evidence: str
     """what it rests on"""
-    recorded: dict[str, int] = ABSENT
+    recorded: Mapping[str, int] = ABSENT
     """GPU: how many of its results are recorded; of instructions of the table"""
     emulated: bool
     """whether the instruction is made of others"""
@@ -57,11 +56,11 @@ class ListedModel(ListedThing):
 class ListedHypothesis(ListedThing):
     """A question (`list hypotheses`)."""
 
-    hypotheses: dict[str, str]
+    hypotheses: Mapping[str, str]
     """name: the model"""
     expect: Literal["different", "equal"] | None
     """the verdict that its file expects"""
-    observed: dict[str, str]
+    observed: Mapping[str, str]
     """GPU: the hypothesis that agrees with it"""
     source: str
     """the publication that asks it"""
@@ -72,7 +71,7 @@ class ListedFamily(ListedThing):
 
     model: str
     """the instruction that it starts from"""
-    parameters: dict[str, list[str]]
+    parameters: Mapping[str, Sequence[str]]
     """parameter: its values"""
 
 
@@ -105,18 +104,18 @@ class ListedSpelling(ListedThing):
 class ListedAlgorithm(ListedThing):
     """An algorithm on top of a unit (`list algorithms`)."""
 
-    parameters: dict[str, str]
+    parameters: Mapping[str, str]
     """parameter: what it means, and its values"""
-    defaults: dict[str, str]
+    defaults: Mapping[str, str]
     """parameter: its default"""
 
 
 class ListedStudy(ListedThing):
     """A study (`list studies`)."""
 
-    sizes: list[int]
+    sizes: Sequence[int]
     """K of its points"""
-    series: dict[str, str]
+    series: Mapping[str, str]
     """curve: the algorithm"""
 
 
@@ -129,7 +128,7 @@ class ListedClaim(ListedThing):
     """what the source says"""
     expect: str
     """what is expected here"""
-    cases: list[str]
+    cases: Sequence[str]
     """its cases"""
 
 
@@ -162,7 +161,7 @@ class ListedPlan(ListedThing):
 
     formats: Formats
     """its formats"""
-    units: list[str]
+    units: Sequence[str]
     """the units that it uses"""
     about: str
     """in words"""
