@@ -116,10 +116,10 @@ class Prove(Document):
     """solvers that confirmed every part; empty if a part is not confirmed"""
     proofs: Sequence[PairProof]
     """the statements of which it is made"""
-    zeros_only: Sequence[str]
-    """operands of which --inputs admits zeros alone"""
     statement: str
     """the property in words"""
+    zeros_only: Sequence[str]
+    """operands of which --inputs admits zeros alone"""
     certificates: Sequence[Certificate] = ABSENT
     """with --certificate: what was written"""
     certificate_error: str = ABSENT
@@ -129,7 +129,7 @@ class Prove(Document):
 class ProvePlans(Document):
     """Two plans equal, for one K or for every K."""
 
-    property: Literal["equal"]
+    property: Literal["equal"] = "equal"
     """the property"""
     left: str
     """the first plan"""
@@ -224,7 +224,7 @@ class Nearest(Part):
 class ErrorBound(Document):
     """A bound of |d - exact| of one model."""
 
-    property: Literal["error-bound"]
+    property: Literal["error-bound"] = "error-bound"
     """the property"""
     model: str
     """the model"""
@@ -319,7 +319,7 @@ class PlanBoundAt(Part):
 class PlanErrorBound(Document):
     """A bound of |d - exact| of a plan."""
 
-    property: Literal["error-bound"]
+    property: Literal["error-bound"] = "error-bound"
     """the property"""
     plan: str
     """the plan"""

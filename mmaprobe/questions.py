@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.verify import Claim
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.queries.search.witness import Witness
@@ -106,7 +107,7 @@ class Claimed(Verdicts):
     claim: str
     verdict: Literal["holds", "refuted", "unknown"]
     expected: str
-    document: dict[str, Any] = field(repr=False)
+    document: Claim = field(repr=False)
 
 
 def distinguish(

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from mmaprobe.documents.identify import Build, Identify
+from mmaprobe.documents.parts import Verdict
 from mmaprobe.documents.reading import read
 from mmaprobe.hypotheses.family import families
 from mmaprobe.queries.kernel.enclosures import premises_of
@@ -43,13 +44,26 @@ ASKED = {
 Rests = Callable[[Collection[str]], str]  # the basis of a line that depends on some parameters
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is known of a property: that it holds (equal), does not (different), was left open (unknown) after `seconds`
+    of the `limit`, or cannot be asked, for the reason `why` (none)."""
+
+    verdict: Verdict | Literal["none"]
+    engines: Sequence[str] = ()
+    confirmed_by: Sequence[str] = ()
+    limit: float = 0.0
+    seconds: float = 0.0
+    why: str = ""
+
+
 class Answers(Protocol):
     """What a sheet asks: properties, and lemmas about the datapath, on which error bounds rest."""
 
     settle: Settled
 
-    def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
-        """The document that `prove` prints of a property, or None if nothing is known."""
+    def __call__(self, wanted: str, model: Model) -> Known | None:
+        """What is known of a property, if anything is."""
 
 
 class Unasked:
@@ -258,21 +272,21 @@ def special_values(model: Model) -> list[tuple[str, str]]:
     return found
 
 
-def _property(wanted: str, name: str, document: Mapping[str, Any] | None) -> Line:
-    if document is None:
+def _property(wanted: str, name: str, known: Known | None) -> Line:
+    if known is None:
         return Line(name, "not asked", f"{UNASKED}: {ASKS}")
-    if document["verdict"] == "none":
-        return Line(name, "not asked", document["why"])
-    verdict = {"equal": "yes", "different": "no", "unknown": "open"}[document["verdict"]]
+    if known.verdict == "none":
+        return Line(name, "not asked", known.why)
+    verdict = {"equal": "yes", "different": "no", "unknown": "open"}[known.verdict]
     if verdict == "yes":
-        if not document["engines"]:
+        if not known.engines:
             return Line(name, verdict, "proved by rules about its nodes alone")
-        second = ", ".join(document["confirmed_by"])
-        by = f"proved by {', '.join(document['engines'])}; "
+        second = ", ".join(known.confirmed_by)
+        by = f"proved by {', '.join(known.engines)}; "
         return Line(name, verdict, by + (f"confirmed by {second}" if second else "not confirmed by a second solver"))
     if verdict == "no":
         return Line(name, verdict, f"a counterexample, replayed: mmaprobe prove --property {wanted}")
-    return Line(name, verdict, f"no answer in {document['seconds']} s: a larger --limit may bring one")
+    return Line(name, verdict, f"no answer in {known.seconds} s: a larger --limit may bring one")
 
 
 def page(sheets: list[Sheet], program: str, title: str) -> str:

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.commands.datasheet import _Asker
 from mmaprobe.cli.main import main
+from mmaprobe.documents.parts import Verdict
 from mmaprobe.queries.properties.bound_report import document_of, find_bound
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
@@ -20,6 +21,7 @@ from mmaprobe.reports import basis
 from mmaprobe.reports.arithmetic import LINES, arithmetic
 from mmaprobe.reports.datasheet import (
     ASKED,
+    Known,
     Sheet,
     groups,
     identification,
@@ -53,7 +55,7 @@ class Silent:
 
     settle = Settled(Options(timeout=None), confirmed=False)
 
-    def __call__(self, wanted: str, model: Model) -> dict[str, Any] | None:
+    def __call__(self, wanted: str, model: Model) -> Known | None:
         return None
 
 
@@ -79,9 +81,13 @@ def test_every_instruction_is_on_one_sheet() -> None:
 
 def test_a_sheet_says_what_the_model_does() -> None:
     class Knowing(Silent):
-        def __call__(self, wanted: str, model: Model) -> dict[str, Any]:
-            verdicts = {"order-independent": "equal", "sign-symmetric": "different", "monotonic-addend": "unknown"}
-            return {"verdict": verdicts[wanted], "engines": ["one"], "confirmed_by": ["two"], "seconds": 3}
+        def __call__(self, wanted: str, model: Model) -> Known:
+            verdicts: dict[str, Verdict] = {
+                "order-independent": "equal",
+                "sign-symmetric": "different",
+                "monotonic-addend": "unknown",
+            }
+            return Known(verdicts[wanted], ["one"], ["two"], seconds=3)
 
     lines = {line.name: line for line in sheet_of_model(parse_reference(HOPPER), Knowing()).lines}
     assert lines["Fraction bits"].value == "25 below the largest exponent"
@@ -98,7 +104,7 @@ def test_the_error_is_the_bound_that_is_proved(group: Any) -> None:
     model = parse_reference(group[0].reference)
     (line,) = (line for line in sheet_of_model(model, SILENT).lines if line.name == "Error against the exact sum")
     found = find_bound(model, Inputs(), None, SILENT.settle)
-    assert line.value == document_of(found)["formula"]
+    assert line.value == document_of(found).formula
     assert all(premise in line.basis for premise in found.premises)
 
 
@@ -152,7 +158,7 @@ def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: py
     """What is known is written first; an interrupt keeps the answers that came before it."""
     target, asked, seen = tmp_path / "sheet.html", _Asker._ask, []
 
-    def slowly(self: _Asker, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
+    def slowly(self: _Asker, wanted: str, model: Model, problems: list[Any], key: str) -> Known:
         seen.append(Page(target.read_text()).text.count("not asked"))
         if len(seen) == 2:
             raise KeyboardInterrupt
@@ -168,7 +174,7 @@ def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: py
 
 def test_a_bound_without_its_lemmas_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not asked is not called open; lemmas of bounds are asked for although every property is known."""
-    known = {"verdict": "equal", "engines": [], "confirmed_by": []}
+    known = Known("equal")
     monkeypatch.setattr(_Asker, "_known", lambda self, *question: known)
     target = tmp_path / "sheet.html"
     given = ["datasheet", VOLTA, "-o", str(target), "--store", str(tmp_path / "s.sqlite")]
