@@ -61,11 +61,8 @@ def counterexample_text(proof: PairProof) -> str:
     """The operands and the result of each side."""
     vector = proof.vector
     assert vector is not None
-    sides = (vector, vector.other_side or vector)
-    return ", ".join(
-        f"{operands_text(side)} gives {d}"
-        for side, d in zip(sides, results_of(proof.sides, vector.results), strict=True)
-    )
+    sides, results = (vector, vector.other_side or vector), results_of(proof.sides, vector.results)
+    return ", ".join(f"{operands_text(side)} gives {d}" for side, d in zip(sides, results, strict=True))
 
 
 def row(document: Claim) -> str:

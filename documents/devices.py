@@ -203,14 +203,14 @@ class Run(Document):
     """for the vectors with predictions: one for each question"""
     observed_before: ObservedBefore
     """for the vectors that have `d`"""
+    vectors: Sequence[Vector] = ABSENT
+    """without --output: the answers"""
     file: str
     """the vectors"""
     output: str | None
     """where the answers are"""
     error: str | None
     """the error that ended it early"""
-    vectors: Sequence[Vector] = ABSENT
-    """without --output: the answers"""
 
 
 class ComparedDevice(Part):
@@ -330,26 +330,115 @@ class DeviceContradiction(Part):
     """the answers of the device; null where it gave none"""
 
 
-class DifferingElement(Part):
-    """An element in which two matrices differ."""
+class ElementPlace(Part):
+    """An element of a matrix."""
 
     row: int
     """its row, from 0"""
     column: int
     """its column, from 0"""
+
+
+class DifferingElement(ElementPlace):
+    """An element in which two matrices differ."""
+
     d: Sequence[Hex]
     """its bit pattern in each matrix"""
     ulps: int | None
     """the distance in ulps; null if one is not finite"""
 
 
-class DotProduct(AnyInput):
+class DotProduct(AnyInput, ElementPlace):
     """The dot product of an element."""
 
-    row: int
-    """the element's row, from 0"""
-    column: int
-    """the element's column, from 0"""
+
+class ModelAgreement(Part):
+    """How far a model gives one matrix."""
+
+    agree: int
+    """elements that it gives"""
+    changes: Sequence[str]
+    """changes of one parameter with which it gives all"""
+    reached_after: int | None
+    """after how many products its partial sum equals the first element; null where it never does"""
+
+
+class ComparedModel(Part):
+    """A model compared with two matrices."""
+
+    model: str
+    """the model"""
+    elements: int
+    """elements looked at"""
+    D1: ModelAgreement
+    """the first matrix"""
+    D2: ModelAgreement
+    """the second matrix"""
+
+
+class PlansFound(Part):
+    """The plans of one matrix."""
+
+    plans: Sequence[str]
+    """those that give every element looked at"""
+    complete: bool
+    """whether all were tried"""
+    tried: int
+    """how many were tried"""
+    untried: Sequence[str]
+    """what was not tried for lack of time, in words"""
+    looked_at: int
+    """elements that were computed again"""
+    best: str | None
+    """if no plan gives all: one that gives most of them"""
+    best_agrees: int
+    """how many elements are given at most"""
+    left_out: Sequence[int]
+    """products k that are not in the sum"""
+
+
+class StepOfPlan(Part):
+    """A step of an element, computed by a plan."""
+
+    step: str
+    """its name"""
+    products: Sequence[int] | None
+    """the numbers of its first and its last product"""
+    value: str
+    """its value, as a fraction"""
+
+
+class FirstSteps(Part):
+    """The first step in which two plans differ."""
+
+    D1: StepOfPlan | None
+    """the plan of the first matrix; null where it has no such step"""
+    D2: StepOfPlan | None
+    """the plan of the second matrix"""
+
+
+class ComparedPlans(Part):
+    """The plans of two matrices."""
+
+    why: Sequence[str] = ABSENT
+    """what the first plans of both do in different ways, in words"""
+    D1: PlansFound
+    """the first matrix"""
+    D2: PlansFound
+    """the second matrix"""
+    first_step: FirstSteps | None = ABSENT
+    """the first step of `first` in which these plans differ; null where they do not"""
+
+
+class ComputedAgain(Part):
+    """Elements computed again by both sides."""
+
+    elements: int
+    """how many"""
+    first: int
+    """in how many of them the first side gives the value in its matrix"""
+    second: int
+    """in how many of them the second side does"""
 
 
 class Gemm(Part):
@@ -363,18 +452,12 @@ class Gemm(Part):
     """the first element that differs"""
     largest: DifferingElement | None = ABSENT
     """the one farthest apart"""
-    model: Mapping[str, Any] = ABSENT
-    """with --model: `model`, `elements` looked at, and of D1 and D2 in how many the model agrees, and which changes
-    give all"""
-    plans: Mapping[str, Any] = ABSENT
-    """of D1 and D2 the `plans` that give every element `looked_at`; if there are none, `best` gives most of them
-    (`best_agrees`); how many were `tried`, and whether that is all (`complete`), or what was not for lack of time
-    (`untried`); `left_out`: products that are not in the sum. `why` is what the first two do in different ways, in
-    words, and `first_step` the first step of `first` in which they differ: the `step` of D1 and of D2, its `products`
-    and its `value`"""
-    computed_again: Mapping[str, int] = ABSENT
-    """`elements`: how many were computed again by both sides; and in how many of them each side gives the value in its
-    matrix"""
+    model: ComparedModel = ABSENT
+    """with --model: how far it gives the matrices"""
+    plans: ComparedPlans = ABSENT
+    """the plans that give the matrices"""
+    computed_again: ComputedAgain = ABSENT
+    """by both sides"""
     dot_product: DotProduct = ABSENT
     """an element to look at"""
     element: Sequence[int] = ABSENT
@@ -409,7 +492,7 @@ class Compare(Document):
     """questions of the library whose hypotheses predict differences"""
     contradictions: Sequence[DeviceContradiction]
     """answers that contradict each other"""
-    error: str | None
-    """the error that ended it early"""
     gemm: Gemm = ABSENT
     """with --gemm"""
+    error: str | None
+    """the error that ended it early"""

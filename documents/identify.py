@@ -251,12 +251,12 @@ class Rule(Part):
 
     elements: str
     """which elements, in words"""
+    plan: str | None
+    """the plan found"""
     limits: Sequence[Limit]
     """the elements in numbers, for programs: those within all of these limits"""
     confirmed: bool
     """whether it is relied on: some new random shapes agree, with this plan alone, and none differs"""
-    plan: str | None
-    """the plan found"""
     agree: int
     """new random shapes in which all of these elements are as the plan gives them"""
     differ: Sequence[Sequence[int]]

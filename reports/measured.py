@@ -131,7 +131,7 @@ def compared(document: Compare, pictures: Pictures) -> list[Section]:
             section.facts.append((f"changes of the {side} that explain every difference shown", ", ".join(agree)))
     if gemm := document.gemm:
         section.facts.append(("elements", f"{gemm.differing} of {gemm.elements} differ"))
-        section.facts += [("why", sentence) for sentence in (gemm.plans or {}).get("why", ())]
+        section.facts += [("why", sentence) for sentence in (gemm.plans and gemm.plans.why) or ()]
     if document.error:
         section.facts.append(("error", document.error))
     shown = [one for one in document.differences if one.vector is not None]

@@ -1,14 +1,17 @@
-"""The outcome of `compare` as text and as JSON."""
+"""The outcome of `compare` as text and as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mmaprobe.cli.options import say
-from mmaprobe.cli.text.evaluations import neighbour_json
+from mmaprobe.cli.text.evaluations import neighbour_of
 from mmaprobe.cli.text.vectors import result_text, show_operands
+from mmaprobe.documents import devices as documents
+from mmaprobe.documents.parts import ABSENT
+from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Neighbour
     from mmaprobe.queries.compare.why import Change, Explanation, Support
     from mmaprobe.runner.devices import Device
+    from mmaprobe.smtmodel.base.errors import MmaprobeError
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import Operands
     from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -34,7 +38,7 @@ class Report:
     devices: Sequence[Device] = ()
     pair: Pair | None = None
     differ: bool = False
-    gemm: dict[str, Any] = field(default_factory=dict)
+    gemm: documents.Gemm | None = None
     changes: list[list[list[Neighbour]]] = field(default_factory=list)  # of each difference, of each side
     common: list[list[Change]] = field(default_factory=lambda: [[], []])  # of each side, for all differences
     found: list[Explanation] = field(default_factory=list)
@@ -240,62 +244,56 @@ class Report:
 
     # -- JSON
 
-    def document(self) -> dict[str, Any]:
-        """The comparison as one JSON document."""
-        comparison = self.comparison
-        sides = self.pair.sides if self.pair else ()
+    def document(self, error: MmaprobeError | None) -> documents.Compare:
+        """The comparison as a document. `error`: what ended it early."""
+        comparison, sides = self.comparison, self.pair.sides if self.pair else ()
         descriptions = {device.name: device.description for device in self.devices}
-        unstable = bool(comparison.contradictions)
-        differ = bool(comparison.differences) or self.differ
-        return {
-            "schema": 1,
-            "verdict": "different"
-            if differ
-            else "unstable"
-            if unstable
-            else "no difference"
-            if comparison.compared or self.gemm
-            else "not compared",
-            "reason": self.reason(),
-            "compare": self.pair.problem.compare if self.pair else None,
-            "devices": [
-                {
-                    "name": side.name,
-                    "model": side.model.reference,
-                    "description": descriptions.get(side.name.removesuffix(" (first)").removesuffix(" (second)"), {}),
-                    "asked": side.asked,
-                }
+        first, second = ([_common(one) for one in side] for side in self.common)
+        return documents.Compare(
+            verdict=self._verdict(),
+            reason=self.reason(),
+            compare=self.pair.problem.compare if self.pair else None,
+            devices=[
+                documents.ComparedDevice(
+                    name=side.name,
+                    model=side.model.reference,
+                    description=descriptions.get(side.name.removesuffix(" (first)").removesuffix(" (second)"), {}),
+                    asked=side.asked,
+                )
                 for side in sides
             ],
-            "compared": comparison.compared,
-            "different": comparison.different,
-            "differences": [self._difference(index) for index in range(len(comparison.differences))],
-            "common_changes": {
-                word: [{"change": one.change, "agree": one.right, "answers": one.asked} for one in side]
-                for word, side in zip(("first", "second"), self.common, strict=True)
-            },
-            "questions": [_explanation(one) for one in self.found],
-            "contradictions": [_contradiction(one) for one in comparison.contradictions[:LISTED]],
-            **({"gemm": self.gemm} if self.gemm else {}),
-        }
+            compared=comparison.compared,
+            different=comparison.different,
+            differences=[self._difference(index) for index in range(len(comparison.differences))],
+            common_changes=documents.CommonChanges(first=first, second=second),
+            questions=[_explanation(one) for one in self.found],
+            contradictions=[_contradiction(one) for one in comparison.contradictions[:LISTED]],
+            gemm=ABSENT if self.gemm is None else self.gemm,
+            error=str(error) if error else None,
+        )
 
-    def _difference(self, index: int) -> dict[str, Any]:
+    def _verdict(self) -> Literal["different", "unstable", "no difference", "not compared"]:
+        if self.comparison.differences or self.differ:
+            return "different"
+        if self.comparison.contradictions:
+            return "unstable"
+        return "no difference" if self.comparison.compared or self.gemm else "not compared"
+
+    def _difference(self, index: int) -> documents.Difference:
         difference = self.comparison.differences[index]
         pair, vector = difference.pair, difference.instruction
         sides = zip(("first", "second"), pair.sides, (difference.left, difference.right), strict=True)
-        return {
-            "vector": None if vector is None else vector.to_json(),
-            "operands": operands_json(difference.operands, pair.left.model),
-            "results": {word: to_hex(d, side.model.d) for word, side, d in sides},
-            "exercises": difference.exercises,
-            "terms": _terms(difference.operands),
-            "terms_found": _terms(pair.layout.split(difference.first)),
-            "neighbours": {
-                word: [neighbour_json(one) for one in near]
-                for word, near in zip(("first", "second"), self.changes[index], strict=True)
-            },
-            "questions": [one.question.id for one in self.questions(index)],
-        }
+        first, second = (list(map(neighbour_of, near)) for near in self.changes[index])
+        return documents.Difference(
+            vector=None if vector is None else Row.of(vector.to_json()),
+            operands=documents.AnyInput(**operands_json(difference.operands, pair.left.model)),
+            results={word: to_hex(d, side.model.d) for word, side, d in sides},
+            exercises=difference.exercises,
+            terms=_terms(difference.operands),
+            terms_found=_terms(pair.layout.split(difference.first)),
+            neighbours=documents.NeighboursOfSides(first=first, second=second),
+            questions=[one.question.id for one in self.questions(index)],
+        )
 
 
 def _terms(operands: Operands[int]) -> int:
@@ -315,22 +313,26 @@ def _all(count: int) -> str:
     return "the one answer" if count == 1 else f"all {counted(count, 'answer')}"
 
 
-def _supports(sides: tuple[Support, ...]) -> list[dict[str, Any]]:
-    return [{"hypothesis": one.hypothesis, "agree": one.right, "answers": one.asked} for one in sides]
+def _common(one: Change) -> documents.CommonChange:
+    return documents.CommonChange(change=one.change, agree=one.right, answers=one.asked)
 
 
-def _explanation(one: Explanation) -> dict[str, Any]:
-    return {
-        "id": one.question.id,
-        "question": one.question.question,
-        "differences": list(one.differences),
-        "complete": one.complete,
-        "first": _supports(one.left),
-        "second": _supports(one.right),
-    }
+def _supports(sides: Sequence[Support]) -> list[documents.Support]:
+    return [documents.Support(hypothesis=one.hypothesis, agree=one.right, answers=one.asked) for one in sides]
 
 
-def _contradiction(one: Contradiction) -> dict[str, Any]:
+def _explanation(one: Explanation) -> documents.QuestionOfLibrary:
+    return documents.QuestionOfLibrary(
+        id=one.question.id,
+        question=one.question.question,
+        differences=one.differences,
+        complete=one.complete,
+        first=_supports(one.left),
+        second=_supports(one.right),
+    )
+
+
+def _contradiction(one: Contradiction) -> documents.DeviceContradiction:
     vector = one.side.vector(one.operands)
     answers = [None if d is None else to_hex(d, one.side.model.d) for d in one.answers]
-    return {"device": one.side.name, "vector": vector.to_json(), "answers": answers}
+    return documents.DeviceContradiction(device=one.side.name, vector=Row.of(vector.to_json()), answers=answers)
