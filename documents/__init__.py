@@ -1,4 +1,5 @@
-"""The types of the JSON documents that commands print, by subject.
+"""The JSON documents that commands print, as values, by subject.
 
-A docstring below a field is the field's description in the JSON Schema. A field with the default ABSENT may be missing.
+The comment behind a field, or the docstring below it, is its description in the JSON Schema. A field with the default
+ABSENT may be missing.
 """

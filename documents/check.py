@@ -11,10 +11,8 @@ from mmaprobe.documents.parts import Document, Part
 class CheckFinding(Part):
     """What was found at one place of a certificate."""
 
-    place: str
-    """the file, and where in it; of the words of what is stated it is `stated`"""
-    says: str
-    """what was found"""
+    place: str  #: the file, and where in it; of the words of what is stated it is `stated`
+    says: str  #: what was found
     kind: Literal["fine", "word", "open", "fault"]
     """fine: checked; word: it rests on the answers of the engines named; open: not checked; fault: rejected"""
 
@@ -22,9 +20,7 @@ class CheckFinding(Part):
 class CheckFolder(Document):
     """A certificate, checked again."""
 
-    folder: str
-    """where it is"""
+    folder: str  #: where it is
     verdict: Literal["checked", "fault", "incomplete"]
     """fault: a part was rejected; incomplete: a part could not be checked"""
-    findings: Sequence[CheckFinding]
-    """one for each file, proof and theorem, in order"""
+    findings: Sequence[CheckFinding]  #: one for each file, proof and theorem, in order

@@ -45,12 +45,9 @@ def plain(part: Part) -> dict[str, Any]:
 class Produced(Part):
     """What made a document."""
 
-    by: str
-    """name and version of the program"""
-    command: str
-    """the command line, to be run again"""
-    defaults: str = ABSENT
-    """the file of defaults, where one was read"""
+    by: str  #: name and version of the program
+    command: str  #: the command line, to be run again
+    defaults: str = ABSENT  #: the file of defaults, where one was read
 
 
 class Document(Part):
@@ -65,34 +62,20 @@ class Document(Part):
 class Vector(Part):
     """An input of a unit, as in a line of a vector file. Keys of your own are kept."""
 
-    schema: Literal[1] = ABSENT
-    """the version of the row"""
-    id: str | int = ABSENT
-    """its name in the file"""
-    model: str = ABSENT
-    """the unit that it was made for"""
-    a: Sequence[Hex]
-    """bit patterns of the first factors; missing trailing products are zero"""
-    b: Sequence[Hex]
-    """bit patterns of the second factors"""
-    c: Hex
-    """bit pattern of the addend"""
-    scale_a: Sequence[Hex] = ABSENT
-    """scale factors of a, one a block; of units that take them"""
-    scale_b: Sequence[Hex] = ABSENT
-    """scale factors of b"""
-    d: Hex = ABSENT
-    """the result observed"""
-    predictions: Mapping[str, Hex] = ABSENT
-    """hypothesis: the result that it predicts"""
-    question: str = ABSENT
-    """the question that the predictions belong to"""
-    exercises: Sequence[str] = ABSENT
-    """conditions of the datapath that the input reaches"""
-    family: str = ABSENT
-    """the family whose candidates it helps to distinguish"""
-    outcomes: Mapping[str, int] = ABSENT
-    """result: how many classes of that family's candidates give it"""
+    schema: Literal[1] = ABSENT  #: the version of the row
+    id: str | int = ABSENT  #: its name in the file
+    model: str = ABSENT  #: the unit that it was made for
+    a: Sequence[Hex]  #: bit patterns of the first factors; missing trailing products are zero
+    b: Sequence[Hex]  #: bit patterns of the second factors
+    c: Hex  #: bit pattern of the addend
+    scale_a: Sequence[Hex] = ABSENT  #: scale factors of a, one a block; of units that take them
+    scale_b: Sequence[Hex] = ABSENT  #: scale factors of b
+    d: Hex = ABSENT  #: the result observed
+    predictions: Mapping[str, Hex] = ABSENT  #: hypothesis: the result that it predicts
+    question: str = ABSENT  #: the question that the predictions belong to
+    exercises: Sequence[str] = ABSENT  #: conditions of the datapath that the input reaches
+    family: str = ABSENT  #: the family whose candidates it helps to distinguish
+    outcomes: Mapping[str, int] = ABSENT  #: result: how many classes of that family's candidates give it
 
     @classmethod
     def of(cls, row: Mapping[str, Any], **more: Any) -> Self:

@@ -86,15 +86,20 @@ def _part(kind: type[Part], parts: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def _said(kind: type[Part]) -> dict[str, str]:
-    """The docstring of each field, also of those that it inherits."""
+    """What is said of each field, also of those that it inherits: behind it, or in a docstring below it."""
     found: dict[str, str] = {}
     for part in (one for one in reversed(kind.__mro__) if issubclass(one, Part)):
-        (tree,) = ast.parse(textwrap.dedent(inspect.getsource(part))).body
+        source = textwrap.dedent(inspect.getsource(part))
+        (tree,) = ast.parse(source).body
         assert isinstance(tree, ast.ClassDef)
-        for field, text in zip(tree.body, tree.body[1:], strict=False):
-            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+        for field, text in zip(tree.body, [*tree.body[1:], None], strict=True):
+            if isinstance(field, ast.AnnAssign):
                 assert isinstance(field.target, ast.Name)
-                found[field.target.id] = inspect.cleandoc(str(text.value.value))
+                *_, comment = source.splitlines()[field.lineno - 1].partition("  #: ")
+                if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                    comment = inspect.cleandoc(str(text.value.value))
+                found[field.target.id] = comment
+    assert all(found.values()), kind
     return found
 
 
