@@ -69,6 +69,7 @@ EXAMPLES = {
         ("prove --property error-bound minus.yaml", "no rule says what minus loses"),
         *CERTIFIED,
     ],
+    "a key": [("list formats --json", '"bias": 127, "infinity": true')],
     "a solver": [("distinguish ieee/fma/f16 ieee/fma/f16@nan=none --solver z3-seeded", "z3-seeded")],
     "an instruction": [
         ("list models", "mine/mma/half"),
