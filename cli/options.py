@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from mmaprobe.cli.choice import Choice, FileName, Seconds, VectorsFile, WholeNumber
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.line import Line
-from mmaprobe.documents.parts import ABSENT, Produced, plain
+from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW
@@ -188,11 +188,12 @@ def loudness() -> int:
     return 0 if context is None else int(context.find_root().meta.get(LOUDNESS, 0))
 
 
-def print_json(document: Any) -> None:
+def print_json(document: Document | Sequence[Part]) -> None:
     """Print a document as JSON, with the version and command that produced it, or a list as it is."""
-    if not isinstance(document, list):
-        document = {**(document if isinstance(document, dict) else plain(document)), "produced": produced()}
-    click.echo(document_text(document))
+    if isinstance(document, Document):
+        click.echo(document_text({**plain(document), "produced": produced()}))
+    else:
+        click.echo(document_text(document))
 
 
 def document_text(document: Any) -> str:

@@ -7,6 +7,8 @@ from typing import Literal
 
 from mmaprobe.documents.parts import Document, Part
 
+Checked = Literal["checked", "fault", "incomplete"]
+
 
 class CheckFinding(Part):
     """What was found at one place of a certificate."""
@@ -21,6 +23,6 @@ class CheckFolder(Document):
     """A certificate, checked again."""
 
     folder: str  #: where it is
-    verdict: Literal["checked", "fault", "incomplete"]
+    verdict: Checked
     """fault: a part was rejected; incomplete: a part could not be checked"""
     findings: Sequence[CheckFinding]  #: one for each file, proof and theorem, in order

@@ -43,8 +43,8 @@ class Bound(Verdicts):
     under which both hold. `largest`: what the formula is at most where no input's exponent is above `exponent`, rounded
     up. `nearest`: an input that comes near the bound. `lemmas`: the statements about the datapath that the bound rests
     on, each with the solvers that proved it. `seconds`: of the clock.
-    `document`: everything that `mmaprobe prove --property error-bound --json` says, each coefficient of a unit's bound
-    as a fraction. `proved`: what `at` evaluates.
+    `document`: what `mmaprobe prove --property error-bound --json` prints, as a value whose attributes are its keys,
+    each coefficient of a unit's bound as a fraction. `proved`: what `at` evaluates.
     """
 
     unit: str

@@ -100,8 +100,8 @@ class Proved(Verdicts):
 @dataclass(frozen=True)
 class Claimed(Verdicts):
     """The outcome of one case of a claim: of `id`, which says `claim`. `verdict`: holds, refuted or unknown;
-    `expected`: what its file expects; `document`: everything `mmaprobe verify --json` says of it, with the input that
-    decided."""
+    `expected`: what its file expects; `document`: what `mmaprobe verify --json` prints of it, as a value whose
+    attributes are its keys, with the input that decided."""
 
     id: str
     claim: str
