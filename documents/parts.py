@@ -84,8 +84,9 @@ class Vector(Part):
         vars(made).update(row, **more)
         return made
 
-    def parsed(self) -> Input:
-        """The input that it is. Raises ValueError or MmaprobeError."""
-        from mmaprobe.smtmodel.inputs.vectors import vector_of
 
-        return vector_of(plain(self))
+def input_of(row: Vector) -> Input:
+    """The input that a row is. Raises ValueError or MmaprobeError."""
+    from mmaprobe.smtmodel.inputs.vectors import vector_of
+
+    return vector_of(plain(row))

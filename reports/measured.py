@@ -9,6 +9,7 @@ from typing import Any
 from mmaprobe.documents.devices import Compare, ComparedDevice, Difference, Evaluate, Run
 from mmaprobe.documents.explain import Explain, Study
 from mmaprobe.documents.identify import Identify
+from mmaprobe.documents.parts import input_of
 from mmaprobe.reports.views import (
     MOST_VECTORS,
     DeviceQuestion,
@@ -53,7 +54,7 @@ def ran(document: Run, pictures: Pictures) -> list[Section]:
         section.facts.append(("observed before", f"{before.agree} of {before.answers} answers agree"))
     rows = document.vectors or []
     for row in rows[:MOST_VECTORS]:
-        vector = row.parsed()
+        vector = input_of(row)
         section.vectors.append(vector_view(_title(vector), vector, _hypotheses(vector), pictures))
     section.more = f"{len(rows) - MOST_VECTORS} more vectors are in the results." if len(rows) > MOST_VECTORS else ""
     if not rows and document.output:
@@ -144,7 +145,7 @@ def compared(document: Compare, pictures: Pictures) -> list[Section]:
 
 def _difference(title: str, one: Difference, devices: Sequence[ComparedDevice], pictures: Pictures) -> VectorView:
     assert one.vector is not None
-    vector = one.vector.parsed()
+    vector = input_of(one.vector)
     sides = [(which, one.results[which], device) for which, device in zip(one.results, devices, strict=True)]
     models = [(which, parse_reference(device.description["model"]), bits) for which, bits, device in sides
               if "model" in device.description]  # fmt: skip
@@ -203,7 +204,7 @@ def identified(document: Identify, pictures: Pictures) -> list[Section]:
     section.asked = list(_asked(document))
     survivors = [parse_reference(members[0].model) for members in document.classes]
     for number, row in enumerate(document.asked[:MOST_QUESTIONS], 1):
-        vector = row.parsed()
+        vector = input_of(row)
         candidates = [(f"class {which}", model, None) for which, model in enumerate(survivors[:MOST_QUESTIONS])]
         own = [("family", vector.model, None)]
         section.vectors.append(vector_view(f"question {number}", vector, candidates or own, pictures))
@@ -224,7 +225,7 @@ def _parameters(document: Identify) -> list[tuple[str, str]]:
 
 def _asked(document: Identify) -> Iterable[DeviceQuestion]:
     for number, row in enumerate(document.asked, 1):
-        vector = row.parsed()
+        vector = input_of(row)
         assert vector.d is not None
         ruled = [f"{name} {', '.join(map(format_parameter, values))}" for name, values in row.ruled_out.items()]
         operands = "; ".join(f"{one.name} = {one.value}" for one in operands_of(vector)[:24])

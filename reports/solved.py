@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mmaprobe.documents.distinguish import Distinguish, PairOfHypotheses, QuestionAnswered
 from mmaprobe.documents.identify import Separate
-from mmaprobe.documents.parts import ABSENT
+from mmaprobe.documents.parts import ABSENT, input_of
 from mmaprobe.documents.prove import PairProof, Prove
 from mmaprobe.documents.verify import Claim, ClaimVector, Verify
 from mmaprobe.reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
@@ -36,7 +36,7 @@ def _question(question: QuestionAnswered, pictures: Pictures) -> Section:
     if question.expect:
         section.facts.append(("expected", question.expect))
     for row in question.vectors[:MOST_VECTORS]:
-        vector, said = row.parsed(), row.predictions or {}
+        vector, said = input_of(row), row.predictions or {}
         candidates = [(name, models[name], bits) for name, bits in said.items() if name in models]
         section.vectors.append(vector_view(str("vector" if row.id is ABSENT else row.id), vector, candidates, pictures))
     section.more = _more(len(question.vectors))
@@ -98,12 +98,12 @@ def _sides(proof: PairProof, pictures: Pictures) -> list[VectorView]:
     assert row is not None
     models = [parse_reference(name) for name in (proof.left, proof.right)]
     names, results = proof.sides, row.results
-    first = row.parsed()
+    first = input_of(row)
     if row.other_side is ABSENT:
         candidates = [(name, model, bits) for name, model, bits in zip(names, models, results, strict=True)]
         return [vector_view("counterexample", first, candidates, pictures)]
     views = []
-    for name, model, vector in zip(names, models, (first, row.other_side.parsed()), strict=True):
+    for name, model, vector in zip(names, models, (first, input_of(row.other_side)), strict=True):
         views.append(vector_view(f"counterexample, {name}", vector, [(name, model, None)], pictures))
     views[0].notes.append(f"compared: {names[0]} = {results[0]}, {names[1]} = {results[1]}")
     return views
@@ -181,7 +181,7 @@ def separated(document: Separate, pictures: Pictures) -> list[Section]:
             for bits, (number, one) in sorted(seen.items(), key=lambda item: item[1][0])
         ]
         title = str(index if row.id is ABSENT else row.id)
-        view = vector_view(title, row.parsed(), candidates[:MOST_OUTCOMES], pictures)
+        view = vector_view(title, input_of(row), candidates[:MOST_OUTCOMES], pictures)
         if len(candidates) > MOST_OUTCOMES:
             view.notes.append(f"{len(candidates)} different results, of which {MOST_OUTCOMES} are shown")
         section.vectors.append(view)

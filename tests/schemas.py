@@ -13,7 +13,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from mmaprobe.documents.commands import DOCUMENTS
-from mmaprobe.documents.parts import ABSENT, Document, Part, Vector
+from mmaprobe.documents.parts import ABSENT, Document, Part, Vector, plain
 from mmaprobe.documents.reading import WrongDocumentError, kinds_of, read, required
 from tests.places import ROOT
 
@@ -51,8 +51,11 @@ TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneTy
 
 
 def check(command: str, text: str) -> None:
-    """Raises WrongDocumentError for a document that is not what a command should print."""
-    found = read(DOCUMENTS[command], json.loads(text), whole=True)
+    """Raises WrongDocumentError for a document that is not what a command should print. What is read is printed as it
+    was."""
+    value = json.loads(text)
+    found = read(DOCUMENTS[command], value, whole=True)
+    assert json.loads(json.dumps(found, default=plain)) == value
     if isinstance(found, Document) and found.produced is ABSENT:
         raise WrongDocumentError("produced", "an object")
 

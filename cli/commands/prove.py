@@ -205,6 +205,7 @@ def show_witness(proof: PairProof) -> None:
     """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
     the first side's are printed, and no zeros that both sides have."""
     from mmaprobe.cli.text.vectors import operand_lines, result_text
+    from mmaprobe.documents.parts import input_of
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
     row = proof.vector
@@ -214,7 +215,7 @@ def show_witness(proof: PairProof) -> None:
     sides = zip(proof.sides, (proof.left, proof.right), (row, row.other_side or row), row.results, strict=True)
     for label, side, vector, result in sides:
         model = parse_reference(side)
-        lines = operand_lines(model, vector.parsed().operands)
+        lines = operand_lines(model, input_of(vector).operands)
         for name, line in lines.items():
             if shown.get(name) != line and not (shown and name not in shown and _is_zero(line)):
                 say(line)
