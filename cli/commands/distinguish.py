@@ -37,9 +37,8 @@ from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
 
 if TYPE_CHECKING:
-    from mmaprobe.documents.distinguish import PairOfHypotheses, QuestionAnswered
     from mmaprobe.hypotheses.schema import Question
-    from mmaprobe.queries.search.answer import Answered, PairAnswer
+    from mmaprobe.queries.search.answer import Answered
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.smtmodel.inputs.admitted import Inputs
 
@@ -132,7 +131,7 @@ def distinguish(
 
     options.pool.gather(work, questions, take)
     if as_json:
-        print_json(Distinguish(questions=[_answered(answered) for answered in done]))
+        print_json(Distinguish(questions=[answered.document() for answered in done]))
     elif output is None:
         write_vectors((vector for answered in done for vector in answered.vectors), None)
     codes = [answered.exit_code for answered in done]
@@ -183,50 +182,3 @@ def _pair(names: tuple[str, ...], inputs: Inputs) -> Question:
 
     models = dict(zip(("left", "right"), (parse_reference(name) for name in names), strict=True))
     return Question(id="left-right", question="Do the two models differ?", models=models, inputs=inputs)
-
-
-def _answered(answered: Answered) -> QuestionAnswered:
-    from mmaprobe.documents.distinguish import QuestionAnswered
-    from mmaprobe.documents.parts import Vector
-
-    question = answered.question
-    return QuestionAnswered(
-        id=question.id,
-        question=question.question,
-        verdict=answered.verdict,
-        expect=question.expect,
-        hypotheses={name: model.reference for name, model in question.models.items()},
-        dropped=question.dropped,
-        one_vector=question.one_vector,
-        observed=question.observed,
-        zeros_only=list(question.zeros),
-        pairs=[_pair_answered(pair) for pair in answered.pairs],
-        vectors=[Vector.of(vector.to_json()) for vector in answered.vectors],
-    )
-
-
-def _pair_answered(pair: PairAnswer) -> PairOfHypotheses:
-    from mmaprobe.documents.distinguish import PairOfHypotheses, QueryAsked, SolverAnswer
-
-    outcome = pair.outcome
-    steps = [
-        QueryAsked(
-            free_products=step.free,
-            nonnegative_only=step.one_sign,
-            answers=[
-                SolverAnswer(solver=a.engine, version=a.version, status=a.status, seconds=a.seconds, reason=a.reason)
-                for a in step.answers
-            ],
-        )
-        for step in outcome.steps
-    ]
-    return PairOfHypotheses(
-        left=pair.left,
-        right=pair.right,
-        verdict=pair.verdict,
-        reused_vector=pair.reused,
-        complete=outcome.complete,
-        found_by_simulation=outcome.simulated,
-        seconds=round(outcome.seconds, 3),
-        asked=steps,
-    )

@@ -80,9 +80,9 @@ def _show(document: Evaluate, report: Report, name: str) -> Evaluate:
     """Print the verdict, what it is for each model, and the first mismatches. Returns the document with the neighbours
     of these."""
     from mmaprobe.cli.commands.explain import say_why
-    from mmaprobe.cli.text.evaluations import neighbour_of
     from mmaprobe.cli.text.vectors import show_mismatch
     from mmaprobe.queries.compare.observed import explained_by
+    from mmaprobe.reports.evaluations import neighbour_of
 
     if document.compared:
         without = document.rows - document.compared

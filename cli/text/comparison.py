@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from mmaprobe.cli.options import say
-from mmaprobe.cli.text.evaluations import neighbour_of
 from mmaprobe.cli.text.vectors import result_text, show_operands
 from mmaprobe.documents import devices as documents
 from mmaprobe.documents.parts import ABSENT
 from mmaprobe.documents.parts import Vector as Row
+from mmaprobe.reports.evaluations import neighbour_of
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
 
