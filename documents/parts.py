@@ -34,7 +34,21 @@ class Part:
     """An object inside a document: a frozen dataclass whose fields are the keys, in this order."""
 
     def __init_subclass__(cls) -> None:
-        dataclass(frozen=True, kw_only=True)(cls)
+        cls.__init__ = _first_init  # type: ignore[assignment]
+
+
+def _first_init(self: Part, **values: Any) -> None:
+    complete(type(self))
+    self.__init__(**values)  # type: ignore[misc]
+
+
+def complete(kind: type[Part]) -> None:
+    """Make a dataclass of a class, as its first value is made: commands start sooner where those that they never use
+    are left as they are."""
+    for one in reversed(kind.__mro__):
+        if issubclass(one, Part) and "__dataclass_fields__" not in vars(one):
+            del one.__init__
+            dataclass(frozen=True, kw_only=True)(one)
 
 
 def plain(part: Part) -> dict[str, Any]:
@@ -80,6 +94,7 @@ class Vector(Part):
     @classmethod
     def of(cls, row: Mapping[str, Any], **more: Any) -> Self:
         """The vector of a row, whose keys stay as they are, and then `more` keys."""
+        complete(cls)
         made = object.__new__(cls)
         vars(made).update(row, **more)
         return made

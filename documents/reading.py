@@ -8,7 +8,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NoReturn, Union, get_args, get_origin, get_type_hints
 
-from mmaprobe.documents.parts import ABSENT, Part, Vector
+from mmaprobe.documents.parts import ABSENT, Part, Vector, complete
 
 _WANTED = {str: "text", int: "a whole number", float: "a number", bool: "true or false", NoneType: "null"}
 
@@ -29,6 +29,7 @@ def kinds_of(part: Any) -> dict[str, Any]:
 
 def required(part: type[Part]) -> list[str]:
     """The keys that are always there."""
+    complete(part)
     return [field.name for field in fields(part) if field.default is not ABSENT or field.metadata]
 
 
@@ -66,6 +67,7 @@ def _part(kind: Any, value: dict[str, Any], key: str, whole: bool) -> Part:
         raise WrongDocumentError(f"{key}.{missing[0]}".lstrip("."), "this key")
     if whole and not issubclass(kind, Vector) and (other := value.keys() - kinds_of(kind).keys()):
         raise WrongDocumentError(f"{key}.{min(other)}".lstrip("."), "no such key")
+    complete(kind)
     kinds = kinds_of(kind)
     made: Part = object.__new__(kind)
     for name, one in value.items():
