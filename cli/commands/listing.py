@@ -30,6 +30,8 @@ class KindOrGpu(Choice):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from mmaprobe.smtmodel.tables.gpus import GPUS, gpu_named
 
+        if value in KINDS:
+            return str(value)
         architectures = {row.id.partition("/")[0] for row in _models()}
         if gpu_named(str(value)):
             return str(value)
