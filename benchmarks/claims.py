@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 from benchmarks.sides import results_of
+from mmaprobe.documents.parts import ABSENT, Vector
+from mmaprobe.documents.prove import PairProof
+from mmaprobe.documents.verify import Claim, ClaimVector
 from mmaprobe.hypotheses.claim import claims, claims_named
 from mmaprobe.queries.claims.decide import decide
 from mmaprobe.queries.claims.report import document_of
@@ -21,52 +23,53 @@ from mmaprobe.smtmodel.base.wording import counted
 HEAD = "| claim and case | source says | verdict | by | seconds | input |\n|---|---|---|---|---|---|\n"
 
 
-def by(document: dict[str, Any]) -> str:
+def by(document: Claim) -> str:
     """Who decided."""
-    if document["vector"] is not None or document["counterexample"] is not None:
-        last = document["asked"][-1]
-        found = [answer.partition(":")[0] for answer in last["answers"] if ": sat " in answer]
+    if document.vector is not None or document.counterexample is not None:
+        last = document.asked[-1]
+        found = [answer.partition(":")[0] for answer in last.answers if ": sat " in answer]
         if found:
             return str(found[-1])
-        return str(last["what"]) if document["counterexample"] is None else "simulated inputs"
-    count, confirmed = len(document["lemmas"]), sum(bool(lemma["confirmed_by"]) for lemma in document["lemmas"])
-    engines = sorted({lemma["answer"].partition(":")[0] for lemma in document["lemmas"]})
+        return str(last.what) if document.counterexample is None else "simulated inputs"
+    count, confirmed = len(document.lemmas), sum(bool(lemma.confirmed_by) for lemma in document.lemmas)
+    engines = sorted({lemma.answer.partition(":")[0] for lemma in document.lemmas})
     return f"{', '.join(engines)}: {counted(count, 'lemma')}, {confirmed} confirmed" if count else "bounds"
 
 
-def operands_text(vector: dict[str, Any]) -> str:
+def operands_text(vector: ClaimVector | Vector) -> str:
     """Every operand in hex, in order: `2 x a*b` for two equal products in a row, 0 for one with a zero factor; zero
     products at the end and a zero addend are left out."""
-    products = [f"{a}*{b}" if int(a, 16) and int(b, 16) else "0" for a, b in zip(vector["a"], vector["b"], strict=True)]
+    products = [f"{a}*{b}" if int(a, 16) and int(b, 16) else "0" for a, b in zip(vector.a, vector.b, strict=True)]
     runs = [(product, len(list(run))) for product, run in groupby(products)]
     terms = [product if count == 1 else f"{count} x {product}" for product, count in runs]
     if runs[-1][0] == "0":
         terms.pop()
-    terms += [vector["c"]] if int(vector["c"], 16) else []
+    terms += [vector.c] if int(vector.c, 16) else []
     return f"`{' + '.join(terms) or '0'}`"
 
 
-def vector_text(vector: dict[str, Any] | None) -> str:
+def vector_text(vector: ClaimVector | None) -> str:
     """The operands, and the errors in ulps."""
     if vector is None:
         return ""
-    errors = ", ".join(f"{name} {found['error_ulps']:.3g} ulp" for name, found in vector["results"].items()
-                       if "error_ulps" in found)  # fmt: skip
+    errors = ", ".join(f"{name} {found.error_ulps:.3g} ulp" for name, found in vector.results.items()
+                       if found.error_ulps is not ABSENT)  # fmt: skip
     return f"{operands_text(vector)}: {errors}"
 
 
-def counterexample_text(proof: dict[str, Any]) -> str:
+def counterexample_text(proof: PairProof) -> str:
     """The operands and the result of each side."""
-    vector = proof["vector"]
-    sides = (vector, vector.get("other_side", vector))
-    return ", ".join(f"{operands_text(side)} gives {d}" for side, d in zip(sides, results_of(proof), strict=True))
+    vector = proof.vector
+    assert vector is not None
+    sides, results = (vector, vector.other_side or vector), results_of(proof.sides, vector.results)
+    return ", ".join(f"{operands_text(side)} gives {d}" for side, d in zip(sides, results, strict=True))
 
 
-def row(document: dict[str, Any]) -> str:
-    proof = document["counterexample"]
-    decisive = vector_text(document["vector"]) if proof is None else counterexample_text(proof)
-    cells = (document["id"].replace("|", "\\|"), document["says"], document["verdict"], by(document),
-             f"{document['seconds']:.1f}", decisive)  # fmt: skip
+def row(document: Claim) -> str:
+    proof = document.counterexample
+    decisive = vector_text(document.vector) if proof is None else counterexample_text(proof)
+    cells = (document.id.replace("|", "\\|"), document.says, document.verdict, by(document),
+             f"{document.seconds:.1f}", decisive)  # fmt: skip
     return f"| {' | '.join(cells)} |\n"
 
 

@@ -12,6 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mmaprobe.documents.parts import plain
+from mmaprobe.documents.prove import PlanFormula
+from mmaprobe.documents.reading import read
 from mmaprobe.queries.plans.bound_report import SIZES, document_of_plan, find_plan_bound, lengths_text
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
@@ -72,7 +75,7 @@ def _formula(row: dict[str, Any]) -> str:
     if found is None:
         return f"| none: {row['reason']}"
     growth = f"; G = {found['growth']}" if " G" in found["bound"] else ""
-    return f"{lengths_text(found).removeprefix('K = ')} | {_text(found['bound'])}{growth}"
+    return f"{lengths_text(read(PlanFormula, found)).removeprefix('K = ')} | {_text(found['bound'])}{growth}"
 
 
 def kept(row: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +106,7 @@ def main() -> None:
     for name in sorted(plans()):
         if not words or any(word in name for word in words):
             found = find_plan_bound(parse_plan_path(name), Inputs(), SIZES, settle, searched=given.searched)
-            row = document_of_plan(found, name)
+            row = json.loads(json.dumps(document_of_plan(found, name), default=plain))
             known[name] = kept(row)
             print(f"{row['seconds']:6.1f} s  {name}", flush=True)
             RECORDS.write_text("".join(json.dumps(known[one]) + "\n" for one in sorted(known)), encoding="utf-8")

@@ -116,7 +116,7 @@ def cell(record: dict[str, Any]) -> str:
     if record["verdict"] == "holds":
         return "holds" if confirmed(record) else "holds\\*"
     row = record["vector"]
-    one, two = results_of(record)
+    one, two = results_of(record["sides"], record["vector"]["results"])
     other = row.get("other_side")
     return f"`{terms_text(row)}` → `{one}`; " + (f"`{terms_text(other)}` → `{two}`" if other else f"`{two}`")
 

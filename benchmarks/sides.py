@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 
-def results_of(proof: dict[str, Any]) -> tuple[str, str]:
+def results_of(sides: Sequence[str], results: Sequence[str]) -> tuple[str, str]:
     """What the model gives for the input of each side, in hex. Sign symmetry compares d(a, b, c) with -d(-a, b, -c):
     there the second side's own result is the negated one."""
-    one, two = proof["vector"]["results"]
-    if proof["sides"][1].startswith("-d("):
+    one, two = results
+    if sides[1].startswith("-d("):
         two = f"{int(two, 16) ^ 1 << 4 * len(two) - 1:0{len(two)}x}"
     return one, two

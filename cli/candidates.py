@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,7 @@ from mmaprobe.cli.options import say
 from mmaprobe.smtmodel.base.errors import InputError
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.identify import Impossible, Member
     from mmaprobe.hypotheses.family import Family
     from mmaprobe.queries.candidates.classes import Equality
 
@@ -44,11 +45,15 @@ def say_impossible(family: Family) -> None:
         say(f"left out: {family.impossible.text()}")
 
 
-def impossible(family: Family) -> dict[str, Any]:
-    """The impossible combinations left out of a family, as JSON."""
-    left_out = family.impossible
-    return {"combinations": left_out.combinations, "left_out": left_out.count, "reasons": dict(left_out.reasons)}
+def impossible(family: Family) -> Impossible:
+    """The impossible combinations left out of a family."""
+    from mmaprobe.documents.identify import Impossible
+
+    out = family.impossible
+    return Impossible(combinations=out.combinations, left_out=out.count, reasons=dict(out.reasons))
 
 
-def members_of(members: Sequence[Equality]) -> list[dict[str, Any]]:
-    return [{"model": m.model.reference, "why": m.why or None, "confirmed_by": m.confirmed} for m in members]
+def members_of(members: Sequence[Equality]) -> list[Member]:
+    from mmaprobe.documents.identify import Member
+
+    return [Member(model=m.model.reference, why=m.why or None, confirmed_by=m.confirmed) for m in members]

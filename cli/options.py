@@ -16,6 +16,7 @@ from click.core import ParameterSource
 from mmaprobe.cli.choice import Choice, FileName, Seconds, VectorsFile, WholeNumber
 from mmaprobe.cli.completion import file_names
 from mmaprobe.cli.line import Line
+from mmaprobe.documents.parts import ABSENT, Document, Part, Produced, plain
 from mmaprobe.smtmodel import VERSION
 from mmaprobe.smtmodel.base.files import append_whole, size_of, write_whole
 from mmaprobe.smtmodel.inputs.restrictions import RESTRICTIONS, WINDOW
@@ -187,24 +188,24 @@ def loudness() -> int:
     return 0 if context is None else int(context.find_root().meta.get(LOUDNESS, 0))
 
 
-def print_json(document: Any) -> None:
-    """Print a document as JSON; an object also gets the version and command that produced it."""
-    if isinstance(document, dict):
-        document = {**document, "produced": produced()}
-    click.echo(document_text(document))
+def print_json(document: Document | Sequence[Part]) -> None:
+    """Print a document as JSON, with the version and command that produced it, or a list as it is."""
+    if isinstance(document, Document):
+        click.echo(document_text({**plain(document), "produced": produced()}))
+    else:
+        click.echo(document_text(document))
 
 
 def document_text(document: Any) -> str:
-    """A document as it is printed. The tests check every document against its type in mmaprobe.reports.documents."""
-    return json.dumps(document)
+    """A document as it is printed. The tests read every one as its class in mmaprobe.documents."""
+    return json.dumps(document, default=plain)
 
 
-def produced() -> dict[str, str]:
+def produced() -> Produced:
     """The version and the command line that this process runs."""
     meta = click.get_current_context().find_root().meta
     command = shlex.join(["mmaprobe", *meta.get(ARGUMENTS, [])])
-    defaults = {"defaults": meta[CONFIGURATION]} if CONFIGURATION in meta else {}
-    return {"by": f"mmaprobe {VERSION}", "command": command, **defaults}
+    return Produced(by=f"mmaprobe {VERSION}", command=command, defaults=meta.get(CONFIGURATION, ABSENT))
 
 
 LINE = Line()

@@ -10,6 +10,7 @@ from mmaprobe.questions import Case, Verdicts, case_of, flag_of, is_plan, number
 from mmaprobe.units import model_of, plan_of, restrictions_of, whole_of
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.prove import ErrorBound, PlanErrorBound, PlanFormula
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
     from mmaprobe.queries.search.distinguish import Options
@@ -42,8 +43,8 @@ class Bound(Verdicts):
     under which both hold. `largest`: what the formula is at most where no input's exponent is above `exponent`, rounded
     up. `nearest`: an input that comes near the bound. `lemmas`: the statements about the datapath that the bound rests
     on, each with the solvers that proved it. `seconds`: of the clock.
-    `document`: everything that `mmaprobe prove --property error-bound --json` says, each coefficient of a unit's bound
-    as a fraction. `proved`: what `at` evaluates.
+    `document`: what `mmaprobe prove --property error-bound --json` prints, as a value whose attributes are its keys,
+    each coefficient of a unit's bound as a fraction. `proved`: what `at` evaluates.
     """
 
     unit: str
@@ -58,7 +59,7 @@ class Bound(Verdicts):
     lemmas: tuple[str, ...]
     reason: str
     seconds: float
-    document: dict[str, Any] = field(repr=False)
+    document: ErrorBound | PlanErrorBound = field(repr=False)
     proved: BoundResult | PlanBound = field(repr=False, compare=False)
 
     def at(self, a: Any, b: Any, c: Any = None, *, convert: str | None = None) -> Any:
@@ -121,16 +122,16 @@ def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options
 
     found = find_bound(model, inputs, length, Settled(options, confirm))
     document = document_of(found)
-    formula = document.get("formula")
+    formula = document.formula or None
     return Bound(
         model.reference,
         found.verdict,
         found.length,
         formula,
-        document["chain"]["any"] if "chain" in document else None,
+        document.chain.any if document.chain else None,
         conditions_of(found.premises, formula or ""),
         found.window.max,
-        document["window"]["bound"] if "window" in document else None,
+        document.window.bound if document.window else None,
         _nearest_of_model(found),
         _lemmas(document),
         found.reason,
@@ -165,17 +166,17 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
     settled = Settled(options, confirm)
     found = find_plan_bound(plan, inputs, () if length is None else (length,), settled, late=settled.late)
     document = document_of_plan(found, plan.reference)
-    every, size = document["formula"], document["sizes"][0] if document["sizes"] else None
-    formulas = [one["bound"] for one in (every, size) if one is not None]
+    every, size = document.formula, document.sizes[0] if document.sizes else None
+    formulas = [one.bound for one in (every, size) if one is not None]
     return Bound(
         plan.reference,
         "holds" if formulas else "unknown",
         length,
-        None if size is None else size["bound"],
+        None if size is None else size.bound,
         None if every is None else _every(every),
         ", ".join(found.premises),
         found.window.max,
-        None if size is None else size["window"]["bound"],
+        None if size is None else size.window.bound,
         _nearest_of_plan(found),
         _lemmas(document),
         found.reason,
@@ -185,12 +186,12 @@ def _of_plan(plan: Plan, length: int | None, inputs: Inputs, options: Options, c
     )
 
 
-def _every(formula: dict[str, Any]) -> str:
+def _every(formula: PlanFormula) -> str:
     """The formula of a plan with the lengths that it is for, and what its G is."""
     from mmaprobe.queries.plans.bound_report import lengths_text
 
-    growth = f", G = {formula['growth']}" if " G" in formula["bound"] else ""
-    return f"for {lengths_text(formula)}: {formula['bound']}{growth}"
+    growth = f", G = {formula.growth}" if " G" in formula.bound else ""
+    return f"for {lengths_text(formula)}: {formula.bound}{growth}"
 
 
 def _nearest_of_plan(found: PlanBound) -> Nearest | None:
@@ -205,5 +206,5 @@ def _nearest_of_plan(found: PlanBound) -> Nearest | None:
     return Nearest(Case(plan.reference, a, b, c, d), float(near.error), up_float(near.bound))
 
 
-def _lemmas(document: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{one['lemma']}: {one['by']}" for one in document.get("lemmas", ()))
+def _lemmas(document: ErrorBound | PlanErrorBound) -> tuple[str, ...]:
+    return tuple(f"{one.lemma}: {one.by}" for one in document.lemmas or ())

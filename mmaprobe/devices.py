@@ -14,6 +14,7 @@ from mmaprobe.smtmodel.families.parameters import format_parameter
 from mmaprobe.units import Model, WantedError, seconds_of, signature_of, text_of
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.identify import OrderStep
     from mmaprobe.hypotheses.family import Family
     from mmaprobe.queries.order.reveal import Tree
     from mmaprobe.runner.protocol import Device
@@ -41,9 +42,9 @@ class Order:
     places: str | None = None
 
     @property
-    def steps(self) -> list[dict[str, Any]]:
-        """Every step, first to last: the `products` that it adds (their places in K), whether it adds c, and the
-        earlier steps whose sums it adds."""
+    def steps(self) -> list[OrderStep]:
+        """Every step, first to last: its `kind`, the `terms` that it adds (products by their places in K, and c), and
+        the `steps`, earlier ones, whose sums it adds."""
         return self.tree.steps()
 
     @property

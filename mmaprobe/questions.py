@@ -19,6 +19,7 @@ from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.verify import Claim
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.queries.search.witness import Witness
@@ -99,14 +100,14 @@ class Proved(Verdicts):
 @dataclass(frozen=True)
 class Claimed(Verdicts):
     """The outcome of one case of a claim: of `id`, which says `claim`. `verdict`: holds, refuted or unknown;
-    `expected`: what its file expects; `document`: everything `mmaprobe verify --json` says of it, with the input that
-    decided."""
+    `expected`: what its file expects; `document`: what `mmaprobe verify --json` prints of it, as a value whose
+    attributes are its keys, with the input that decided."""
 
     id: str
     claim: str
     verdict: Literal["holds", "refuted", "unknown"]
     expected: str
-    document: dict[str, Any] = field(repr=False)
+    document: Claim = field(repr=False)
 
 
 def distinguish(

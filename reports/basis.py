@@ -3,9 +3,9 @@ or the user's input."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
 
+from mmaprobe.documents.identify import Build, Identify
 from mmaprobe.reports.arithmetic import INNER, LINES, arithmetic, either, in_words, with_value
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -89,25 +89,25 @@ def of_file(model: Model) -> str:
     return next((text.split(";")[0] for text in (model.unit.evidence, model.unit.source) if text), "the file")
 
 
-def of_device(document: Mapping[str, Any], varied: Collection[str], parameters: Collection[str]) -> str:
+def of_device(document: Identify, varied: Collection[str], parameters: Collection[str]) -> str:
     """The basis of a line in the answers that `identify` received from the device of the sheet: the questions that
     ruled out values of these parameters, or else the number of all questions. `varied`: the parameters that the family
     varies; the others are assumed, as far as the order of the additions does not show them."""
-    order = document["summation_order"]
+    order = document.summation_order
     if varied and not set(varied).intersection(parameters):
-        if not (order and order.get("tree") and ORDER.intersection(parameters)):
+        if not (order and order.tree and ORDER.intersection(parameters)):
             return ASSUMED
-        return f"answers to {counted(order['questions'], 'question')} for the order; the rest is assumed"
-    numbers = [str(n) for n, row in enumerate(document["asked"], 1) if set(row["ruled_out"]).intersection(parameters)]
+        return f"answers to {counted(order.questions, 'question')} for the order; the rest is assumed"
+    numbers = [str(n) for n, row in enumerate(document.asked, 1) if set(row.ruled_out).intersection(parameters)]
     told = f"question{'s' * (len(numbers) > 1)} {', '.join(numbers)}" if numbers else asked(document)
     return f"answers to {told}"
 
 
-def asked(document: Mapping[str, Any]) -> str:
+def asked(document: Identify | Build) -> str:
     """How many questions a device answered."""
-    order = document["summation_order"]
-    more = f", {order['questions']} for the order" if order else ""
-    return f"{counted(document['questions'], 'question')}{more}, {counted(document['validated'], 'vector')} to validate"
+    order = document.summation_order
+    more = f", {order.questions} for the order" if order else ""
+    return f"{counted(document.questions, 'question')}{more}, {counted(document.validated, 'vector')} to validate"
 
 
 def always(text: str) -> Callable[[Collection[str]], str]:

@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from mmaprobe.documents.identify import Build, Identify
+from mmaprobe.documents.parts import Verdict
+from mmaprobe.documents.reading import read
 from mmaprobe.hypotheses.family import families
 from mmaprobe.queries.kernel.enclosures import premises_of
 from mmaprobe.queries.kernel.theorem import OpenLemmaError, RuleError
@@ -41,13 +44,26 @@ ASKED = {
 Rests = Callable[[Collection[str]], str]  # the basis of a line that depends on some parameters
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is known of a property: that it holds (equal), does not (different), was left open (unknown) after `seconds`
+    of the `limit`, or cannot be asked, for the reason `why` (none)."""
+
+    verdict: Verdict | Literal["none"]
+    engines: Sequence[str] = ()
+    confirmed_by: Sequence[str] = ()
+    limit: float = 0.0
+    seconds: float = 0.0
+    why: str = ""
+
+
 class Answers(Protocol):
     """What a sheet asks: properties, and lemmas about the datapath, on which error bounds rest."""
 
     settle: Settled
 
-    def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
-        """The document that `prove` prints of a property, or None if nothing is known."""
+    def __call__(self, wanted: str, model: Model) -> Known | None:
+        """What is known of a property, if anything is."""
 
 
 class Unasked:
@@ -157,29 +173,34 @@ def sheet_of_model(model: Model, ask: Answers) -> Sheet:
     return Sheet(model.reference, [model.reference], where, _lines(model, pair, ask, rests))
 
 
-def sheet_of_identified(document: Mapping[str, Any], ask: Answers) -> Sheet:
-    """The sheet of a device, from the document that `identify` prints, with a family or without. Raises ValueError if
-    nothing was identified."""
+def identification(document: Mapping[str, Any]) -> Identify | Build:
+    """The document that `identify` prints, with a family or without. Raises ValueError for another one."""
     if not {"device", "verdict"} <= document.keys():
         raise ValueError("a document of identify is needed (--json)")
-    if document["verdict"] not in ("identified", "built"):
-        raise ValueError(f"nothing was identified: {document['verdict']}")
-    family = families().get(document.get("family", ""))
-    varied = {*family.varied, "block"} if family is not None else set()  # other parameters were not asked about
+    found: Identify | Build = read(Identify if "family" in document else Build, document)
+    return found
+
+
+def sheet_of_identified(document: Identify | Build, ask: Answers) -> Sheet:
+    """The sheet of a device, from what was identified. Raises ValueError if nothing was."""
+    if document.verdict not in ("identified", "built"):
+        raise ValueError(f"nothing was identified: {document.verdict}")
     rests: Rests
-    if "family" in document:
-        model = parse_reference(document["classes"][0][0]["model"])
-        found = f"identified in {document['family']}"
-        left = {name: list(map(format_parameter, values)) for name, values in document["undecided"].items()}
-        why = f"not distinguished: {'; '.join(document['why_undecided']) or 'no vector distinguishes them'}"
+    if isinstance(document, Identify):
+        family = families().get(document.family)
+        varied = {*family.varied, "block"} if family is not None else set()  # other parameters were not asked about
+        model = parse_reference(document.classes[0][0].model)
+        found = f"identified in {document.family}"
+        left = {name: list(map(format_parameter, values)) for name, values in document.undecided.items()}
+        why = f"not distinguished: {'; '.join(document.why_undecided) or 'no vector distinguishes them'}"
         rests = partial(basis.of_device, document, varied)
     else:
-        unit = parse_unit(document["unit"], "unit")
+        unit = parse_unit(document.unit or "", "unit")
         model, found, left, why = Model(unit.reference, unit), "built without a family", {}, ""
         rests = basis.always("the device's answers")
     lines = _lines(model, f"{model.a.name} * {model.b.name}", ask, rests, left, why)
     where = f"{found}, from answers to {basis.asked(document)}"
-    return Sheet(f"Device {document['device']['name']}", [model.reference], where, lines)
+    return Sheet(f"Device {document.device['name']}", [model.reference], where, lines)
 
 
 def _lines(
@@ -251,21 +272,21 @@ def special_values(model: Model) -> list[tuple[str, str]]:
     return found
 
 
-def _property(wanted: str, name: str, document: Mapping[str, Any] | None) -> Line:
-    if document is None:
+def _property(wanted: str, name: str, known: Known | None) -> Line:
+    if known is None:
         return Line(name, "not asked", f"{UNASKED}: {ASKS}")
-    if document["verdict"] == "none":
-        return Line(name, "not asked", document["why"])
-    verdict = {"equal": "yes", "different": "no", "unknown": "open"}[document["verdict"]]
+    if known.verdict == "none":
+        return Line(name, "not asked", known.why)
+    verdict = {"equal": "yes", "different": "no", "unknown": "open"}[known.verdict]
     if verdict == "yes":
-        if not document["engines"]:
+        if not known.engines:
             return Line(name, verdict, "proved by rules about its nodes alone")
-        second = ", ".join(document["confirmed_by"])
-        by = f"proved by {', '.join(document['engines'])}; "
+        second = ", ".join(known.confirmed_by)
+        by = f"proved by {', '.join(known.engines)}; "
         return Line(name, verdict, by + (f"confirmed by {second}" if second else "not confirmed by a second solver"))
     if verdict == "no":
         return Line(name, verdict, f"a counterexample, replayed: mmaprobe prove --property {wanted}")
-    return Line(name, verdict, f"no answer in {document['seconds']} s: a larger --limit may bring one")
+    return Line(name, verdict, f"no answer in {known.seconds} s: a larger --limit may bring one")
 
 
 def page(sheets: list[Sheet], program: str, title: str) -> str:

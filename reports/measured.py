@@ -3,9 +3,13 @@ files of vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mmaprobe.documents.devices import Compare, ComparedDevice, Difference, Evaluate, Run
+from mmaprobe.documents.explain import Explain, Study
+from mmaprobe.documents.identify import Identify
+from mmaprobe.documents.parts import input_of
 from mmaprobe.reports.views import (
     MOST_VECTORS,
     DeviceQuestion,
@@ -27,38 +31,38 @@ from mmaprobe.smtmodel.tables.reference import parse_reference
 MOST_QUESTIONS = 4  # drawn, and classes shown for each
 
 
-def ran(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+def ran(document: Run, pictures: Pictures) -> list[Section]:
     """Answers of a device, and which hypotheses are consistent with them."""
-    device = document["device"]
-    unanswered = document["unanswered"]
-    tone: Tone = "open" if unanswered or document["error"] else "yes"
-    verdict = counted(document["answered"], "vector") + " answered" + (f", {len(unanswered)} not" if unanswered else "")
-    section = Section("run", f"What does {device['name']} answer?", verdict, tone)
-    section.facts = [("device", device["name"]), *_described(device["description"])]
-    if document["error"]:
-        section.facts.append(("error", document["error"]))
-    for question in document["questions"]:
-        stands = ", ".join(question["standing"]) or "no hypothesis"
-        section.facts.append((question["id"], f"consistent: {stands} ({counted(question['answers'], 'answer')})"))
-        for name, one in question["hypotheses"].items():
-            if out := one["ruled_out_by"]:
-                why = f"ruled out by vector {out['id'] if out['id'] is not None else out['line']}"
-                text = f"{why}: predicted {out['predicted']}, observed {out['observed']}"
-                section.facts.append((f"{question['id']}: {name}", text))
-    before = document["observed_before"]
-    if before["answers"]:
-        section.facts.append(("observed before", f"{before['agree']} of {before['answers']} answers agree"))
-    rows = document.get("vectors", [])
+    device = document.device
+    unanswered = document.unanswered
+    tone: Tone = "open" if unanswered or document.error else "yes"
+    verdict = counted(document.answered, "vector") + " answered" + (f", {len(unanswered)} not" if unanswered else "")
+    section = Section("run", f"What does {device.name} answer?", verdict, tone)
+    section.facts = [("device", device.name), *_described(device.description)]
+    if document.error:
+        section.facts.append(("error", document.error))
+    for question in document.questions:
+        stands = ", ".join(question.standing) or "no hypothesis"
+        section.facts.append((question.id, f"consistent: {stands} ({counted(question.answers, 'answer')})"))
+        for name, one in question.hypotheses.items():
+            if out := one.ruled_out_by:
+                why = f"ruled out by vector {out.id if out.id is not None else out.line}"
+                text = f"{why}: predicted {out.predicted}, observed {out.observed}"
+                section.facts.append((f"{question.id}: {name}", text))
+    before = document.observed_before
+    if before.answers:
+        section.facts.append(("observed before", f"{before.agree} of {before.answers} answers agree"))
+    rows = document.vectors or []
     for row in rows[:MOST_VECTORS]:
-        vector = vector_of(row)
+        vector = input_of(row)
         section.vectors.append(vector_view(_title(vector), vector, _hypotheses(vector), pictures))
     section.more = f"{len(rows) - MOST_VECTORS} more vectors are in the results." if len(rows) > MOST_VECTORS else ""
-    if not rows and document.get("output"):
-        section.more = f"The answers are in {document['output']}: give that file to the report too."
+    if not rows and document.output:
+        section.more = f"The answers are in {document.output}: give that file to the report too."
     return [section]
 
 
-def _described(description: dict[str, Any]) -> list[tuple[str, str]]:
+def _described(description: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(f"device: {key}", str(value)) for key, value in description.items()]
 
 
@@ -91,157 +95,155 @@ def vectors_of(vectors: Sequence[Vector], pictures: Pictures, name: str) -> list
     return [section]
 
 
-def evaluated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
-    rows, bad = document["rows"], document["mismatches"]
+def evaluated(document: Evaluate, pictures: Pictures) -> list[Section]:
+    rows, bad = document.rows, document.mismatches
     section = Section("evaluate", "Do the models give the results observed?", f"{bad} of {rows} rows differ",
                       "no" if bad else "yes")  # fmt: skip
     section.header = ("model", "rows", "differ", "without a result")
-    section.rows = [
-        (m["model"], str(m["rows"]), str(m["mismatches"]), str(m["unobserved"])) for m in document["models"]
-    ]
-    for one in document["first_mismatches"][:MOST_VECTORS]:
-        where = f"line {one['line']}"
-        section.facts.append((where, f"{one['model']}: observed {one['observed']}, the model gives {one['predicted']}"))
+    section.rows = [(m.model, str(m.rows), str(m.mismatches), str(m.unobserved)) for m in document.models]
+    for one in document.first_mismatches[:MOST_VECTORS]:
+        where = f"line {one.line}"
+        section.facts.append((where, f"{one.model}: observed {one.observed}, the model gives {one.predicted}"))
     return [section]
 
 
-def compared(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+def compared(document: Compare, pictures: Pictures) -> list[Section]:
     """Where two devices differ, each vector under the models that the devices are."""
-    devices, verdict = document["devices"], document["verdict"]
-    names = [device["name"] for device in devices] or ["D1", "D2"]
+    devices, verdict = document.devices, document.verdict
+    names = [device.name for device in devices] or ["D1", "D2"]
     tones: dict[str, Tone] = {"different": "yes", "no difference": "no"}
     section = Section("compare", f"Where do {' and '.join(names)} differ?", verdict, tones.get(verdict, "open"))
-    if document["reason"]:
-        section.facts.append(("reason", document["reason"]))
+    if document.reason:
+        section.facts.append(("reason", document.reason))
     section.facts += [(which, name) for which, name in zip(("first", "second"), names, strict=True)]
     if devices:
-        both = f"{counted(document['compared'], 'vector')}, {document['different']} with different answers"
+        both = f"{counted(document.compared, 'vector')}, {document.different} with different answers"
         section.facts.append(("answered by both", both))
-    for question in (one for one in document["questions"] if one["complete"]):
-        held = (f"the {side} with {one['hypothesis']!r} in {one['agree']} of {counted(one['answers'], 'answer')}"
-                for side in ("first", "second") for one in question[side])  # fmt: skip
-        section.facts.append((question["id"], f"{question['question']} Agrees: {', '.join(held)}"))
-    if partial := [one["id"] for one in document["questions"] if not one["complete"]]:
+    for question in (one for one in document.questions if one.complete):
+        held = (f"the {side} with {one.hypothesis!r} in {one.agree} of {counted(one.answers, 'answer')}"
+                for side in ("first", "second") for one in getattr(question, side))  # fmt: skip
+        section.facts.append((question.id, f"{question.question} Agrees: {', '.join(held)}"))
+    if partial := [one.id for one in document.questions if not one.complete]:
         section.facts.append(("questions that explain differences, but not every answer", ", ".join(partial)))
-    for side, changes in document["common_changes"].items():
-        agree = (f"{one['change']} ({one['agree']} of {counted(one['answers'], 'answer')})" for one in changes)
+    common = document.common_changes
+    for side, changes in (("first", common.first), ("second", common.second)):
+        agree = (f"{one.change} ({one.agree} of {counted(one.answers, 'answer')})" for one in changes)
         if changes:
             section.facts.append((f"changes of the {side} that explain every difference shown", ", ".join(agree)))
-    if gemm := document.get("gemm"):
-        section.facts.append(("elements", f"{gemm['differing']} of {gemm['elements']} differ"))
-        section.facts += [("why", sentence) for sentence in gemm.get("plans", {}).get("why", ())]
-    if document["error"]:
-        section.facts.append(("error", document["error"]))
-    shown = [one for one in document["differences"] if one["vector"] is not None]
+    if gemm := document.gemm:
+        section.facts.append(("elements", f"{gemm.differing} of {gemm.elements} differ"))
+        section.facts += [("why", sentence) for sentence in (gemm.plans and gemm.plans.why) or ()]
+    if document.error:
+        section.facts.append(("error", document.error))
+    shown = [one for one in document.differences if one.vector is not None]
     for number, one in enumerate(shown[:MOST_VECTORS], 1):
         section.vectors.append(_difference(f"difference {number}", one, devices, pictures))
-    if rest := len(document["differences"]) - len(section.vectors):
+    if rest := len(document.differences) - len(section.vectors):
         section.more = f"{counted(rest, 'more difference')} in the results."
     return [section]
 
 
-def _difference(title: str, one: dict[str, Any], devices: Sequence[dict[str, Any]], pictures: Pictures) -> VectorView:
-    vector = vector_of(one["vector"])
-    sides = [(which, one["results"][which], device) for which, device in zip(one["results"], devices, strict=True)]
-    models = [(which, parse_reference(device["description"]["model"]), bits) for which, bits, device in sides
-              if "model" in device["description"]]  # fmt: skip
+def _difference(title: str, one: Difference, devices: Sequence[ComparedDevice], pictures: Pictures) -> VectorView:
+    assert one.vector is not None
+    vector = input_of(one.vector)
+    sides = [(which, one.results[which], device) for which, device in zip(one.results, devices, strict=True)]
+    models = [(which, parse_reference(device.description["model"]), bits) for which, bits, device in sides
+              if "model" in device.description]  # fmt: skip
     view = vector_view(title, vector, models or [("model of the inputs", vector.model, None)], pictures)
     for which, bits, device in sides:
-        if "model" not in device["description"]:
+        if "model" not in device.description:
             outcome = Outcome(
-                which, device["name"], bits, value_text(int(bits, 16), vector.model.d), "the device's answer"
+                which, device.name, bits, value_text(int(bits, 16), vector.model.d), "the device's answer"
             )
             view.outcomes.append(outcome)
     return view
 
 
-def explained(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+def explained(document: Explain, pictures: Pictures) -> list[Section]:
     """One input under one model or two, with the first signal in which they differ."""
-    evaluations = document["evaluations"]
-    models = [(one["model"], parse_reference(one["model"]), one["d"]) for one in evaluations]
-    values = {given["name"]: given["value"] for given in evaluations[0]["inputs"]}
-    row: dict[str, Any] = {"model": evaluations[0]["model"], "c": values["c"]}
+    evaluations = document.evaluations
+    models = [(one.model, parse_reference(one.model), one.d) for one in evaluations]
+    values = {given.name: given.value for given in evaluations[0].inputs}
+    row: dict[str, Any] = {"model": evaluations[0].model, "c": values["c"]}
     for side in ("a", "b", "scale_a", "scale_b"):
         if given := [values[name] for name in values if name.rstrip("0123456789") == side]:
             row[side] = given
-    if evaluations[0]["observed"] is not None:
-        row["d"] = evaluations[0]["observed"]
-    alike = len({one["d"] for one in evaluations}) == 1
-    verdict = evaluations[0]["real"] if alike else " and ".join(one["real"] for one in evaluations)
+    if evaluations[0].observed is not None:
+        row["d"] = evaluations[0].observed
+    alike = len({one.d for one in evaluations}) == 1
+    verdict = evaluations[0].real if alike else " and ".join(one.real for one in evaluations)
     section = Section("explain", f"What does {' or '.join(name for name, _, _ in models)} give?", verdict, "open")
-    if (difference := document["difference"]) is not None:
-        section.facts.append(("first divergence", f"{difference['stage']}: {difference['signal']}"))
+    if (difference := document.difference) is not None:
+        section.facts.append(("first divergence", f"{difference.stage}: {difference.signal}"))
     section.vectors.append(vector_view("the input", vector_of(row), models, pictures))
     return [section]
 
 
-def identified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+def identified(document: Identify, pictures: Pictures) -> list[Section]:
     """Which unit a device is, and the questions that decided it."""
-    device, verdict = document["device"], document["verdict"]
+    device, verdict = document.device, document.verdict
     tones: dict[str, Tone] = {"identified": "yes", "no candidate": "no"}
     tone = tones.get(verdict, "open")
     section = Section("identify", f"Which unit is {device['name']}?", verdict, tone)
-    order = document["summation_order"]
+    order = document.summation_order
     section.facts = [
-        *([("unit", ", ".join(document["units"]) or "not in the table")] if document["classes"] else []),
-        ("family", f"{document['family']}, {counted(document['candidates'], 'candidate')}"),
-        ("questions", f"{document['questions']}, and {order['questions']} for the summation order"),
-        ("validated", f"{document['validated']} further vectors agree"),
+        *([("unit", ", ".join(document.units) or "not in the table")] if document.classes else []),
+        ("family", f"{document.family}, {counted(document.candidates, 'candidate')}"),
+        ("questions", f"{document.questions}, and {order.questions} for the summation order"),
+        ("validated", f"{document.validated} further vectors agree"),
         *_parameters(document),
-        *(("what is not decided", f"equal {why}") for why in document["why_undecided"]),
-        *(("open", " | ".join(pair)) for pair in document["open"]),
-        *((f"near: {one['model']}", f"explains {counted(one['explains'], 'answer')}") for one in document["nearest"]),
+        *(("what is not decided", f"equal {why}") for why in document.why_undecided),
+        *(("open", " | ".join(pair)) for pair in document.open),
+        *((f"near: {one.model}", f"explains {counted(one.explains, 'answer')}") for one in document.nearest),
         *_described({key: value for key, value in device.items() if key != "name"}),
-        ("time", f"{document['seconds']} s"),
+        ("time", f"{document.seconds} s"),
     ]
-    if document["error"]:
-        section.facts.append(("error", document["error"]))
-    section.drawing = order["tree"] or []
+    if document.error:
+        section.facts.append(("error", document.error))
+    section.drawing = list(order.tree or ())
     section.asked = list(_asked(document))
-    survivors = [parse_reference(members[0]["model"]) for members in document["classes"]]
-    for number, row in enumerate(document["asked"][:MOST_QUESTIONS], 1):
-        vector = vector_of(row)
+    survivors = [parse_reference(members[0].model) for members in document.classes]
+    for number, row in enumerate(document.asked[:MOST_QUESTIONS], 1):
+        vector = input_of(row)
         candidates = [(f"class {which}", model, None) for which, model in enumerate(survivors[:MOST_QUESTIONS])]
         own = [("family", vector.model, None)]
         section.vectors.append(vector_view(f"question {number}", vector, candidates or own, pictures))
-    if len(document["asked"]) > MOST_QUESTIONS:
-        section.more = f"{len(document['asked']) - MOST_QUESTIONS} more questions are in the results."
+    if len(document.asked) > MOST_QUESTIONS:
+        section.more = f"{len(document.asked) - MOST_QUESTIONS} more questions are in the results."
     return [section]
 
 
-def _parameters(document: dict[str, Any]) -> list[tuple[str, str]]:
+def _parameters(document: Identify) -> list[tuple[str, str]]:
     """The decided parameters, the undecided ones with their values, and those that are the same for all candidates of
     the family."""
-    facts = [(name, format_parameter(value)) for name, value in document["decided"].items()]
-    for name, values in document["undecided"].items():
+    facts = [(name, format_parameter(value)) for name, value in document.decided.items()]
+    for name, values in document.undecided.items():
         facts.append((name, "not decided: " + " or ".join(map(format_parameter, values))))
-    assumed = [f"{name} {format_parameter(value)}" for name, value in document["assumed"].items()]
+    assumed = [f"{name} {format_parameter(value)}" for name, value in document.assumed.items()]
     return [*facts, ("assumed", ", ".join(assumed))] if assumed else facts
 
 
-def _asked(document: dict[str, Any]) -> Iterable[DeviceQuestion]:
-    for number, row in enumerate(document["asked"], 1):
-        vector = vector_of(row)
+def _asked(document: Identify) -> Iterable[DeviceQuestion]:
+    for number, row in enumerate(document.asked, 1):
+        vector = input_of(row)
         assert vector.d is not None
-        ruled = [f"{name} {', '.join(map(format_parameter, values))}" for name, values in row["ruled_out"].items()]
+        ruled = [f"{name} {', '.join(map(format_parameter, values))}" for name, values in row.ruled_out.items()]
         operands = "; ".join(f"{one.name} = {one.value}" for one in operands_of(vector)[:24])
-        share = 100 * row["left"] / max(1, document["candidates"])
-        yield DeviceQuestion(
-            number, operands, row["d"], value_text(vector.d, vector.model.d), row["left"], share, ruled
-        )
+        share = 100 * row.left / max(1, document.candidates)
+        yield DeviceQuestion(number, operands, row.d, value_text(vector.d, vector.model.d), row.left, share, ruled)
 
 
-def studied(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+def studied(document: Study, pictures: Pictures) -> list[Section]:
     """A study: its curves, where they can be read, within the page."""
     import base64
     from pathlib import Path
 
-    section = Section("study", f"Study {document['study']}", counted(len(document["sizes"]), "size"), "yes")
-    section.facts = [("sizes", ", ".join(map(str, document["sizes"]))), ("seed", str(document["seed"]))]
-    section.facts += [("file", name) for name in document["files"]]
-    for name in document["files"]:
+    section = Section("study", f"Study {document.study}", counted(len(document.sizes), "size"), "yes")
+    section.facts = [("sizes", ", ".join(map(str, document.sizes))), ("seed", str(document.seed))]
+    section.facts += [("file", name) for name in document.files]
+    for name in document.files:
         path = Path(name)
         if path.suffix == ".png" and path.is_file():
             data = base64.b64encode(path.read_bytes()).decode()
-            section.images.append((f"curves of {document['study']}", f"data:image/png;base64,{data}"))
+            section.images.append((f"curves of {document.study}", f"data:image/png;base64,{data}"))
     return [section]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from mmaprobe.documents.prove import PlanErrorBound
 from mmaprobe.queries.plans.bound_report import lengths_text
 from mmaprobe.reports.datasheet import Line, Sheet, special_values
 from mmaprobe.smtmodel.base.wording import counted
@@ -18,7 +19,7 @@ from mmaprobe.smtmodel.plans.plantext import stage_text
 PLAN = "plan"  # the basis of a line: the plan that the sheet names
 
 
-def sheet_of_plan(plan: Plan, name: str, bound: dict[str, Any]) -> Sheet:
+def sheet_of_plan(plan: Plan, name: str, bound: PlanErrorBound) -> Sheet:
     """The sheet; `bound`: the document of `prove --property error-bound`."""
     basis = "; ".join(text for text in (plan.evidence, plan.source) if text) or "as the file has it"
     sheet = Sheet(name, [plan.reference], basis)
@@ -71,14 +72,14 @@ def _words(stage: Stage) -> str:
     return f"{tiles}, each result the next one's addend{tail}"
 
 
-def _bounds(bound: dict[str, Any]) -> Iterator[Line]:
-    lemmas = counted(len(bound["lemmas"]), "lemma")
-    by = f"proved; {lemmas} about the datapath by solvers; {', '.join(bound['premises'])}"
-    if (formula := bound["formula"]) is not None:
-        growth = f", G = {formula['growth']}" if " G" in formula["bound"] else ""
-        yield Line(f"Error, {lengths_text(formula)}", formula["bound"] + growth, by)
-    for size in bound["sizes"]:
-        near = "" if size["nearest"] is None else f"; an input comes to {size['nearest']['ratio']:.2f} of it"
-        yield Line(f"Error, K = {size['length']}", size["bound"], f"proved{near}")
-    if bound["verdict"] == "unknown":
-        yield Line("Error against the exact sum", "no bound is proved", str(bound["reason"]))
+def _bounds(bound: PlanErrorBound) -> Iterator[Line]:
+    lemmas = counted(len(bound.lemmas), "lemma")
+    by = f"proved; {lemmas} about the datapath by solvers; {', '.join(bound.premises)}"
+    if (formula := bound.formula) is not None:
+        growth = f", G = {formula.growth}" if " G" in formula.bound else ""
+        yield Line(f"Error, {lengths_text(formula)}", formula.bound + growth, by)
+    for size in bound.sizes:
+        near = "" if size.nearest is None else f"; an input comes to {size.nearest.ratio:.2f} of it"
+        yield Line(f"Error, K = {size.length}", size.bound, f"proved{near}")
+    if bound.verdict == "unknown":
+        yield Line("Error against the exact sum", "no bound is proved", str(bound.reason))

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import jinja2
 from markupsafe import Markup
 
+from mmaprobe.documents.devices import Compare, Evaluate, Run
+from mmaprobe.documents.distinguish import Distinguish
+from mmaprobe.documents.explain import Explain, Study
+from mmaprobe.documents.identify import Identify, Separate
+from mmaprobe.documents.parts import Document, Part, plain
+from mmaprobe.documents.prove import Prove
+from mmaprobe.documents.reading import read
+from mmaprobe.documents.verify import Verify
 from mmaprobe.reports import measured, solved
 from mmaprobe.reports.styles import style_sheet
 from mmaprobe.reports.views import Pictures, Section
@@ -22,18 +29,18 @@ from mmaprobe.smtmodel.inputs.vectors import LONGEST, open_text, vector_of
 
 T = TypeVar("T")
 
-#: keys that identify the document of a command, the command, the function that makes its sections
-BUILDERS: tuple[tuple[frozenset[str], str, Callable[[dict[str, Any], Pictures], list[Section]]], ...] = (
-    (frozenset({"property", "proofs"}), "prove", solved.proved),
-    (frozenset({"claims"}), "verify", solved.verified),
-    (frozenset({"family", "verdict", "asked"}), "identify", measured.identified),
-    (frozenset({"family", "classes", "vectors"}), "separate", solved.separated),
-    (frozenset({"device", "answered", "questions"}), "run", measured.ran),
-    (frozenset({"rows", "mismatches", "models"}), "evaluate", measured.evaluated),
-    (frozenset({"study", "files"}), "study", measured.studied),
-    (frozenset({"devices", "differences"}), "compare", measured.compared),
-    (frozenset({"evaluations", "difference"}), "explain", measured.explained),
-    (frozenset({"questions"}), "distinguish", solved.distinguished),
+#: keys that identify a document, its class, the function that makes its sections
+BUILDERS: tuple[tuple[frozenset[str], type[Document], Callable[[Any, Pictures], list[Section]]], ...] = (
+    (frozenset({"property", "proofs"}), Prove, solved.proved),
+    (frozenset({"claims"}), Verify, solved.verified),
+    (frozenset({"family", "verdict", "asked"}), Identify, measured.identified),
+    (frozenset({"family", "classes", "vectors"}), Separate, solved.separated),
+    (frozenset({"device", "answered", "questions"}), Run, measured.ran),
+    (frozenset({"rows", "mismatches", "models"}), Evaluate, measured.evaluated),
+    (frozenset({"study", "files"}), Study, measured.studied),
+    (frozenset({"devices", "differences"}), Compare, measured.compared),
+    (frozenset({"evaluations", "difference"}), Explain, measured.explained),
+    (frozenset({"questions"}), Distinguish, solved.distinguished),
 )
 COMMANDS = "run, compare, identify, separate, prove (no bounds), verify, distinguish, evaluate, explain or study"
 
@@ -81,55 +88,21 @@ def sections(path: str, pictures: Pictures) -> list[Section]:
     return made
 
 
-def _read(read: Callable[[dict[str, Any]], T], document: dict[str, Any], path: str, line: int) -> T:
-    """What `read` makes of a document. Its errors are raised as InputError with file and line."""
+def _read(make: Callable[[dict[str, Any]], T], document: dict[str, Any], path: str, line: int) -> T:
+    """What `make` makes of a document. Its errors are raised as InputError with file and line."""
     try:
-        return read(document)
-    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
-        looked_for = str(error.args[0]) if isinstance(error, KeyError) else None
-        raise wrong_document(document, path, line, looked_for) from None
-    except (ValueError, MmaprobeError) as error:
-        raise InputError(str(error), path, line) from None
+        return make(document)
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError, MmaprobeError) as error:
+        raise wrong_document(error, path, line) from None
 
 
-#: what is needed, by pydantic's kinds of errors
-_WANTED = {
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "an object"),
-    **dict.fromkeys(("list_type", "tuple_type"), "a list"),
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing"), "a number"),
-    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
-    "string_type": "text",
-}
-
-
-def wrong_document(document: dict[str, Any], path: str, line: int | None, looked_for: str | None = None) -> InputError:
-    """The error for a document that is not as its command wrote it, with the key at fault. `looked_for`: the key that
-    was not there, of a document that its schema does not refuse."""
-    from pydantic import TypeAdapter, ValidationError
-
-    from mmaprobe.reports.documents import DOCUMENTS
-
-    command = next((command for keys, command, _ in BUILDERS if keys <= document.keys()), None)
-    message, key = "not as a command wrote it: values do not fit together", None
-    if looked_for is not None:
-        message, key = "this key is missing; not as a command wrote it", looked_for
-    try:
-        TypeAdapter(DOCUMENTS.get(command or "", Any)).validate_python(document)
-    except ValidationError as problem:
-        errors = problem.errors()
-        if get_args(DOCUMENTS[command or ""]):  # one of several documents: the one with the fewest mistakes
-            count = Counter(error["loc"][0] for error in errors)
-            least = min(count, key=lambda kind: count[kind])
-            errors = [error | {"loc": error["loc"][1:]} for error in errors if error["loc"][0] == least]
-        at_fault = [error for error in errors if error["type"] not in ("missing", "extra_forbidden")]
-        if at_fault:
-            kind, said = at_fault[0]["type"], at_fault[0]["msg"]
-            key = ".".join(map(str, at_fault[0]["loc"])) or None
-            message = (
-                f"not as a command wrote it: {_WANTED.get(kind) or said.replace('Input should be ', '')} is needed"
-            )
-    return InputError(message, path, line, key)
+def wrong_document(error: Exception, path: str, line: int | None = None) -> InputError:
+    """The error for a document that is not as its command wrote it, with the key at fault."""
+    if isinstance(error, AttributeError) and isinstance(error.obj, Part):
+        return InputError("this key is missing; not as a command wrote it", path, line, error.name)
+    if isinstance(error, ValueError | MmaprobeError):
+        return InputError(str(error), path, line, getattr(error, "key", None))
+    return InputError("not as a command wrote it: values do not fit together", path, line)
 
 
 def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
@@ -137,13 +110,14 @@ def _sections(document: dict[str, Any], pictures: Pictures) -> list[Section]:
     fields."""
     if document.get("schema", 1) != 1:
         raise ValueError(f"schema: {shown(document['schema'])} is not known; this version reads schema 1")
-    build = next((build for keys, _, build in BUILDERS if keys <= document.keys()), None)
-    if build is None or "revealed" in document:  # what `order` says has a number of questions
+    chosen = next(((kind, build) for keys, kind, build in BUILDERS if keys <= document.keys()), None)
+    if chosen is None or "revealed" in document:  # what `order` says has a number of questions
         raise ValueError(f"no results of {COMMANDS} (with --json)")
-    made = build(document, pictures)
-    produced = document.get("produced") or {}
+    whole = read(chosen[0], document)
+    made = chosen[1](whole, pictures)
+    produced = plain(whole.produced) if whole.produced else {}
     for section in made:
-        section.facts += [(f"produced {key}", str(value)) for key, value in produced.items() if key != "command"]
+        section.facts += [(f"produced {key}", value) for key, value in produced.items() if key != "command"]
         section.repeat = produced.get("command", "")
     return made
 
@@ -173,16 +147,4 @@ def report(paths: Sequence[str], program: str, title: str = "") -> str:
     for number, section in enumerate(found, 1):
         section.id = f"result-{number}"
     template = environment(program).get_template("report.html")
-    try:
-        return template.render(title=title or "mmaprobe report", sections=found, pictured=pictures.count)
-    except (TypeError, jinja2.UndefinedError):  # a value of another kind where the page wants text
-        raise _unprintable(paths) from None
-
-
-def _unprintable(paths: Sequence[str]) -> InputError:
-    """The error for the first document that is not as its command wrote it."""
-    for path in paths:
-        for line, document in _numbered(path):
-            if (error := wrong_document(document, path, line)).key is not None:
-                return error
-    return InputError("not as a command wrote it: values do not fit together", ", ".join(paths))
+    return template.render(title=title or "mmaprobe report", sections=found, pictured=pictures.count)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from mmaprobe.documents.distinguish import Distinguish, PairOfHypotheses, QuestionAnswered
+from mmaprobe.documents.identify import Separate
+from mmaprobe.documents.parts import ABSENT, input_of
+from mmaprobe.documents.prove import PairProof, Prove
+from mmaprobe.documents.verify import Claim, ClaimVector, Verify
 from mmaprobe.reports.views import MOST_VECTORS, Pictures, Section, Tone, VectorView, models_named, vector_view
 from mmaprobe.smtmodel.arithmetic.display import both, value_text
 from mmaprobe.smtmodel.arithmetic.formats import format_named
 from mmaprobe.smtmodel.base.wording import counted
-from mmaprobe.smtmodel.inputs.vectors import vector_of
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 TONES: dict[str, Tone] = {
@@ -18,26 +20,26 @@ TONES: dict[str, Tone] = {
 MOST_OUTCOMES = 8  # results of a vector that distinguishes many classes
 
 
-def distinguished(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+def distinguished(document: Distinguish, pictures: Pictures) -> list[Section]:
     """A section for each question."""
-    return [_question(question, pictures) for question in document["questions"]]
+    return [_question(question, pictures) for question in document.questions]
 
 
-def _question(question: dict[str, Any], pictures: Pictures) -> Section:
-    models = models_named(question["hypotheses"])
-    section = Section("distinguish", question["question"], question["verdict"], _tone_of(question["verdict"]))
-    section.facts = [("question", question["id"])]
+def _question(question: QuestionAnswered, pictures: Pictures) -> Section:
+    models = models_named(question.hypotheses)
+    section = Section("distinguish", question.question, question.verdict, _tone_of(question.verdict))
+    section.facts = [("question", question.id)]
     section.facts += [(f"hypothesis {name}", model.reference) for name, model in models.items()]
-    section.facts += [(f"left out: {name}", reason) for name, reason in question["dropped"].items()]
-    section.facts += [(f"{pair['left']} or {pair['right']}", _pair(pair)) for pair in question["pairs"]]
-    section.facts += [(f"observed on {device}", name) for device, name in question["observed"].items()]
-    if question["expect"]:
-        section.facts.append(("expected", question["expect"]))
-    for row in question["vectors"][:MOST_VECTORS]:
-        vector, said = vector_of(row), row.get("predictions", {})
+    section.facts += [(f"left out: {name}", reason) for name, reason in question.dropped.items()]
+    section.facts += [(f"{pair.left} or {pair.right}", _pair(pair)) for pair in question.pairs]
+    section.facts += [(f"observed on {device}", name) for device, name in question.observed.items()]
+    if question.expect:
+        section.facts.append(("expected", question.expect))
+    for row in question.vectors[:MOST_VECTORS]:
+        vector, said = input_of(row), row.predictions or {}
         candidates = [(name, models[name], bits) for name, bits in said.items() if name in models]
-        section.vectors.append(vector_view(str(row.get("id", "vector")), vector, candidates, pictures))
-    section.more = _more(len(question["vectors"]))
+        section.vectors.append(vector_view(str("vector" if row.id is ABSENT else row.id), vector, candidates, pictures))
+    section.more = _more(len(question.vectors))
     return section
 
 
@@ -49,136 +51,137 @@ def _more(count: int) -> str:
     return f"{count - MOST_VECTORS} more vectors are in the results." if count > MOST_VECTORS else ""
 
 
-def _pair(pair: dict[str, Any]) -> str:
-    if pair["reused_vector"]:
+def _pair(pair: PairOfHypotheses) -> str:
+    if pair.reused_vector:
         return "different: by a vector of another pair, replayed under both models"
-    answers = [answer for step in pair["asked"] for answer in step["answers"]]
-    by = ", ".join(dict.fromkeys(f"{a['solver']} {a['version']} ({a['status']})" for a in answers)) or "no engine"
-    if pair["verdict"] == "different":
-        return f"different, in {pair['seconds']} s: vectors replayed under both models; asked {by}"
-    if pair["verdict"] == "equal":
-        return f"equal on every admitted input, in {pair['seconds']} s, by {by}; not confirmed by a second solver"
-    if pair["verdict"] == "divided":
-        return f"no input distinguishes them at once, in {pair['seconds']} s, by {by}; not confirmed by a second solver"
-    return f"unknown after {pair['seconds']} s; asked {by}"
+    answers = [answer for step in pair.asked for answer in step.answers]
+    by = ", ".join(dict.fromkeys(f"{a.solver} {a.version} ({a.status})" for a in answers)) or "no engine"
+    if pair.verdict == "different":
+        return f"different, in {pair.seconds} s: vectors replayed under both models; asked {by}"
+    if pair.verdict == "equal":
+        return f"equal on every admitted input, in {pair.seconds} s, by {by}; not confirmed by a second solver"
+    if pair.verdict == "divided":
+        return f"no input distinguishes them at once, in {pair.seconds} s, by {by}; not confirmed by a second solver"
+    return f"unknown after {pair.seconds} s; asked {by}"
 
 
-def proved(document: dict[str, Any], pictures: Pictures) -> list[Section]:
-    wanted, verdict, proofs = document["property"], document["verdict"], document["proofs"]
-    names = list(dict.fromkeys(name for proof in proofs for name in (proof["left"], proof["right"])))
+def proved(document: Prove, pictures: Pictures) -> list[Section]:
+    wanted, verdict, proofs = document.property, document.verdict, document.proofs
+    names = list(dict.fromkeys(name for proof in proofs for name in (proof.left, proof.right)))
     subject = " and ".join(names)
     title = f"Are {subject} equal?" if wanted == "equal" else f"Is {subject} {wanted}?"
     section = Section("prove", title, verdict, TONES[verdict])
-    lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
-    engines, confirmed = ", ".join(document["engines"]), ", ".join(document["confirmed_by"])
+    lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
+    engines, confirmed = ", ".join(document.engines), ", ".join(document.confirmed_by)
     section.facts = [
         ("proved by", engines or "rules alone") if TONES[verdict] == "yes" else ("asked", engines or "no solver"),
         (
             "confirmed by",
             "replay of the vector on both sides" if TONES[verdict] == "no" else confirmed or "no second solver",
         ),
-        ("time", f"{document['seconds']} s"),
+        ("time", f"{document.seconds} s"),
     ]
-    unanswered = [text for proof in proofs for text in proof["unanswered"]]
+    unanswered = [text for proof in proofs for text in proof.unanswered]
     if verdict == "unknown":
         section.facts.append(("tried", "; ".join(unanswered) or "nothing in time"))
-    if certificates := document.get("certificates"):
-        section.facts.append(("certificate", ", ".join(one["folder"] for one in certificates)))
+    if certificates := document.certificates:
+        section.facts.append(("certificate", ", ".join(one.folder for one in certificates)))
     if lemmas:
         section.header = ("lemma", "cut-points", "answer", "confirmed by")
-        section.rows = [
-            (x["name"], str(x["cuts"]), x["answer"], x["confirmed_by"] or "no second solver") for x in lemmas
-        ]
-    section.vectors = [view for proof in proofs if proof["vector"] for view in _sides(proof, pictures)]
+        section.rows = [(x.name, str(x.cuts), x.answer, x.confirmed_by or "no second solver") for x in lemmas]
+    section.vectors = [view for proof in proofs if proof.vector for view in _sides(proof, pictures)]
     return [section]
 
 
-def _sides(proof: dict[str, Any], pictures: Pictures) -> list[VectorView]:
-    row = proof["vector"]
-    models = [parse_reference(proof[side]) for side in ("left", "right")]
-    names, results = proof["sides"], row["results"]
-    first = vector_of(row)
-    if "other_side" not in row:
+def _sides(proof: PairProof, pictures: Pictures) -> list[VectorView]:
+    row = proof.vector
+    assert row is not None
+    models = [parse_reference(name) for name in (proof.left, proof.right)]
+    names, results = proof.sides, row.results
+    first = input_of(row)
+    if row.other_side is ABSENT:
         candidates = [(name, model, bits) for name, model, bits in zip(names, models, results, strict=True)]
         return [vector_view("counterexample", first, candidates, pictures)]
     views = []
-    for name, model, vector in zip(names, models, (first, vector_of(row["other_side"])), strict=True):
+    for name, model, vector in zip(names, models, (first, input_of(row.other_side)), strict=True):
         views.append(vector_view(f"counterexample, {name}", vector, [(name, model, None)], pictures))
     views[0].notes.append(f"compared: {names[0]} = {results[0]}, {names[1]} = {results[1]}")
     return views
 
 
-def verified(document: dict[str, Any], pictures: Pictures) -> list[Section]:
+def verified(document: Verify, pictures: Pictures) -> list[Section]:
     """A section for each claim."""
     sections = []
-    for claim in document["claims"]:
-        section = Section("verify", claim["about"], claim["verdict"], TONES[claim["verdict"]])
-        quantifier = {"all": "for all inputs", "exists": "for some input"}[claim["quantifier"]]
+    for claim in document.claims:
+        section = Section("verify", claim.about, claim.verdict, TONES[claim.verdict])
+        quantifier = {"all": "for all inputs", "exists": "for some input"}[claim.quantifier]
         by, confirmed = _claim_words(claim)
         section.facts = [
-            (quantifier, claim["claim"]), *claim["parts"].items(), ("by", by), ("confirmed by", confirmed),
-            ("expected", "yes" if claim["as_expected"] else f"no: {claim['expect']}"),
+            (quantifier, claim.claim), *claim.parts.items(), ("by", by), ("confirmed by", confirmed),
+            ("expected", "yes" if claim.as_expected else f"no: {claim.expect}"),
         ]  # fmt: skip
-        _claim_vector(section, claim["vector"])
-        if claim["counterexample"]:
-            section.vectors = _sides(claim["counterexample"], pictures)
+        _claim_vector(section, claim.vector)
+        if claim.counterexample:
+            section.vectors = _sides(claim.counterexample, pictures)
         sections.append(section)
     return sections
 
 
-def _claim_words(claim: dict[str, Any]) -> tuple[str, str]:
+def _claim_words(claim: Claim) -> tuple[str, str]:
     """What decided a claim, and what confirmed that: an input, or the engines of its lemmas."""
-    steps = [step["what"] for step in claim["asked"]]
-    if claim["vector"] or claim["counterexample"]:
+    steps = [step.what for step in claim.asked]
+    if claim.vector or claim.counterexample:
         return steps[-1], "replay of the vector"
-    if claim["verdict"] == "unknown" or not claim["lemmas"]:
+    if claim.verdict == "unknown" or not claim.lemmas:
         return "; ".join(steps), "no other engine"
-    first, second = (dict.fromkeys((lemma[key] or "").partition(":")[0] for lemma in claim["lemmas"])
+    first, second = (dict.fromkeys((getattr(lemma, key) or "").partition(":")[0] for lemma in claim.lemmas)
                      for key in ("answer", "confirmed_by"))  # fmt: skip
     return ", ".join(first), "no other engine" if "" in second else ", ".join(second)
 
 
-def _claim_vector(section: Section, row: dict[str, Any] | None) -> None:
+def _claim_vector(section: Section, row: ClaimVector | None) -> None:
     """Add the input of a claim about algorithms: numbers of one format, and each implementation's result and error."""
     if row is None:
         return
-    results = row["results"]
+    results = row.results
     section.header = ("", "bits", "value", "error")
-    factors = format_named(row["format"])
-    given = [(f"{side}{k}", text, factors) for side in "ab" for k, text in enumerate(row[side])]
-    given.append(("c", row["c"], format_named(row.get("c_format", row["format"]))))  # not there in earlier documents
+    factors = format_named(row.format)
+    given = [(f"a{k}", text, factors) for k, text in enumerate(row.a)]
+    given += [(f"b{k}", text, factors) for k, text in enumerate(row.b)]
+    given.append(("c", row.c, format_named(getattr(row, "c_format", row.format))))  # not there in earlier documents
     section.rows = [(name, text, value_text(int(text, 16), fmt), "") for name, text, fmt in given]
-    section.rows.append(("exact sum", "", both(row["exact"], row["exact_decimal"]), ""))
+    section.rows.append(("exact sum", "", both(row.exact, row.exact_decimal), ""))
     for name, one in results.items():
-        error = both(one["error"], one["error_decimal"]) if "error" in one else ""
-        section.rows.append((name, one["d"], both(one["value"], one["decimal"]), error))
+        error = both(one.error, one.error_decimal) if one.error else ""
+        section.rows.append((name, one.d, both(one.value, one.decimal), error))
 
 
-def separated(document: dict[str, Any], pictures: Pictures) -> list[Section]:
-    classes, rows = document["classes"], document["vectors"]
-    open_pairs = document["unknown"]
+def separated(document: Separate, pictures: Pictures) -> list[Section]:
+    classes, rows = document.classes, document.vectors
+    open_pairs = document.unknown
     verdict = f"{counted(len(open_pairs), 'pair')} open" if open_pairs else "every pair distinguished or proved equal"
-    title = f"Which vectors distinguish the candidates of {document['family']}?"
+    title = f"Which vectors distinguish the candidates of {document.family}?"
     section = Section("separate", title, verdict, "open" if open_pairs else "yes")
     section.facts = [
-        ("candidates", str(document["candidates"])), ("classes", str(len(classes))), ("vectors", str(len(rows))),
-        ("time", f"{document['seconds']} s"), *(("open", " | ".join(pair)) for pair in open_pairs[:10]),
+        ("candidates", str(document.candidates)), ("classes", str(len(classes))), ("vectors", str(len(rows))),
+        ("time", f"{document.seconds} s"), *(("open", " | ".join(pair)) for pair in open_pairs[:10]),
     ]  # fmt: skip
-    equal = any(member["why"] for one in classes for member in one["members"])
+    equal = any(member.why for one in classes for member in one.members)
     why = ("why they are one class",) if equal else ()
     section.header = ("class", "candidates in it", *why, *(f"vector {k}" for k in range(len(rows))))
     for number, one in enumerate(classes):
-        whys = dict.fromkeys(member["why"] for member in one["members"] if member["why"])
-        names = ", ".join(member["model"].partition("@")[2] or member["model"] for member in one["members"][:3])
-        names += f", and {len(one['members']) - 3} more" if len(one["members"]) > 3 else ""
-        section.rows.append((str(number), names, *("; ".join(whys) for _ in why), *one["results"]))
+        whys = dict.fromkeys(member.why for member in one.members if member.why)
+        names = ", ".join(member.model.partition("@")[2] or member.model for member in one.members[:3])
+        names += f", and {len(one.members) - 3} more" if len(one.members) > 3 else ""
+        section.rows.append((str(number), names, *("; ".join(whys) for _ in why), *one.results))
     for index, row in enumerate(rows[:MOST_VECTORS]):
-        seen = {one["results"][index]: (number, one) for number, one in reversed(list(enumerate(classes)))}
+        seen = {one.results[index]: (number, one) for number, one in reversed(list(enumerate(classes)))}
         candidates = [
-            (f"class {number}", parse_reference(one["members"][0]["model"]), bits)
+            (f"class {number}", parse_reference(one.members[0].model), bits)
             for bits, (number, one) in sorted(seen.items(), key=lambda item: item[1][0])
         ]
-        view = vector_view(str(row.get("id", index)), vector_of(row), candidates[:MOST_OUTCOMES], pictures)
+        title = str(index if row.id is ABSENT else row.id)
+        view = vector_view(title, input_of(row), candidates[:MOST_OUTCOMES], pictures)
         if len(candidates) > MOST_OUTCOMES:
             view.notes.append(f"{len(candidates)} different results, of which {MOST_OUTCOMES} are shown")
         section.vectors.append(view)

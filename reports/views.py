@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -168,5 +168,5 @@ def _paired(operands: Sequence[Operand]) -> list[tuple[Operand, ...]]:
     return [tuple(row) for row in rows.values()]
 
 
-def models_named(names: dict[str, str]) -> dict[str, Model]:
+def models_named(names: Mapping[str, str]) -> dict[str, Model]:
     return {name: parse_reference(reference) for name, reference in names.items()}

@@ -1,5 +1,5 @@
 """What every test shares: no test reads or fills the user's own store of answers, or reads the user's defaults; every
-JSON document that a command prints is one that reports/documents.py describes; and the groups of tests that take long
+JSON document that a command prints is one of documents/; and the groups of tests that take long
 (pyproject.toml names them), each of which runs alone by its name (`pytest -m solvers`)."""
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from typing import Any
 
 import click
 import pytest
-from pydantic import ValidationError
 
 from mmaprobe.cli import options
 from mmaprobe.cli.entry import COLLECTED
+from mmaprobe.documents.reading import WrongDocumentError
 from mmaprobe.queries.solvers import engines, store
-from mmaprobe.reports import documents
 from mmaprobe.smtmodel.base.frames import with_room
-from tests import shared_answers
+from tests import schemas, shared_answers
 from tests.marks import may_hold
 
 _STORES = count()
@@ -145,9 +144,9 @@ def described_documents(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         text = plain(document)
         command = click.get_current_context().info_name or ""
         try:
-            documents.check(command, text)
-        except ValidationError as error:
-            faults.append(f"{command} --json: {error}")
+            schemas.check(command, text)
+        except WrongDocumentError as error:
+            faults.append(f"{command} --json: {error.key}: {error}")
         return text
 
     plain = options.document_text

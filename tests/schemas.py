@@ -1,17 +1,25 @@
-"""JSON Schema files and the page of fields, made of reports/documents.py: `python -m tests.schemas` writes both."""
+"""JSON Schema files and the page of fields, made of documents/: `python -m tests.schemas` writes both."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import textwrap
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from mmaprobe.reports.documents import VECTOR, schemas
+from mmaprobe.documents.commands import DOCUMENTS
+from mmaprobe.documents.parts import ABSENT, Document, Part, Vector, plain
+from mmaprobe.documents.reading import WrongDocumentError, kinds_of, read, required
 from tests.places import ROOT
 
-FOLDER = ROOT / "reports" / "schemas"
+FOLDER = ROOT / "documents" / "schemas"
+VECTOR = "vector"  # the name of the schema for a line of a vector file
+LIST = "list"
 PAGE = ROOT / "docs" / "json.md"
 
 HEAD = """# JSON documents, field by field
@@ -20,7 +28,7 @@ With `--json` a command prints one document on standard output; files of vectors
 tables below describe every field. They are made from JSON Schema files, which come with the package:
 
 ```sh
-python -c "from importlib.resources import files; print(files('mmaprobe.reports') / 'schemas')"
+python -c "from importlib.resources import files; print(files('mmaprobe.documents') / 'schemas')"
 ```
 
 - Every document has `schema`, its version, which is 1, and `produced` ([Produced](#produced)), the program and its
@@ -32,12 +40,91 @@ python -c "from importlib.resources import files; print(files('mmaprobe.reports'
 - A vector may have keys of your own (`note`, `tags`): they are kept in every vector that a command writes of it.
 - A field marked with * is not always there.
 
-The tests validate every document that they print by these schemas. After a change of the types (`reports/documents.py`,
-`reports/fields`) `python -m tests.schemas` writes the schemas and this page.
+The tests read every document that they print as its class in `documents/`, of which `python -m tests.schemas` writes
+the schemas and this page.
 """
 COMMON = {"schema", "produced"}  # fields of every document, which the head of the page describes
 OF_LISTS = {"schema", "id", "summary"}  # those of every object of a list
-LIST = "list"
+
+
+TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
+
+
+def check(command: str, text: str) -> None:
+    """Raises WrongDocumentError for a document that is not what a command should print. What is read is printed as it
+    was."""
+    value = json.loads(text)
+    found = read(DOCUMENTS[command], value, whole=True)
+    assert json.loads(json.dumps(found, default=plain)) == value
+    if isinstance(found, Document) and found.produced is ABSENT:
+        raise WrongDocumentError("produced", "an object")
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """The JSON Schema of each document, by command, and that of a vector."""
+    return {name: _schema(kind) for name, kind in {**DOCUMENTS, VECTOR: Vector}.items()}
+
+
+def _schema(kind: Any) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    whole = _part(kind, parts) if isinstance(kind, type) else _type(kind, parts)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return head | ({"$defs": dict(sorted(parts.items()))} if parts else {}) | whole
+
+
+def _part(kind: type[Part], parts: dict[str, Any]) -> dict[str, Any]:
+    """The schema of an object; those of its parts are added to `parts`."""
+    said = _said(kind)
+    properties = {name: dict(sorted({**_type(one, parts), "description": said[name]}.items()))
+                  for name, one in kinds_of(kind).items()}  # fmt: skip
+    return {
+        **({"additionalProperties": True} if issubclass(kind, Vector) else {}),
+        "description": inspect.getdoc(kind),
+        "properties": properties,
+        "required": required(kind),
+        "title": kind.__name__,
+        "type": "object",
+    }
+
+
+@cache
+def _said(kind: type[Part]) -> dict[str, str]:
+    """What is said of each field, also of those that it inherits: behind it, or in a docstring below it."""
+    found: dict[str, str] = {}
+    for part in (one for one in reversed(kind.__mro__) if issubclass(one, Part)):
+        source = textwrap.dedent(inspect.getsource(part))
+        (tree,) = ast.parse(source).body
+        assert isinstance(tree, ast.ClassDef)
+        for field, text in zip(tree.body, [*tree.body[1:], None], strict=True):
+            if isinstance(field, ast.AnnAssign):
+                assert isinstance(field.target, ast.Name)
+                *_, comment = source.splitlines()[field.lineno - 1].partition("  #: ")
+                if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                    comment = inspect.cleandoc(str(text.value.value))
+                found[field.target.id] = comment
+    assert all(found.values()), kind
+    return found
+
+
+def _type(kind: Any, parts: dict[str, Any]) -> dict[str, Any]:
+    origin, args = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return {"anyOf": [_type(one, parts) for one in args]}
+    if origin is Sequence:
+        return {"items": _type(args[0], parts), "type": "array"}
+    if origin is Mapping:
+        return {"additionalProperties": _type(args[1], parts) or True, "type": "object"}
+    if origin is Annotated:
+        return {"pattern": f"^{args[1].pattern}$", "type": "string"}
+    if origin is Literal:
+        values = {"const": args[0]} if len(args) == 1 else {"enum": list(args)}
+        return values | {"type": TYPES[type(args[0])]}
+    if isinstance(kind, type) and issubclass(kind, Part):
+        if kind.__name__ not in parts:
+            parts[kind.__name__] = {}  # while its own parts are looked at
+            parts[kind.__name__] = _part(kind, parts)
+        return {"$ref": f"#/$defs/{kind.__name__}"}
+    return {} if kind is Any else {"type": TYPES[kind]}
 
 
 def files() -> Iterator[tuple[Path, str]]:

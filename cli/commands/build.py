@@ -20,6 +20,7 @@ from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.identify import Build
     from mmaprobe.queries.building.outcome import Built
     from mmaprobe.queries.compare.neighbours import Divergence
     from mmaprobe.queries.search.distinguish import Options
@@ -157,42 +158,45 @@ def _show(found: Built, unit: Unit | None, order: Orders | None, asked: Signatur
 def _document(
     found: Built | None, unit: Unit | None, order: Orders | None, failure: MmaprobeError | None, asked: Signature,
     device: dict[str, Any], seconds: float,
-) -> dict[str, Any]:  # fmt: skip
+) -> Build:  # fmt: skip
+    from mmaprobe.documents.identify import Beside, Build, EqualModel, NearInstruction, Outline, Unexplained
     from mmaprobe.queries.building.answers import BUILT
     from mmaprobe.queries.building.outcome import text_of
     from mmaprobe.smtmodel.inputs.vectors import to_hex
 
-    document: dict[str, Any] = {
-        "schema": 1,
-        "device": device,
-        "formats": {side: getattr(asked, side).name for side in "abcd"},
-        "length": asked.length,
-        "verdict": "open" if found is None else found.verdict,
-        "error": str(failure) if failure else None,
-        "seconds": round(seconds, 3),
-    }
+    document = Build(
+        device=device,
+        formats={side: getattr(asked, side).name for side in "abcd"},
+        length=asked.length,
+        verdict="open" if found is None else found.verdict,
+        error=str(failure) if failure else None,
+        seconds=round(seconds, 3),
+    )
     if found is None:
         return document
-    near = found.near
-    first = first_divergence(found, unit)
-    return document | {
-        "unit": None if unit is None else text_of(unit),
-        "equal": [{"model": name, "why": why} for name, why in ((m.reference, w) for m, w in found.equal)
-                  if name != BUILT],
-        "undecided": [model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open],
-        "nearest_instruction": None if near is None else {
-            "model": near[0].reference, "different_answers": near[1],
-            "first_divergence": first and f"{first.stage}: {first.signal}"},
-        "summation_order": None if order is None else {"questions": order.questions, "outline": order.lines()},
-        "questions": found.questions,
-        "validated": found.validated,
-        "beside": {"refuted": found.refuted, "not_told": found.unseen},
-        "stage": found.stage,
-        "left_for_time": found.left,
-        "why": found.why or None,
-        "nearest": None if found.nearest is None else text_of(found.nearest),
-        "unexplained": [
-            {**vector.to_json(), "d": to_hex(d, asked.d), "candidate": to_hex(other, asked.d)}
+    near, first = None, first_divergence(found, unit)
+    if found.near is not None:
+        near = NearInstruction(
+            model=found.near[0].reference,
+            different_answers=found.near[1],
+            first_divergence=None if first is None else f"{first.stage}: {first.signal}",
+        )
+    return replace(
+        document,
+        unit=None if unit is None else text_of(unit),
+        equal=[EqualModel(model=one.reference, why=why) for one, why in found.equal if one.reference != BUILT],
+        undecided=[model.reference if model.reference != BUILT else text_of(model.unit) for model in found.open],
+        nearest_instruction=near,
+        summation_order=None if order is None else Outline(questions=order.questions, outline=order.lines()),
+        questions=found.questions,
+        validated=found.validated,
+        beside=Beside(refuted=found.refuted, not_told=found.unseen),
+        stage=found.stage,
+        left_for_time=found.left,
+        why=found.why or None,
+        nearest=None if found.nearest is None else text_of(found.nearest),
+        unexplained=[
+            Unexplained.of(vector.to_json(), d=to_hex(d, asked.d), candidate=to_hex(other, asked.d))
             for vector, d, other in found.unexplained
         ],
-    }  # fmt: skip
+    )

@@ -16,6 +16,7 @@ from mmaprobe.smtmodel.base.interrupts import allow
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.check import Checked
     from mmaprobe.queries.solvers.contract import Answer
 
 SECONDS = 300.0
@@ -54,6 +55,7 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof
     mmaprobe check proof
     """  # fmt: skip
+    from mmaprobe.documents.check import CheckFinding, CheckFolder
     from mmaprobe.queries.checking.folder import MEANING, check_all
     from mmaprobe.queries.solvers.contract import SolverProcess
 
@@ -67,7 +69,7 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
         findings.append(found)
     progress("")
     counts = Counter(found.kind for found in findings)
-    verdict = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
+    verdict: Checked = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
     said = Counter(found.says for found in findings if found.kind == "fine")
     files, proofs = counted(said[MEANING["smt2"]], "file"), counted(said[MEANING["drat"]], "proof")
     rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
@@ -82,6 +84,6 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     if verdict == "checked":
         say(BELIEVED.format(engines="the engines named above" if counts["word"] else "no engine"))
     if as_json:
-        rows = [{"place": found.place, "says": found.says, "kind": found.kind} for found in findings]
-        print_json({"schema": 1, "folder": str(folder), "verdict": verdict, "findings": rows})
+        rows = [CheckFinding(place=found.place, says=found.says, kind=found.kind) for found in findings]
+        print_json(CheckFolder(folder=str(folder), verdict=verdict, findings=rows))
     sys.exit({"checked": 0, "fault": 1, "incomplete": 3}[verdict])

@@ -277,7 +277,7 @@ class _Run:
         if output is not None and (found or failure is None):
             write_vectors(found, output)
         if as_json:
-            print_json(self.report.document() | {"error": str(failure) if failure else None})
+            print_json(self.report.document(failure))
         elif output is None and found:
             write_vectors(found, None)
         if failure is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,20 @@ from mmaprobe.cli.array_files import load_matrix
 from mmaprobe.cli.options import progress, refuse, say
 from mmaprobe.cli.product_files import patterns_of
 from mmaprobe.cli.text.comparison import Report
-from mmaprobe.cli.text.plan_results import names_of, sentences, values_of
+from mmaprobe.cli.text.plan_results import most_given, names_of, sentences
+from mmaprobe.documents.devices import (
+    ComparedModel,
+    ComparedPlans,
+    ComputedAgain,
+    DifferingElement,
+    DotProduct,
+    FirstSteps,
+    Gemm,
+    ModelAgreement,
+    PlansFound,
+    StepOfPlan,
+)
+from mmaprobe.documents.parts import ABSENT
 from mmaprobe.smtmodel.arithmetic.display import number_text, value_text
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
@@ -45,11 +59,11 @@ def run_gemm(
     matrices = load_matrices(pair, files, rest)
     matrices.check(first.model)
     found = differing_elements(pair.problem, matrices)
-    report.gemm = {"elements": found.total, "differing": found.count}
+    report.gemm = gemm = Gemm(elements=found.total, differing=found.count)
     say(f"{found.count} of {found.total} elements differ")
     if not found.count:
         return
-    report.gemm |= {key: _element(one, pair) for key, one in (("first", found.first), ("largest", found.largest))}
+    report.gemm = gemm = replace(gemm, first=_element(found.first, pair), largest=_element(found.largest, pair))
     _show_elements(found, pair)
     if sides:
         _follow(comparison, report, pair, matrices, found)
@@ -57,25 +71,26 @@ def run_gemm(
     assert model is not None
     report.differ = True
     if isinstance(model, Signature):
-        report.gemm["plans"] = _plans(model, matrices, found, seconds)
+        report.gemm = replace(gemm, plans=_plans(model, matrices, found, seconds))
         return
     told = reproduced(model, matrices, found.chosen, pair.problem, progress)
     progress("")
     _show_reproduced(told, pair)
-    report.gemm["model"] = _reproduced(told, model)
+    report.gemm = gemm = replace(gemm, model=_reproduced(told, model))
     ends = told.models
     if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
         _follow(comparison, report, Pair(compared_model(ends[0]), compared_model(ends[1]), compare), matrices, found)
         return
     assert found.first is not None
     if model.scale is None:
-        report.gemm["plans"] = _plans(model, matrices, found, seconds)
-    explained = "plans explain" if "why" in report.gemm.get("plans", {}) else "no single change of the model gives"
+        gemm = replace(gemm, plans=_plans(model, matrices, found, seconds))
+    told_apart = gemm.plans and gemm.plans.why is not ABSENT
+    explained = "plans explain" if told_apart else "no single change of the model gives"
     say(f"{explained} both results; --json prints the dot product")
-    report.gemm["dot_product"] = _dot(matrices, found.first, pair)
+    report.gemm = replace(gemm, dot_product=_dot(matrices, found.first, pair))
 
 
-def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float) -> dict[str, Any]:
+def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float) -> ComparedPlans:
     """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
     in which step they first do."""
     from mmaprobe.queries.plans.recorded import Recorded
@@ -87,20 +102,34 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
     places = [(element.row, element.column) for element in found.chosen]
     given = plans_of_results(recorded, places, progress, seconds)
     progress("")
-    document: dict[str, Any] = {}
-    pair = most_alike(given[0].plans, given[1].plans)
+    pair, why = most_alike(given[0].plans, given[1].plans), list[str]()
     if pair is not None:
-        document["why"] = [*products_left_out(given), *why_they_differ(*pair)]
-        for sentence in document["why"]:
+        why = [*products_left_out(given), *why_they_differ(*pair)]
+        for sentence in why:
             say(f"  why: {sentence}")
+    every = []
     for index, one in enumerate(given):
         first = () if pair is None else pair[index : index + 1]
-        document[f"D{index + 1}"] = {"plans": names_of(one, first), "complete": not one.untried, **values_of(one)}
+        every.append(_plans_found(one, names_of(one, first)))
         for sentence in sentences(one, first):
             say(f"  D{index + 1}: {sentence}")
-    if pair is not None and found.first is not None and given[0].left_out == given[1].left_out == ():
-        document["first_step"] = _first_step(pair, matrices, found.first)
-    return document
+    document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
+    if pair is None or found.first is None or not given[0].left_out == given[1].left_out == ():
+        return document
+    return replace(document, first_step=_first_step(pair, matrices, found.first))
+
+
+def _plans_found(given: Given, names: list[str]) -> PlansFound:
+    return PlansFound(
+        plans=names,
+        complete=not given.untried,
+        tried=given.tried,
+        untried=given.untried,
+        looked_at=given.looked,
+        best=None if given.best is None else given.best.plan.reference,
+        best_agrees=most_given(given),
+        left_out=given.left_out,
+    )
 
 
 def products_left_out(given: Sequence[Given]) -> list[str]:
@@ -124,8 +153,8 @@ def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan
     return min(pairs, key=apart, default=None)
 
 
-def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> dict[str, Any] | None:
-    """Say in which step of an element two plans first differ; the same as JSON values."""
+def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> FirstSteps | None:
+    """Say in which step of an element two plans first differ, and return it."""
     from mmaprobe.queries.plans.first_step import first_step
 
     steps = first_step(*pair, matrices, element)
@@ -140,10 +169,11 @@ def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -
 
     where = f"[{element.row}, {element.column}]"
     say(f"  the first step of element {where} in which they differ: {text(steps[0])} (D1); {text(steps[1])} (D2)")
-    return {
-        f"D{number}": None if step is None else {"step": step.step, "products": step.products, "value": str(step.value)}
-        for number, step in enumerate(steps, 1)
-    }
+    first, second = (
+        None if step is None else StepOfPlan(step=step.step, products=step.products, value=str(step.value))
+        for step in steps
+    )
+    return FirstSteps(D1=first, D2=second)
 
 
 def why_they_differ(one: Plan, other: Plan) -> list[str]:
@@ -186,25 +216,23 @@ def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matric
 
     report.pair = pair
     traces = traced(pair.left, pair.right, pair.problem, matrices, found.chosen)
-    report.gemm["computed_again"] = _again(pair, traces)
+    assert report.gemm is not None
+    gemm = replace(report.gemm, computed_again=_again(pair, traces))
     diverged = [trace for trace in traces if trace.diverged is not None]
     if not diverged:
         say("  the devices agree on these elements: D1 and D2 were not both produced by them")
     source = reduce(comparison, pair.left, pair.right, pair.problem, traces) or (diverged[0] if diverged else None)
     trace = source or traces[0]
-    report.gemm["dot_product"] = _dot(matrices, trace.element, pair)
+    report.gemm = gemm = replace(gemm, dot_product=_dot(matrices, trace.element, pair))
     if source is not None:
         start, end = source.products
-        report.gemm |= {
-            "element": [source.element.row, source.element.column],
-            "tile": source.diverged,
-            "products": [start, end],
-        }
+        element = [source.element.row, source.element.column]
+        report.gemm = replace(gemm, element=element, tile=source.diverged, products=[start, end])
         where = f"[{source.element.row}, {source.element.column}]"
         say(f"  element {where}: first divergence in products {start} to {end - 1} of {len(source.operands.a)}")
 
 
-def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
+def _again(pair: Pair, traces: Sequence[Trace]) -> ComputedAgain:
     """The number of elements in which each device reproduces its matrix's result."""
     from mmaprobe.queries.compare.devices import differing
     from mmaprobe.queries.kernel.problem import Problem
@@ -217,7 +245,7 @@ def _again(pair: Pair, traces: Sequence[Trace]) -> dict[str, Any]:
         found[word] = int(same.sum())
         tail = "" if same.all() else ": its matrix was not computed this way"
         say(f"  {side.name} reproduces D{index + 1} in {found[word]} of {len(traces)} elements{tail}")
-    return {"elements": len(traces), **found}
+    return ComputedAgain(elements=len(traces), **found)
 
 
 def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Matrices:
@@ -270,28 +298,21 @@ def _show_reproduced(told: Reproduced, pair: Pair) -> None:
         say(text)
 
 
-def _reproduced(told: Reproduced, model: Model) -> dict[str, Any]:
-    return {
-        "model": model.reference,
-        "elements": told.elements,
-        **{
-            f"D{index + 1}": {
-                "agree": told.agree[index],
-                "changes": list(told.changes[index]),
-                "reached_after": told.reached[index],
-            }
-            for index in (0, 1)
-        },
-    }
+def _reproduced(told: Reproduced, model: Model) -> ComparedModel:
+    first, second = (
+        ModelAgreement(agree=agree, changes=changes, reached_after=reached)
+        for agree, changes, reached in zip(told.agree, told.changes, told.reached, strict=True)
+    )
+    return ComparedModel(model=model.reference, elements=told.elements, D1=first, D2=second)
 
 
-def _element(one: Element | None, pair: Pair) -> dict[str, Any] | None:
+def _element(one: Element | None, pair: Pair) -> DifferingElement | None:
     if one is None:
         return None
     results = [to_hex(d, side.model.d) for d, side in zip(one.d, pair.sides, strict=True)]
-    return {"row": one.row, "column": one.column, "d": results, "ulps": one.ulps}
+    return DifferingElement(row=one.row, column=one.column, d=results, ulps=one.ulps)
 
 
-def _dot(matrices: Matrices, element: Element, pair: Pair) -> dict[str, Any]:
-    operands = matrices.dot(element, pair.left.model)
-    return {"row": element.row, "column": element.column, **operands_json(operands, pair.left.model)}
+def _dot(matrices: Matrices, element: Element, pair: Pair) -> DotProduct:
+    operands = operands_json(matrices.dot(element, pair.left.model), pair.left.model)
+    return DotProduct(row=element.row, column=element.column, **operands)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,7 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.cover import Cover as Document
     from mmaprobe.queries.covering.cover import Cover, Wanted
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -68,7 +70,7 @@ def cover(
     if certificate is not None:
         from mmaprobe.queries.covering.certify import certify_cover
 
-        failure = attach(document, certificate, lambda folder: certify_cover(found, folder, options), None)
+        document, failure = attach(document, certificate, lambda folder: certify_cover(found, folder, options), None)
     if as_json:
         print_json(document)
     if found.interrupted:
@@ -100,35 +102,47 @@ def _kind(wanted: Wanted) -> str:
     return "changes" if not isinstance(wanted, tuple) else "conditions" if len(wanted) == 1 else "pairs"
 
 
-def _of_kinds(found: Cover) -> dict[str, dict[str, list[Any]]]:
-    """The conditions and changes, by kind and by status: reached, out of reach, open."""
-    table: dict[str, dict[str, list[Any]]] = {kind: {"reached": [], "out_of_reach": [], "open": []} for kind in KINDS}
+@dataclass
+class _Kind:
+    """What is wanted of one kind, by status."""
+
+    reached: list[Wanted] = field(default_factory=list)
+    out_of_reach: list[Wanted] = field(default_factory=list)
+    open: list[Wanted] = field(default_factory=list)
+
+
+def _of_kinds(found: Cover) -> dict[str, _Kind]:
+    """The conditions and changes, by kind."""
+    table = {kind: _Kind() for kind in KINDS}
     still = set(found.open)
     for wanted, count in found.counts.items():
-        table[_kind(wanted)]["reached" if count else "open" if wanted in still else "out_of_reach"].append(wanted)
-    return {kind: parts for kind, parts in table.items() if any(parts.values())}
+        kind = table[_kind(wanted)]
+        (kind.reached if count else kind.open if wanted in still else kind.out_of_reach).append(wanted)
+    return table
 
 
 def _show(found: Cover, seconds: float) -> None:
     from mmaprobe.queries.covering.cover import Change, words
 
     say(f"{found.model.reference}: {counted(len(found.rows), 'vector')}, {seconds:.1f} s")
-    for kind, parts in _of_kinds(found).items():
-        total = sum(map(len, parts.values()))
-        said = [f"{len(parts['reached'])} of {total} reached"]
-        if parts["out_of_reach"]:
-            said.append(f"{len(parts['out_of_reach'])} proved out of reach")
-        if parts["open"]:
-            said.append(f"{len(parts['open'])} open")
-        say(f"  {KINDS[kind]}: {', '.join(said)}")
-        for name, title in (("out_of_reach", "no input reaches"), ("open", "not decided")):
-            if kind == "pairs" and name == "out_of_reach":
-                continue
-            for wanted in parts[name][:LISTED]:
-                same = name == "out_of_reach" and isinstance(wanted, Change)
-                say(f"    {wanted.name} gives the same results" if same else f"    {title}: {words(wanted)}")
-            if len(parts[name]) > LISTED:
-                say(f"    and {len(parts[name]) - LISTED} more (--json lists them)")
+    for name, kind in _of_kinds(found).items():
+        if not (total := len(kind.reached) + len(kind.out_of_reach) + len(kind.open)):
+            continue
+        said = [f"{len(kind.reached)} of {total} reached"]
+        if kind.out_of_reach:
+            said.append(f"{len(kind.out_of_reach)} proved out of reach")
+        if kind.open:
+            said.append(f"{len(kind.open)} open")
+        say(f"  {KINDS[name]}: {', '.join(said)}")
+        unreached: list[Wanted] = [] if name == "pairs" else kind.out_of_reach
+        for every, title in ((unreached, "no input reaches"), (kind.open, "not decided")):
+            for wanted in every[:LISTED]:
+                if isinstance(wanted, Change) and every is unreached:
+                    say(f"    {wanted.name} gives the same results")
+                else:
+                    say(f"    {title}: {words(wanted)}")
+            if len(every) > LISTED:
+                say(f"    and {len(every) - LISTED} more (--json lists them)")
     for word in dict.fromkeys(_theorem_words(found)):
         say(f"  out of reach by {word}")
 
@@ -137,29 +151,33 @@ def _theorem_words(found: Cover) -> list[str]:
     return [one.word for theorem in found.unreachable.values() for one in theorem.walk() if one.word]
 
 
-def _document(found: Cover, vectors: list[Vector], seconds: float) -> dict[str, Any]:
+def _document(found: Cover, vectors: list[Vector], seconds: float) -> Document:
+    from mmaprobe.documents.cover import Conditions, OutOfReach
+    from mmaprobe.documents.cover import Cover as Document
+    from mmaprobe.documents.parts import Vector as Row
     from mmaprobe.queries.covering.cover import words
 
-    def of(wanted: Wanted) -> dict[str, Any]:
+    def of(wanted: Wanted) -> OutOfReach:
         if isinstance(wanted, tuple):
             theorem = found.unreachable[wanted]
             why = "; ".join(one.word for one in theorem.walk() if one.word)
-            return {"condition": words(wanted), "rule": theorem.rule, "why": why}
-        return {"condition": words(wanted), "rule": "equal", "why": found.same[wanted].ground}
+            return OutOfReach(condition=words(wanted), rule=theorem.rule, why=why)
+        return OutOfReach(condition=words(wanted), rule="equal", why=found.same[wanted].ground)
 
-    kinds = {
-        kind: {
-            "reached": [words(x) for x in parts["reached"]],
-            "out_of_reach": [of(x) for x in parts["out_of_reach"]],
-            "open": [words(x) for x in parts["open"]],
-        }
-        for kind, parts in _of_kinds(found).items()
-    }
-    return {
-        "schema": 1,
-        "model": found.model.reference,
-        "complete": not found.open and not found.interrupted,
-        **{kind: kinds.get(kind, {"reached": [], "out_of_reach": [], "open": []}) for kind in KINDS},
-        "vectors": [vector.to_json() for vector in vectors],
-        "seconds": round(seconds, 3),
-    }
+    conditions, pairs, changes = (
+        Conditions(
+            reached=list(map(words, kind.reached)),
+            out_of_reach=list(map(of, kind.out_of_reach)),
+            open=list(map(words, kind.open)),
+        )
+        for kind in _of_kinds(found).values()
+    )
+    return Document(
+        model=found.model.reference,
+        complete=not found.open and not found.interrupted,
+        conditions=conditions,
+        pairs=pairs,
+        changes=changes,
+        vectors=[Row.of(vector.to_json()) for vector in vectors],
+        seconds=round(seconds, 3),
+    )

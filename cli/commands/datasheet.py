@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,14 +15,15 @@ from mmaprobe.cli.command import Command
 from mmaprobe.cli.completion import models_or_architectures
 from mmaprobe.cli.options import opened_store, progress, refuse, say
 from mmaprobe.smtmodel import VERSION
-from mmaprobe.smtmodel.base.errors import InputError, UnknownNameError
+from mmaprobe.smtmodel.base.errors import UnknownNameError
 from mmaprobe.smtmodel.base.files import is_file, missing_file, write_whole
 from mmaprobe.smtmodel.base.progress import Pieces, Wait
 from mmaprobe.smtmodel.base.wording import counted, duration
 
 if TYPE_CHECKING:
+    from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
-    from mmaprobe.reports.datasheet import Sheet
+    from mmaprobe.reports.datasheet import Known, Sheet
     from mmaprobe.smtmodel.evaluate.model import Model
 
 
@@ -121,7 +122,7 @@ def _short(subject: str | None, output: Path) -> None:
 
 
 def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
-    from mmaprobe.reports.datasheet import sheet_of_identified, sheet_of_model, sheets_of
+    from mmaprobe.reports.datasheet import identification, sheet_of_identified, sheet_of_model, sheets_of
     from mmaprobe.reports.report import documents, wrong_document
     from mmaprobe.smtmodel.tables.gpus import GPUS, architecture_of
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -131,13 +132,10 @@ def _sheets(subject: str | None, ask: _Asker, pieces: Pieces) -> list[Sheet]:
     if subject is None or subject in architectures:
         return sheets_of(subject, ask, pieces)
     if is_file(subject) and not is_unit_file(subject):
-        document = documents(subject)[0]
         try:
-            return [sheet_of_identified(document, ask)]
+            return [sheet_of_identified(identification(documents(subject)[0]), ask)]
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            if type(error) is ValueError:
-                raise InputError(str(error), subject) from None
-            raise wrong_document(document, subject, None) from None
+            raise wrong_document(error, subject) from None
     if names_plan(subject):
         return [_sheet_of_plan(subject, ask)]
     if subject.endswith(".json"):
@@ -172,7 +170,7 @@ class _Asker:
     `limit` seconds each. An open question is asked again only if `limit` is larger than before. `found`: what was found
     in an earlier pass, None where nothing follows."""
 
-    def __init__(self, options: Options, limit: float, found: dict[str, dict[str, Any] | None], asks: bool) -> None:
+    def __init__(self, options: Options, limit: float, found: dict[str, Known | None], asks: bool) -> None:
         from mmaprobe.queries.tactics.settling import Settled
 
         self.options, self.limit, self.found, self.asks = options, limit, found, asks
@@ -191,33 +189,33 @@ class _Asker:
         be smaller with it."""
         return 0 if self.asks else self.left + max(self.bounds, bool(self.settle.open))
 
-    def __call__(self, wanted: str, model: Model) -> Mapping[str, Any] | None:
+    def __call__(self, wanted: str, model: Model) -> Known | None:
         from mmaprobe.queries.kernel.statements import problems_of
         from mmaprobe.queries.properties.report import open_key
+        from mmaprobe.reports.datasheet import Known
         from mmaprobe.smtmodel.base.errors import ParameterError
         from mmaprobe.smtmodel.inputs.admitted import Inputs
 
         try:
             problems = problems_of(wanted, model, Inputs())
         except ParameterError as error:  # it cannot be asked of this unit
-            return {"verdict": "none", "why": str(error)}
+            return Known("none", why=str(error))
         if not problems:
-            return {"verdict": "equal", "engines": [], "confirmed_by": []}
+            return Known("equal")
         key = open_key(problems, wanted)
-        document = self._known(wanted, model, problems, key)
-        if document is not None and (document["verdict"] != "unknown" or document["limit"] >= self.limit):
+        known = self._known(wanted, model, problems, key)
+        if known is not None and (known.verdict != "unknown" or known.limit >= self.limit):
             self.known += 1
         elif self.asks:
-            document = self.found[key] = self._ask(wanted, model, problems, key)
+            known = self.found[key] = self._ask(wanted, model, problems, key)
         else:
             self.left += 1
-        self.unknown += document is None or document["verdict"] == "unknown"
-        return document
+        self.unknown += known is None or known.verdict == "unknown"
+        return known
 
-    def _known(self, wanted: str, model: Model, problems: list[Any], key: str) -> Mapping[str, Any] | None:
+    def _known(self, wanted: str, model: Model, problems: list[Problem], key: str) -> Known | None:
         """What follows from the solvers' answers in the store; else that the question was left open before."""
-        from mmaprobe.queries.properties.proving import proofs_of
-        from mmaprobe.queries.properties.report import proof_document
+        from mmaprobe.reports.datasheet import Known
 
         if key in self.found:
             return self.found[key]
@@ -225,35 +223,41 @@ class _Asker:
         if store is None:
             return None
         self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
-        document = proof_document(wanted, proofs_of(problems, replace(self.options, stored=True), True))
-        if document["interrupted"]:
-            raise KeyboardInterrupt
-        asked = store.find_result(key)
-        if document["verdict"] == "unknown" or (asked is None and not _is_certain(document)):
-            self.found[key] = asked
+        known = self._of_proofs(wanted, problems, replace(self.options, stored=True))
+        left = store.find_result(key)
+        if known.verdict == "unknown" or (left is None and not _is_certain(known)):
+            self.found[key] = None if left is None else Known(**left)
         else:
-            self.found[key] = document
+            self.found[key] = known
         return self.found[key]
 
-    def _ask(self, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
-        from mmaprobe.queries.properties.proving import proofs_of
-        from mmaprobe.queries.properties.report import proof_document
-
+    def _ask(self, wanted: str, model: Model, problems: list[Problem], key: str) -> Known:
         self.options.progress(Wait(f"{wanted}: {model.reference}", self.limit))
         self.asked += 1
         started = time.monotonic()
-        document = proof_document(wanted, proofs_of(problems, self.options, True))
-        if document["interrupted"]:
-            raise KeyboardInterrupt
-        document |= {"limit": self.limit, "seconds": round(time.monotonic() - started, 1)}
-        if self.options.store is not None and not _is_certain(document):
-            left = {"verdict": "unknown", "limit": self.limit, "seconds": document["seconds"]}
+        known = self._of_proofs(wanted, problems, self.options)
+        known = replace(known, limit=self.limit, seconds=round(time.monotonic() - started, 1))
+        if self.options.store is not None and not _is_certain(known):
+            left = {"verdict": "unknown", "limit": self.limit, "seconds": known.seconds}
             self.options.store.record_result(key, left)
-        return document
+        return known
+
+    def _of_proofs(self, wanted: str, problems: list[Problem], options: Options) -> Known:
+        """What proofs say. Raises KeyboardInterrupt where one was interrupted."""
+        from mmaprobe.queries.properties.proving import proofs_of, verdict_on
+        from mmaprobe.queries.tactics.records import confirmations_of
+        from mmaprobe.reports.datasheet import Known
+
+        proofs = proofs_of(problems, options, True)
+        if any(proof.interrupted for proof in proofs):
+            raise KeyboardInterrupt
+        engines = sorted({engine for proof in proofs for engine in proof.engines})
+        seconds = round(sum(proof.seconds for proof in proofs), 3)
+        return Known(verdict_on(wanted, proofs), engines, confirmations_of(proofs), seconds=seconds)
 
 
-def _is_certain(document: Mapping[str, Any]) -> bool:
+def _is_certain(known: Known) -> bool:
     """Whether more time for solvers can bring nothing: a difference, or a proof that a second engine confirmed or that
     needed none."""
-    proved = document["verdict"] == "equal" and (document["confirmed_by"] or not document["engines"])
-    return document["verdict"] == "different" or bool(proved)
+    proved = known.verdict == "equal" and (known.confirmed_by or not known.engines)
+    return known.verdict == "different" or bool(proved)

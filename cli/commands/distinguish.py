@@ -38,7 +38,7 @@ from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
 
 if TYPE_CHECKING:
     from mmaprobe.hypotheses.schema import Question
-    from mmaprobe.queries.search.answer import Answered, PairAnswer
+    from mmaprobe.queries.search.answer import Answered
     from mmaprobe.queries.search.distinguish import Options
     from mmaprobe.smtmodel.inputs.admitted import Inputs
 
@@ -92,6 +92,7 @@ def distinguish(
     mmaprobe distinguish volta/mma/m8n8k4.f32.f16.f16.f32 ampere/mma/m16n8k16.f32.f16.f16.f32
     """
     from mmaprobe.cli.text.vectors import show_answer
+    from mmaprobe.documents.distinguish import Distinguish
     from mmaprobe.queries.search.answer import answer
 
     questions = _questions(names, restrictions, target)
@@ -130,7 +131,7 @@ def distinguish(
 
     options.pool.gather(work, questions, take)
     if as_json:
-        print_json({"schema": 1, "questions": [_as_json(answered) for answered in done]})
+        print_json(Distinguish(questions=[answered.document() for answered in done]))
     elif output is None:
         write_vectors((vector for answered in done for vector in answered.vectors), None)
     codes = [answered.exit_code for answered in done]
@@ -181,45 +182,3 @@ def _pair(names: tuple[str, ...], inputs: Inputs) -> Question:
 
     models = dict(zip(("left", "right"), (parse_reference(name) for name in names), strict=True))
     return Question(id="left-right", question="Do the two models differ?", models=models, inputs=inputs)
-
-
-def _as_json(answered: Answered) -> dict[str, Any]:
-    question = answered.question
-    return {
-        "id": question.id,
-        "question": question.question,
-        "verdict": answered.verdict,
-        "expect": question.expect,
-        "hypotheses": {name: model.reference for name, model in question.models.items()},
-        "dropped": question.dropped,
-        "one_vector": question.one_vector,
-        "observed": question.observed,
-        "zeros_only": list(question.zeros),
-        "pairs": [_pair_json(pair) for pair in answered.pairs],
-        "vectors": [vector.to_json() for vector in answered.vectors],
-    }
-
-
-def _pair_json(pair: PairAnswer) -> dict[str, Any]:
-    outcome = pair.outcome
-    steps = [
-        {
-            "free_products": list(step.free),
-            "nonnegative_only": step.one_sign,
-            "answers": [
-                {"solver": a.engine, "version": a.version, "status": a.status, "seconds": a.seconds, "reason": a.reason}
-                for a in step.answers
-            ],
-        }
-        for step in outcome.steps
-    ]
-    return {
-        "left": pair.left,
-        "right": pair.right,
-        "verdict": pair.verdict,
-        "reused_vector": pair.reused,
-        "complete": outcome.complete,
-        "found_by_simulation": outcome.simulated,
-        "seconds": round(outcome.seconds, 3),
-        "asked": steps,
-    }

@@ -22,6 +22,7 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     """Print the steps that lose bits in the element `row,column` of the result of a plan (or of a model that takes K in
     tiles) for the matrices A, B and C. Raises InputError."""
     from mmaprobe.cli.text.vectors import result_text
+    from mmaprobe.documents.explain import ExplainElement, LossStep
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import check_addend
     from mmaprobe.smtmodel.explain.losses import losses
@@ -42,17 +43,17 @@ def explain_element(name: str, files: tuple[str, ...], element: str, as_json: bo
     found = [step for step in steps if step.cut or step.rounded]
     if as_json:
         rows = [
-            {
-                "step": one.step,
-                "format": one.format.name,
-                "products": one.products,
-                "cut": str(one.cut),
-                "rounded": str(one.rounded),
-            }
+            LossStep(
+                step=one.step,
+                format=one.format.name,
+                products=one.products,
+                cut=str(one.cut),
+                rounded=str(one.rounded),
+            )
             for one in found
         ]
-        document = {"schema": 1, "plan": name, "length": model.length, "element": element, "losses": rows}
-        print_json(document | {"d": to_hex(result, model.d)})
+        d = to_hex(result, model.d)
+        print_json(ExplainElement(plan=name, length=model.length, element=element, losses=rows, d=d))
         return
     unread = "" if plan.addend else ", c is not read"
     click.echo(f"{printable(name)}: element {element}, K = {model.length}{unread}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +14,7 @@ from mmaprobe.smtmodel.base.wording import counted
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from mmaprobe.documents.prove import ErrorBound, Nearest, NumericBound, PlanErrorBound
     from mmaprobe.queries.plans.bound_report import PlanBound
     from mmaprobe.queries.properties.bound_report import BoundResult
     from mmaprobe.queries.search.distinguish import Options
@@ -46,7 +47,7 @@ def prove_bound(
     failure: MmaprobeError | None = None
     if certificate is not None and result.verdict != "unknown":
         write = certify_bound if result.verdict == "holds" else certify_wrap
-        failure = attach(
+        document, failure = attach(
             document, certificate, lambda folder: [(folder, write(result, folder, options))], options.timeout
         )
     if as_json:
@@ -72,7 +73,7 @@ def _prove_of_plan(
     _show_plan(found, document, explain)
     failure: MmaprobeError | None = None
     if certificate is not None and found.verdict == "holds":
-        failure = attach(
+        document, failure = attach(
             document, certificate, lambda folder: certify_plan_bound(found, folder, options), options.timeout
         )
     if as_json:
@@ -81,7 +82,7 @@ def _prove_of_plan(
     return {"holds": 0, "unknown": 3}[found.verdict]
 
 
-def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> None:
+def _show_plan(found: PlanBound, document: PlanErrorBound, explain: bool) -> None:
     from mmaprobe.queries.plans.bound_report import lengths_text
 
     if found.verdict == "unknown":
@@ -89,79 +90,79 @@ def _show_plan(found: PlanBound, document: dict[str, Any], explain: bool) -> Non
         return
     for theorem in found.theorems[0].walk() if explain else ():
         say(f"  {theorem.rule}: {theorem.goal.statement()}{f' ({theorem.word})' if theorem.word else ''}")
-    if (formula := document["formula"]) is not None:
-        say(f"  for {lengths_text(formula)}{'' if formula['width'] else ', any n'}: {formula['bound']}")
-        if " G" in formula["bound"]:
-            say(f"    where G = {formula['growth']}")
+    if (formula := document.formula) is not None:
+        say(f"  for {lengths_text(formula)}{'' if formula.width else ', any n'}: {formula.bound}")
+        if " G" in formula.bound:
+            say(f"    where G = {formula.growth}")
     else:
         say(f"  no formula for any K: {found.reason}")
-    for row in document["sizes"]:
-        say(f"  for K = {row['length']}: {row['bound']}")
-        say(f"    {_numeric(row['window'])}")
-        if (near := row["nearest"]) is not None:
-            tried = f"nearest input of {row['tried']}"
-            say(f"    {tried}: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
+    for row in document.sizes:
+        say(f"  for K = {row.length}: {row.bound}")
+        say(f"    {_numeric(row.window)}")
+        if (near := row.nearest) is not None:
+            tried = f"nearest input of {row.tried}"
+            say(f"    {tried}: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
     say(f"  where {', '.join(found.premises)}, and sums are over all K products")
-    for lemma in document["lemmas"]:
-        say(f"  the datapath: {lemma['lemma']}: {lemma['by']}")
-    rules = sum(document["rules"].values()) - len(document["lemmas"])
+    for lemma in document.lemmas:
+        say(f"  the datapath: {lemma.lemma}: {lemma.by}")
+    rules = sum(document.rules.values()) - len(document.lemmas)
     say(f"{ERROR_BOUND}: proved in {found.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
-        f"{counted(len(document['lemmas']), 'lemma')} about the datapath")  # fmt: skip
+        f"{counted(len(document.lemmas), 'lemma')} about the datapath")  # fmt: skip
 
 
-def _numeric(window: dict[str, Any]) -> str:
+def _numeric(window: NumericBound) -> str:
     """The bound as a number, and the inputs that it is for."""
     from mmaprobe.queries.kernel.wording import up_decimal
 
-    top = window["max"]
+    top = window.max
     below = str(2 << top) if 0 <= top < SMALL else f"2^{top + 1}"
-    bound = up_decimal(window["bound"], 6)
+    bound = up_decimal(window.bound, 6)
     return f"for inputs below {below} in magnitude (exponents of at most {top}): |d - exact| <= {bound}"
 
 
-def _show_near(result: BoundResult, document: dict[str, Any]) -> None:
+def _show_near(result: BoundResult, nearest: Nearest) -> None:
     """The operands of an input that is not long."""
     from mmaprobe.cli.text.vectors import show_operands
     from mmaprobe.smtmodel.evaluate.operands import layout_of
 
-    if result.near is not None and "vector" in document["nearest"] and result.length <= SHOWN:
+    if result.near is not None and nearest.vector and result.length <= SHOWN:
         show_operands(result.model, layout_of(result.model).split(result.near.row))
     else:
         say("    (its operands: --json)")
 
 
-def _show(result: BoundResult, document: dict[str, Any], explain: bool) -> None:
+def _show(result: BoundResult, document: ErrorBound, explain: bool) -> None:
     from mmaprobe.queries.properties.bound_report import conditions_of
     from mmaprobe.smtmodel.arithmetic.display import exact_value
 
     if result.shown is None:
-        if result.near is None:
+        near = document.nearest
+        if result.near is None or near is None:
             say(f"{ERROR_BOUND}: unknown: no bound is proved: {result.reason}")
             return
-        near, d = document["nearest"], exact_value(result.near.results[-1], result.model.d)
+        d = exact_value(result.near.results[-1], result.model.d)
         say(f"{ERROR_BOUND}: refuted: a sum wraps, and no bound holds: d is {float(d):.6g} where the exact result is "
-            f"{float(result.near.exact):.6g} and all magnitudes add up to {near['bound']:.6g}")  # fmt: skip
-        _show_near(result, document)
+            f"{float(result.near.exact):.6g} and all magnitudes add up to {near.bound:.6g}")  # fmt: skip
+        _show_near(result, near)
         return
     for theorem in result.shown.walk() if explain else ():
         word = f" ({theorem.word})" if theorem.word else ""
         say(f"  {theorem.rule}: {theorem.goal.statement()}{word}")
-    say(f"  {document['formula']}")
-    say(f"  where {conditions_of(result.premises, document['formula'])}")
-    say(f"  {_numeric(document['window'])}")
-    if result.near is None:
+    say(f"  {document.formula}")
+    say(f"  where {conditions_of(result.premises, document.formula)}")
+    say(f"  {_numeric(document.window)}")
+    if (near := document.nearest) is None:
         say("  none of the inputs tried is one that the bound is about")
     else:
-        near = document["nearest"]
-        say(f"  nearest input: an error of {near['error']:.6g}, {near['ratio']:.4f} of the bound there")
-        _show_near(result, document)
-    if "chain" in document:
-        say(f"  each instruction: {document['chain']['step']}")
+        say(f"  nearest input: an error of {near.error:.6g}, {near.ratio:.4f} of the bound there")
+        _show_near(result, near)
+    if document.chain:
+        say(f"  each instruction: {document.chain.step}")
         say("    where E is the error before it, and A is |c| and the magnitudes of all products before it")
-        say(f"  {document['chain']['any']}")
-    for lemma in document["lemmas"]:
-        say(f"  the datapath: {lemma['lemma']}: {lemma['by']}")
-    rules = sum(document["rules"].values()) - len(document["lemmas"])
+        say(f"  {document.chain.any}")
+    for lemma in document.lemmas:
+        say(f"  the datapath: {lemma.lemma}: {lemma.by}")
+    rules = sum(document.rules.values()) - len(document.lemmas)
     say(f"{ERROR_BOUND}: proved in {result.seconds:.1f} s, {counted(rules, 'theorem')} by rules of the kernel, "
-        f"{counted(len(document['lemmas']), 'lemma')} about the datapath; checked against "
+        f"{counted(len(document.lemmas), 'lemma')} about the datapath; checked against "
         f"{counted(result.tried, 'input')}")  # fmt: skip

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,10 @@ from mmaprobe.cli.completion import file_names, models
 from mmaprobe.cli.options import JSON, print_json, say, write_vectors
 from mmaprobe.cli.reading import open_input
 from mmaprobe.smtmodel.base.wording import counted
+
+if TYPE_CHECKING:
+    from mmaprobe.documents.devices import Evaluate
+    from mmaprobe.queries.compare.observed import Report
 
 SHOWN = 10  # mismatches printed as text
 EXPLAINED = 3  # of them, with the model's evaluation and the neighbours that give what was observed
@@ -60,39 +65,41 @@ def evaluate(file: str, model: str | None, output: str | None, as_json: bool) ->
     if output is not None:
         write_vectors(report.predicted, output)
     document = report.document()
-    if failure is None and not document["compared"]:
+    if failure is None and not document.compared:
         failure = IncompleteError(f"{name}: nothing was compared: no row has an observed result `d`")
-    if document["rows"] or failure is None:
-        _show(document, report, name)
+    if document.rows or failure is None:
+        document = _show(document, report, name)
     if as_json:
-        print_json({**document, "error": str(failure) if failure else None})
+        print_json(replace(document, error=str(failure) if failure else None))
     if failure is not None:
         raise failure
     sys.exit(1 if report.mismatches else 0)
 
 
-def _show(document: dict[str, Any], report: Any, name: str) -> None:
-    """Print the verdict, what it is for each model, and the first mismatches, whose neighbours go into the document."""
+def _show(document: Evaluate, report: Report, name: str) -> Evaluate:
+    """Print the verdict, what it is for each model, and the first mismatches. Returns the document with the neighbours
+    of these."""
     from mmaprobe.cli.commands.explain import say_why
-    from mmaprobe.cli.text.evaluations import neighbour_json
     from mmaprobe.cli.text.vectors import show_mismatch
     from mmaprobe.queries.compare.observed import explained_by
+    from mmaprobe.reports.evaluations import neighbour_of
 
-    if document["compared"]:
-        without = document["rows"] - document["compared"]
+    if document.compared:
+        without = document.rows - document.compared
         rest = f", {without} without d" if without else ""
-        say(f"{counted(document['rows'], 'row')}, {counted(document['mismatches'], 'mismatch')}{rest}")
-    for counts in document["models"]:
-        rest = f"{counted(counts['mismatches'], 'mismatch')}, {counts['unobserved']} without d"
-        say(f"  {counts['model']}: {counted(counts['rows'], 'row')}, {rest}")
-    changes = []
+        say(f"{counted(document.rows, 'row')}, {counted(document.mismatches, 'mismatch')}{rest}")
+    for counts in document.models:
+        rest = f"{counted(counts.mismatches, 'mismatch')}, {counts.unobserved} without d"
+        say(f"  {counts.model}: {counted(counts.rows, 'row')}, {rest}")
+    changes, first = [], list(document.first_mismatches)
     for index, row in enumerate(report.mismatches[:SHOWN]):
         show_mismatch(row, name)
         if index < EXPLAINED:
             near = explained_by(row)
-            document["first_mismatches"][index]["neighbours"] = [neighbour_json(one) for one in near]
+            first[index] = replace(first[index], neighbours=list(map(neighbour_of, near)))
             say_why(row, near)
             changes.append({one.change: None for one in near})
     if len(changes) > 1:
         common = [change for change in changes[0] if all(change in other for other in changes)]
         say(f"  one change that gives all {len(changes)} results drawn above: {', '.join(common) or 'none'}")
+    return replace(document, first_mismatches=first)

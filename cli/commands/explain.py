@@ -106,11 +106,11 @@ def explain(
         say_unread(one)
     pictures.write(lambda width: _drawing(explanations, difference, width, names))
     if as_json:
-        from mmaprobe.cli.text.evaluations import divergence_json, document
+        from mmaprobe.documents.explain import Explain
+        from mmaprobe.reports.evaluations import divergence_of, evaluation_of
 
-        documents = [document(one, seen) for one, seen in zip(explanations, observed, strict=True)]
-        diverged = None if difference is None else divergence_json(difference)
-        print_json({"schema": 1, "evaluations": documents, "difference": diverged})
+        evaluations = [evaluation_of(one, seen) for one, seen in zip(explanations, observed, strict=True)]
+        print_json(Explain(evaluations=evaluations, difference=divergence_of(difference)))
     elif not pictures:
         _show(explanations, observed, difference)
 

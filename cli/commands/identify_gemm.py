@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.base.interrupts import TimeUp
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.identify import IdentifyGemm
     from mmaprobe.queries.order.tree import Leaf, Node
     from mmaprobe.queries.plans.library import Mapped, Mapper
     from mmaprobe.queries.plans.rules import Shape
@@ -101,7 +102,8 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     MmaprobeError."""
     from mmaprobe.cli.array_files import ROUNDED
     from mmaprobe.cli.product_files import formats_of, patterns_of
-    from mmaprobe.cli.text.plan_results import names_of, sentences, values_of
+    from mmaprobe.cli.text.plan_results import most_given, names_of, sentences
+    from mmaprobe.documents.identify import IdentifyProduct
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.results import SECONDS, plans_of_results
     from mmaprobe.smtmodel.evaluate.tiles import product_shape
@@ -131,11 +133,20 @@ def plans_of_files(files: str, formats: str | None, save: Path | None, options: 
     else:
         _save(save, found.plans)
     if as_json:
-        print_json({
-            "schema": 1, "files": [str(path) for path in paths], "length": asked.length,
-            "plans": {plan.reference: plan_text(plan) for plan in found.plans}, **values_of(found),
-            "seconds": round(time.monotonic() - start, 3),
-        })  # fmt: skip
+        print_json(
+            IdentifyProduct(
+                files=[str(path) for path in paths],
+                length=asked.length,
+                plans={plan.reference: plan_text(plan) for plan in found.plans},
+                tried=found.tried,
+                untried=found.untried,
+                looked_at=found.looked,
+                best=None if found.best is None else found.best.plan.reference,
+                best_agrees=most_given(found),
+                left_out=found.left_out,
+                seconds=round(time.monotonic() - start, 3),
+            )
+        )
     sys.exit(0 if found.plans else 3 if found.untried else 1)
 
 
@@ -225,35 +236,33 @@ def _outline(tree: Node | Leaf | None) -> list[str]:
     return ["not revealed"] if tree is None else Outliner(tree).outline().lines()
 
 
-def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: float) -> dict[str, Any]:
+def _document(name: str, found: Mapped, failure: MmaprobeError | None, seconds: float) -> IdentifyGemm:
+    from mmaprobe.documents.identify import IdentifyGemm, LeftOut, OrderAt, Rule
     from mmaprobe.smtmodel.plans.plantext import plan_text
 
-    return {
-        "schema": 1,
-        "device": {"name": name},
-        "error": None if failure is None else str(failure),
-        "rules": [
-            {
-                "elements": said.rule.text(),
-                "plan": None if said.plan is None else said.plan.reference,
-                "limits": said.rule.limits(),
-                "confirmed": said.confirmed,
-                "agree": said.agree,
-                "differ": [_sides_of(shape) for shape in said.differ],
-            }
+    return IdentifyGemm(
+        device={"name": name},
+        error=None if failure is None else str(failure),
+        rules=[
+            Rule(
+                elements=said.rule.text(),
+                plan=None if said.plan is None else said.plan.reference,
+                limits=said.rule.limits(),
+                confirmed=said.confirmed,
+                agree=said.agree,
+                differ=[_sides_of(shape) for shape in said.differ],
+            )
             for said in found.rules
         ],
-        "plans": {plan.reference: plan_text(plan) for plan in found.plans},
-        "checked": found.checked,
-        "right": found.right,
-        "open": [_sides_of(shape) for shape in found.open],
-        "left_out": [
-            {"shape": _sides_of(shape), "products": list(products)} for shape, products in found.left_out.items()
-        ],
-        "orders": [
-            {"shape": _sides_of(shape), "place": list(place), "outline": _outline(tree)}
+        plans={plan.reference: plan_text(plan) for plan in found.plans},
+        checked=found.checked,
+        right=found.right,
+        open=[_sides_of(shape) for shape in found.open],
+        left_out=[LeftOut(shape=_sides_of(shape), products=products) for shape, products in found.left_out.items()],
+        orders=[
+            OrderAt(shape=_sides_of(shape), place=place, outline=_outline(tree))
             for (shape, place), tree in found.orders.items()
         ],
-        "products_asked": found.asked,
-        "seconds": round(seconds, 3),
-    }
+        products_asked=found.asked,
+        seconds=round(seconds, 3),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from mmaprobe.cli.choice import Choice
 from mmaprobe.cli.command import Command
 from mmaprobe.cli.options import JSON, print_json
+from mmaprobe.documents import lists
 from mmaprobe.smtmodel.base.errors import nearest
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -28,7 +30,9 @@ class KindOrGpu(Choice):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from mmaprobe.smtmodel.tables.gpus import GPUS, gpu_named
 
-        architectures = {row["id"].partition("/")[0] for row in _models()}
+        if value in KINDS:
+            return str(value)
+        architectures = {row.id.partition("/")[0] for row in _models()}
         if gpu_named(str(value)):
             return str(value)
         if str(value).lower() in architectures:
@@ -63,7 +67,8 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
     mmaprobe list MI300X
     mmaprobe list hopper f16
     """
-    kinds = {"models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
+    kinds: Mapping[str, Callable[[], Sequence[Any]]] = {
+             "models": _models, "hypotheses": _hypotheses, "families": _families, "parameters": _parameters,
              "formats": _formats, "algorithms": _algorithms, "studies": _studies, "claims": _claims,
              "devices": _devices, "plans": _plans, "gpus": _gpus, "words": _words}  # fmt: skip
     if kind not in kinds:
@@ -73,23 +78,23 @@ def list_command(kind: str, words: tuple[str, ...], as_json: bool) -> None:
     if not rows:
         raise click.BadParameter(_nothing(kind, words, every), param_hint="'[WORD]...'")
     if as_json:
-        print_json([{"schema": 1, **row} for row in rows])
+        print_json(rows)
         return
     if kind == "devices" and not words:
         rows = _by_processor(rows)
-    width = max(len(row["id"]) for row in rows)
+    width = max(len(row.id) for row in rows)
     for row in rows:
-        click.echo(f"{row['id']:<{width}}  {row['summary']}".rstrip())
+        click.echo(f"{row.id:<{width}}  {row.summary}".rstrip())
 
 
-def _nothing(kind: str, words: tuple[str, ...], every: list[dict[str, Any]]) -> str:
+def _nothing(kind: str, words: tuple[str, ...], every: Sequence[lists.ListedThing]) -> str:
     """The message that no line has all of the words; for each word that is in no line, the closest word that is."""
-    known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", f"{row['id']} {row['summary']}")})
+    known = sorted({part for row in every for part in re.split(r"[\s/,;:()\[\]]+", f"{row.id} {row.summary}")})
     unknown = [
         word for word, pattern in zip(words, _meant(words), strict=True) if not any(_has(row, pattern) for row in every)
     ]
     if kind == "models":
-        known += [row["id"] for row in _gpus()]
+        known += [row.id for row in _gpus()]
     near = [found for word in unknown if (found := nearest(word, known, 0.7))]
     meant = f" Did you mean {' and '.join(map(repr, near))}?" if near else ""
     return f"no line of {kind} contains {' and '.join(map(repr, words))}.{meant}"
@@ -106,30 +111,30 @@ def _meant(words: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _has(row: dict[str, Any], pattern: str) -> bool:
+def _has(row: lists.ListedThing, pattern: str) -> bool:
     """Whether the line of a row contains a pattern; `rtx-blackwell` does not contain `blackwell`."""
-    return re.search(f"(?<!rtx-){pattern}", f"{row['id']} {row['summary']}", re.IGNORECASE) is not None
+    return re.search(f"(?<!rtx-){pattern}", f"{row.id} {row.summary}", re.IGNORECASE) is not None
 
 
-def _gpus() -> list[dict[str, Any]]:
+def _gpus() -> list[lists.ListedGpu]:
     from mmaprobe.smtmodel.tables.gpus import GPUS
 
-    return [{"id": name, "summary": arch, "architecture": arch} for arch, names in GPUS.items() for name in names]
+    return [lists.ListedGpu(id=name, summary=arch, architecture=arch) for arch, names in GPUS.items() for name in names]
 
 
-def _words() -> list[dict[str, Any]]:
+def _words() -> list[lists.ListedThing]:
     from mmaprobe.cli.glossary import GLOSSARY
 
-    return [{"id": word.term, "summary": word.meaning} for word in GLOSSARY]
+    return [lists.ListedThing(id=word.term, summary=word.meaning) for word in GLOSSARY]
 
 
-def _models() -> list[dict[str, Any]]:
+def _models() -> list[lists.ListedModel]:
     from mmaprobe.smtmodel.tables.catalogue import catalogue
 
-    return catalogue()
+    return [lists.ListedModel(**row | {"formats": lists.Formats(**row["formats"])}) for row in catalogue()]
 
 
-def _plans() -> list[dict[str, Any]]:
+def _plans() -> list[lists.ListedPlan]:
     from mmaprobe.smtmodel.plans.plan_files import plans
     from mmaprobe.smtmodel.tables.reference import PLAN, parse_plan_reference
 
@@ -138,35 +143,35 @@ def _plans() -> list[dict[str, Any]]:
         plan = parse_plan_reference(f"{PLAN}{name}")
         about = f"{plan.about.partition('. ')[0].removesuffix('.')}{'' if plan.addend else ', without c'}"
         rows.append(
-            {
-                "id": f"{PLAN}{name}",
-                "summary": f"{about}  [{plan.evidence}]",
-                "formats": {side: getattr(plan, side).name for side in "abcd"},
-                "units": [model.reference for model in plan.models],
-                "about": plan.about,
-                "source": plan.source,
-                "evidence": plan.evidence,
-            }
+            lists.ListedPlan(
+                id=f"{PLAN}{name}",
+                summary=f"{about}  [{plan.evidence}]",
+                formats=lists.Formats(a=plan.a.name, b=plan.b.name, c=plan.c.name, d=plan.d.name),
+                units=[model.reference for model in plan.models],
+                about=plan.about,
+                source=plan.source,
+                evidence=plan.evidence,
+            )
         )
     return rows
 
 
-def _families() -> list[dict[str, Any]]:
+def _families() -> list[lists.ListedFamily]:
     from mmaprobe.hypotheses.family import families
     from mmaprobe.smtmodel.families.parameters import format_parameter
 
     return [
-        {
-            "id": family.id,
-            "summary": family.about,
-            "model": family.base.reference,
-            "parameters": {name: list(map(format_parameter, values)) for name, values in family.values.items()},
-        }
+        lists.ListedFamily(
+            id=family.id,
+            summary=family.about,
+            model=family.base.reference,
+            parameters={name: list(map(format_parameter, values)) for name, values in family.values.items()},
+        )
         for family in families().values()
     ]
 
 
-def _devices() -> list[dict[str, Any]]:
+def _devices() -> list[lists.ListedDevice]:
     """The instructions of processors, this machine's first, and its GPU: what can be used, and what cannot and why."""
     from importlib.util import find_spec
 
@@ -175,80 +180,83 @@ def _devices() -> list[dict[str, Any]]:
     rows, own = [], here()
     for row in (*own, *(row for row in INSTRUCTIONS if row not in own)):
         model, why = row.model, missing(row)
-        formats = {side: getattr(model, side).name for side in "abcd"}
-        listed = ",".join(formats.values()) if row.reference else row.formats
+        listed = f"{model.a.name},{model.b.name},{model.c.name},{model.d.name}" if row.reference else row.formats
         known = f"  [{row.reference}]" if row.reference else ""
-        rows.append({
-            "id": f"cpu:{row.name}",
-            "summary": f"K={model.length} {listed}  {row.about}{known}{'  MISSING: ' + why if why else ''}",
-            "arch": row.arch, "formats": listed, "length": model.length, "here": not why, "missing": why or None,
-            "model": row.reference or None,
-        })  # fmt: skip
+        rows.append(lists.ListedDevice(
+            id=f"cpu:{row.name}",
+            summary=f"K={model.length} {listed}  {row.about}{known}{'  MISSING: ' + why if why else ''}",
+            arch=row.arch, formats=listed, length=model.length, here=not why, missing=why or None,
+            model=row.reference or None,
+        ))  # fmt: skip
     why = "" if find_spec("cupy") else "CuPy is not installed (extras cuda12 and cuda13; docs/hardware.md)"
     summary = "matrix units of an NVIDIA GPU" + (f"  MISSING: {why}" if why else "")
-    return [*rows, {"id": "cuda:", "summary": summary, "here": None if not why else False, "missing": why or None}]
+    return [
+        *rows,
+        lists.ListedDevice(id="cuda:", summary=summary, here=None if not why else False, missing=why or None),
+    ]
 
 
-def _by_processor(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _by_processor(rows: Sequence[lists.ListedDevice]) -> list[lists.ListedThing]:
     """The rows of devices, with one for all instructions of each other kind of processor."""
     from mmaprobe.runner.cpu import ELSEWHERE, here
 
-    own, found = {row.arch for row in here()}, {}
+    own, found = {row.arch for row in here()}, dict[str, lists.ListedThing]()
     for row in rows:
-        arch = row.get("arch")
-        if arch is None or arch in own:
-            found[row["id"]] = row
-        elif arch not in found:
-            names = [other["id"].removeprefix("cpu:") for other in rows if other.get("arch") == arch]
+        if not row.arch or row.arch in own:
+            found[row.id] = row
+        elif row.arch not in found:
+            names = [other.id.removeprefix("cpu:") for other in rows if other.arch == row.arch]
             many = counted(len(names), "instruction")
             summary = f"{many} ({', '.join(names)})  MISSING: {ELSEWHERE}"
-            found[arch] = {"id": arch, "summary": summary}
+            found[row.arch] = lists.ListedThing(id=row.arch, summary=summary)
     return list(found.values())
 
 
-def _hypotheses() -> list[dict[str, Any]]:
+def _hypotheses() -> list[lists.ListedHypothesis]:
     from mmaprobe.hypotheses.library import library
 
     return [
-        {
-            "id": question.id,
-            "summary": question.question,
-            "hypotheses": {name: model.reference for name, model in question.models.items()},
-            "expect": question.expect,
-            "observed": question.observed,
-            "source": question.source,
-        }
+        lists.ListedHypothesis(
+            id=question.id,
+            summary=question.question,
+            hypotheses={name: model.reference for name, model in question.models.items()},
+            expect=question.expect,
+            observed=question.observed,
+            source=question.source,
+        )
         for question in library().values()
     ]
 
 
-def _parameters() -> list[dict[str, Any]]:
+def _parameters() -> list[lists.ListedParameter]:
     from mmaprobe.smtmodel.families.parameters import PARAMETERS
 
     return [
-        {"id": name, "summary": f"{row.meaning}: {row.admits()}", "meaning": row.meaning, "values": row.admits()}
+        lists.ListedParameter(
+            id=name, summary=f"{row.meaning}: {row.admits()}", meaning=row.meaning, values=row.admits()
+        )
         for name, row in PARAMETERS.items()
     ]
 
 
-def _formats() -> list[dict[str, Any]]:
+def _formats() -> list[lists.ListedThing]:
     from mmaprobe.smtmodel.arithmetic.formats import FORMATS, SPELLINGS
 
-    rows: list[dict[str, Any]] = [
-        {
-            "id": fmt.name,
-            "summary": f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}",
-            "width": fmt.width,
-            "exponent": fmt.exponent,
-            "fraction": fmt.fraction,
-            "bias": fmt.bias,
-        }
+    rows = [
+        lists.ListedFormat(
+            id=fmt.name,
+            summary=f"{fmt.width} bits: exponent {fmt.exponent}, fraction {fmt.fraction}, bias {fmt.bias}",
+            width=fmt.width,
+            exponent=fmt.exponent,
+            fraction=fmt.fraction,
+            bias=fmt.bias,
+        )
         for fmt in FORMATS.values()
     ]
-    return [*rows, *({"id": spelling, "summary": meaning} for spelling, meaning in SPELLINGS.items())]
+    return [*rows, *(lists.ListedSpelling(id=spelling, summary=meaning) for spelling, meaning in SPELLINGS.items())]
 
 
-def _algorithms() -> list[dict[str, Any]]:
+def _algorithms() -> list[lists.ListedAlgorithm]:
     from dataclasses import fields
 
     from mmaprobe.smtmodel.algorithms import ALGORITHMS
@@ -260,25 +268,25 @@ def _algorithms() -> list[dict[str, Any]]:
         parameters = {name: f"{kind.parameters[name].meaning}: {kind.parameters[name].admits()}" for name in names}
         defaults = {field.name: format_parameter(field.default) for field in fields(kind)}
         summary = f"{kind.about}; parameters: {', '.join(names)}"
-        rows.append({"id": kind.name, "summary": summary, "parameters": parameters, "defaults": defaults})
+        rows.append(lists.ListedAlgorithm(id=kind.name, summary=summary, parameters=parameters, defaults=defaults))
     return rows
 
 
-def _studies() -> list[dict[str, Any]]:
+def _studies() -> list[lists.ListedStudy]:
     from mmaprobe.studies.catalogue import STUDIES
 
     return [
-        {"id": study.name, "summary": study.about, "sizes": list(study.sizes),
-         "series": {series.label: series.subject for series in study.series}}
+        lists.ListedStudy(id=study.name, summary=study.about, sizes=study.sizes,
+                    series={series.label: series.subject for series in study.series})
         for study in STUDIES.values()
     ]  # fmt: skip
 
 
-def _claims() -> list[dict[str, Any]]:
+def _claims() -> list[lists.ListedClaim]:
     from mmaprobe.hypotheses.claim import claims
 
     return [
-        {"id": name, "summary": f"{cases[0].about} (expected: {cases[0].expect})", "source": cases[0].source,
-         "says": cases[0].says, "expect": cases[0].expect, "cases": [case.id for case in cases]}
+        lists.ListedClaim(id=name, summary=f"{cases[0].about} (expected: {cases[0].expect})", source=cases[0].source,
+                    says=cases[0].says, expect=cases[0].expect, cases=[case.id for case in cases])
         for name, cases in claims().items()
     ]  # fmt: skip

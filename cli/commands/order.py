@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from mmaprobe.smtmodel.base.interrupts import begun
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.identify import Order
     from mmaprobe.queries.order.probe import Question
     from mmaprobe.queries.order.reveal import Tree
     from mmaprobe.runner.protocol import Device
@@ -172,19 +174,19 @@ def _say_seen(questions: Sequence[Question]) -> None:
 def _document(
     tree: Tree | None, failure: MmaprobeError | None, asked: Signature, device: dict[str, Any], count: int,
     seconds: float,
-) -> dict[str, Any]:  # fmt: skip
+) -> Order:  # fmt: skip
+    from mmaprobe.documents.identify import Order
+
     formats = {"a": asked.a.name, "b": asked.b.name, "d": asked.d.name}
-    found: dict[str, Any] = {
-        "schema": 1,
-        "device": device,
-        "formats": formats | ({"c": asked.c.name} if asked.addend else {}),
-        "length": asked.length,
-        "revealed": tree is not None,
-        "error": str(failure) if failure else None,
-        "questions": count,
-        "seconds": round(seconds, 3),
-    }
+    found = Order(
+        device=device,
+        formats=formats | ({"c": asked.c.name} if asked.addend else {}),
+        length=asked.length,
+        revealed=tree is not None,
+        error=str(failure) if failure else None,
+        questions=count,
+        seconds=round(seconds, 3),
+    )
     if tree is not None:
-        found |= {"steps": tree.steps(), "outline": tree.outline().lines(), "places": tree.places}
-        found |= {} if tree.ends is None else tree.ends.to_json()
-    return found
+        found = replace(found, steps=tree.steps(), outline=tree.outline().lines(), places=tree.places)
+    return found if tree is None or tree.ends is None else tree.ends.add_to(found)

@@ -25,12 +25,16 @@ from mmaprobe.cli.options import (
 )
 from mmaprobe.cli.text.certificates import CERTIFICATE, attach, check_attached
 from mmaprobe.cli.text.vectors import merged, show_lemmas
-from mmaprobe.hypotheses.properties import FALLING, STATEMENTS, Property
+from mmaprobe.hypotheses.properties import FALLING, Property
 from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.restrictions import parse_inputs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mmaprobe.documents.parts import Verdict
+    from mmaprobe.documents.prove import OneLemma, PairProof, Prove
     from mmaprobe.queries.kernel.problem import Problem
     from mmaprobe.queries.search.distinguish import Options
 
@@ -89,8 +93,8 @@ def prove(
     mmaprobe prove plan:cublas/plain plan:cublas/split-k --length 4096
     """
     from mmaprobe.cli.commands.prove_plans import about_plans, run_plans
-    from mmaprobe.queries.properties.proving import proofs_of
-    from mmaprobe.queries.properties.report import proof_document, said
+    from mmaprobe.queries.properties.proving import proofs_of, verdict_on
+    from mmaprobe.queries.properties.report import proof_document
     from mmaprobe.smtmodel.tables.reference import names_plan
 
     if wanted == ERROR_BOUND:
@@ -113,28 +117,27 @@ def prove(
         refuse(FALLING, "compare")
     problems = _problems(models, wanted, restrictions, compare)
     proofs = proofs_of(problems, options, confirm)
-    document = proof_document(wanted, proofs)
-    document["statement"] = STATEMENTS[wanted]
-    document["zeros_only"] = list(problems[0].zeros) if problems else []
-    say(_headline(document))
+    document = proof_document(wanted, proofs, problems[0].zeros if problems else ())
+    verdict = verdict_on(wanted, proofs)
+    say(_headline(document, verdict))
     show_zeros(problems[0].zeros if problems else {})
     if problems and wanted == "equal" and problems[0].left.length != problems[0].right.length:
         say(f"  about {counted(problems[0].length, 'product')}; those beyond, of the longer model, are of +0")
     _show_details(document, explain)
     failure: MmaprobeError | None = None
-    if certificate is not None and document["verdict"] != "unknown":
+    if certificate is not None and verdict != "unknown":
         from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
 
-        failure = attach(
+        document, failure = attach(
             document, certificate,
-            lambda folder: certify_proofs(wanted, proofs, folder, options) if document["verdict"] == "equal" else
+            lambda folder: certify_proofs(wanted, proofs, folder, options) if verdict == "equal" else
             certify_refuted(wanted, proofs[-1], folder, options),
             options.timeout and options.timeout * len(proofs),
         )  # fmt: skip
     if as_json:
-        print_json(document | {"verdict": said(wanted, document["verdict"])})
+        print_json(document)
     check_attached(failure)
-    sys.exit({"equal": 0, "different": 1, "unknown": 3}[document["verdict"]])
+    sys.exit({"equal": 0, "different": 1, "unknown": 3}[verdict])
 
 
 def _fixed(models: tuple[str, ...]) -> str:
@@ -158,39 +161,39 @@ def _problems(models: tuple[str, ...], wanted: str, restrictions: str, compare: 
     return [Problem(parsed[0], parsed[1], inputs, compare or "bits")]
 
 
-def _headline(document: dict[str, Any]) -> str:
+def _headline(document: Prove, verdict: Verdict) -> str:
     """The verdict, with what it rests on: the first line of the output."""
-    wanted, verdict, seconds, proofs = (document[key] for key in ("property", "verdict", "seconds", "proofs"))
-    where = f", where only zeros of {', '.join(document['zeros_only'])} are admitted" if document["zeros_only"] else ""
-    stated = (wanted if wanted == "equal" else f"{wanted} ({document['statement']})") + where
-    lemmas = [lemma for proof in proofs for lemma in proof["lemmas"]]
+    wanted, seconds, proofs = document.property, document.seconds, document.proofs
+    where = f", where only zeros of {', '.join(document.zeros_only)} are admitted" if document.zeros_only else ""
+    stated = (wanted if wanted == "equal" else f"{wanted} ({document.statement})") + where
+    lemmas = [lemma for proof in proofs for lemma in proof.lemmas]
     count = counted(len(lemmas), "lemma")
-    whys = [proof["why"] for proof in proofs if proof.get("why")]
-    by = ", ".join(document["confirmed_by"]) or _unconfirmed(lemmas)
+    whys = [proof.why for proof in proofs if proof.why]
+    by = ", ".join(document.confirmed_by) or _unconfirmed(lemmas)
     if verdict == "equal" and len(whys) == len(proofs) > 0:
-        rests = f", with {count} by {', '.join(document['engines'])}; confirmed by {by}" if lemmas else ""
+        rests = f", with {count} by {', '.join(document.engines)}; confirmed by {by}" if lemmas else ""
         return f"{stated}: proved in {seconds:.1f} s: {'; '.join(dict.fromkeys(whys))}{rests}"
     if verdict == "equal":
-        engines = ", ".join(document["engines"]) or "rules alone"
+        engines = ", ".join(document.engines) or "rules alone"
         return f"{stated}: proved in {seconds:.1f} s, {count}, by {engines}; confirmed by {by}"
     if verdict == "different":
         return f"{stated}: no; both results below were evaluated again, with NumPy"
-    tried = merged(text for proof in proofs for text in proof["unanswered"]) or "nothing in time"
-    stopped = "interrupted" if document["interrupted"] else "unknown"
+    tried = merged(text for proof in proofs for text in proof.unanswered) or "nothing in time"
+    stopped = "interrupted" if document.interrupted else "unknown"
     return f"{stated}: {stopped} after {seconds:.1f} s, {count} proved; tried {tried}"
 
 
-def _show_details(document: dict[str, Any], explain: bool) -> None:
-    proofs = document["proofs"]
-    if explain or document["interrupted"]:
+def _show_details(document: Prove, explain: bool) -> None:
+    proofs = document.proofs
+    if explain or document.interrupted:
         show_lemmas(proofs)
     for proof in proofs:
-        if proof["vector"]:
+        if proof.vector:
             show_witness(proof)
 
 
-def _unconfirmed(lemmas: list[dict[str, Any]]) -> str:
-    confirmed = sum(lemma["confirmed_by"] is not None for lemma in lemmas)
+def _unconfirmed(lemmas: Sequence[OneLemma]) -> str:
+    confirmed = sum(lemma.confirmed_by is not None for lemma in lemmas)
     return f"a second solver for {confirmed} of {len(lemmas)} lemmas" if confirmed else "no second solver"
 
 
@@ -198,20 +201,21 @@ def _is_zero(line: str) -> bool:
     return line.split()[-1] in ("0", "-0")
 
 
-def show_witness(proof: dict[str, Any]) -> None:
+def show_witness(proof: PairProof) -> None:
     """Print an input on which the two sides differ, and both results. Of the second side only operands that differ from
     the first side's are printed, and no zeros that both sides have."""
     from mmaprobe.cli.text.vectors import operand_lines, result_text
-    from mmaprobe.smtmodel.inputs.vectors import vector_of
+    from mmaprobe.documents.parts import input_of
     from mmaprobe.smtmodel.tables.reference import parse_reference
 
-    row = proof["vector"]
-    vectors = [row, row.get("other_side", row)]
-    width = max(map(len, proof["sides"]))
+    row = proof.vector
+    assert row is not None
+    width = max(map(len, proof.sides))
     shown: dict[str, str] = {}
-    for label, side, document, result in zip(proof["sides"], ("left", "right"), vectors, row["results"], strict=True):
-        model = parse_reference(proof[side])
-        lines = operand_lines(model, vector_of(document).operands)
+    sides = zip(proof.sides, (proof.left, proof.right), (row, row.other_side or row), row.results, strict=True)
+    for label, side, vector, result in sides:
+        model = parse_reference(side)
+        lines = operand_lines(model, input_of(vector).operands)
         for name, line in lines.items():
             if shown.get(name) != line and not (shown and name not in shown and _is_zero(line)):
                 say(line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mmaprobe.cli.options import print_json, say
 from mmaprobe.cli.text.certificates import attach, check_attached
@@ -13,6 +13,7 @@ from mmaprobe.smtmodel.base.errors import MmaprobeError
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.prove import ProvePlans
     from mmaprobe.queries.plans.equal import PlanProof
     from mmaprobe.queries.search.distinguish import Options
 
@@ -39,21 +40,22 @@ def run_plans(
     document = _document(names, length, proof)
     _show(document, proof)
     if explain or proof.interrupted:
-        show_lemmas(document["proofs"])
+        show_lemmas(document.proofs)
     failure: MmaprobeError | None = None
     if certificate is not None and proof.verdict != "unknown":
         from mmaprobe.queries.plans.certify import certify_difference, certify_plans
 
         write = certify_plans if proof.verdict == "equal" else certify_difference
-        failure = attach(document, certificate, lambda folder: write(proof, folder, options), options.timeout)
+        document, failure = attach(document, certificate, lambda folder: write(proof, folder, options), options.timeout)
     if as_json:
         print_json(document)
     check_attached(failure)
     sys.exit({"equal": 0, "different": 1, "unknown": 3}[proof.verdict])
 
 
-def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> dict[str, Any]:
-    from mmaprobe.queries.properties.report import proof_json
+def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> ProvePlans:
+    from mmaprobe.documents.prove import ProvePlans, WitnessVector
+    from mmaprobe.queries.properties.report import pair_proof
     from mmaprobe.queries.tactics.records import confirmations_of
     from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
 
@@ -61,35 +63,34 @@ def _document(names: tuple[str, ...], length: int | None, proof: PlanProof) -> d
     if witness is not None and proof.problem is not None:
         problem = proof.problem
         results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
-        vector = {**Vector(problem.left, problem.whole(witness.operands)).to_json(), "results": results}
-    return {
-        "schema": 1,
-        "property": "equal",
-        "left": names[0],
-        "right": names[1],
-        "verdict": proof.verdict,
-        "interrupted": proof.interrupted,
-        "seconds": round(proof.seconds, 3),
-        "length": length,
-        "multiples": proof.multiples or None,
-        "rules": proof.rules,
-        "engines": sorted({engine for proof in proofs for engine in proof.engines}),
-        "confirmed_by": confirmations_of(proofs),
-        "proofs": [proof_json(one) for one in proofs],
-        "unanswered": proof.tried,
-        "vector": vector,
-    }
+        row = Vector(problem.left, problem.whole(witness.operands)).to_json()
+        vector = WitnessVector.of(row, results=results)
+    return ProvePlans(
+        left=names[0],
+        right=names[1],
+        verdict=proof.verdict,
+        interrupted=proof.interrupted,
+        seconds=round(proof.seconds, 3),
+        length=length,
+        multiples=proof.multiples or None,
+        rules=proof.rules,
+        engines=sorted({engine for proof in proofs for engine in proof.engines}),
+        confirmed_by=confirmations_of(proofs),
+        proofs=[pair_proof(one) for one in proofs],
+        unanswered=proof.tried,
+        vector=vector,
+    )
 
 
-def _show(document: dict[str, Any], proof: PlanProof) -> None:
-    length, multiples, seconds = document["length"], document["multiples"], document["seconds"]
+def _show(document: ProvePlans, proof: PlanProof) -> None:
+    length, multiples, seconds = document.length, document.multiples, document.seconds
     if proof.verdict == "equal":
         what = f"for K = {length}" if length else f"for every K that is a multiple of {multiples}"
-        engines = ", ".join(document["engines"])
-        by = ", ".join(document["confirmed_by"]) or "no other engine"
+        engines = ", ".join(document.engines)
+        by = ", ".join(document.confirmed_by) or "no other engine"
         how = f"by {engines}; confirmed by {by}" if engines else "by rewriting alone"
         say(f"equal {what}: proved in {seconds:.1f} s, {how}")
-        for line in document["rules"]:
+        for line in document.rules:
             say(f"  {line}")
     elif proof.verdict == "different":
         assert proof.problem is not None
@@ -97,7 +98,7 @@ def _show(document: dict[str, Any], proof: PlanProof) -> None:
         say(f"equal: no; the vector below, of {count}, was replayed on both plans")
         _show_witness(proof)
     else:
-        tried = merged(document["unanswered"]) or "nothing, in so short a time"
+        tried = merged(document.unanswered) or "nothing, in so short a time"
         stopped = "interrupted" if proof.interrupted else "unknown"
         say(f"equal: {stopped} after {seconds:.1f} s; tried: {tried}")
 

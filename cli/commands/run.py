@@ -22,6 +22,7 @@ from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeE
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.devices import Run
     from mmaprobe.queries.compare.standing import Standings
     from mmaprobe.queries.compare.steady import Sample
     from mmaprobe.runner.answers import AnswersFile
@@ -100,8 +101,7 @@ def run(file: str, device_name: str, output: str | None, device_timeout: float, 
     if session.answered or failure is None:
         session.summary(output)
     if as_json:
-        document = session.document() | {"file": name, "output": output, "error": str(failure) if failure else None}
-        print_json(document)
+        print_json(session.document(name, output, failure))
     if failure is not None:
         raise failure
 
@@ -271,17 +271,24 @@ class _Session:
             device = shlex.quote(f"recorded:{kept}")
             say(f"which candidates they leave: mmaprobe identify {shlex.quote(family)} --device {device}")
 
-    def document(self) -> dict[str, Any]:
-        """The result as one JSON document."""
-        document = {
-            "schema": 1,
-            "device": {"name": self.name, "description": self.description},
-            "answered": self.answered,
-            "earlier": self.earlier,
-            "unanswered": [{"id": vector.id, "line": vector.line} for vector in self.unanswered],
-            **self.standings.document(),
-        }
-        return document | ({"vectors": self.rows} if self.keep else {})
+    def document(self, file: str, output: str | None, failure: MmaprobeError | None) -> Run:
+        """The result as a document."""
+        from mmaprobe.documents.devices import Place, Run, RunDevice
+        from mmaprobe.documents.parts import ABSENT
+        from mmaprobe.documents.parts import Vector as Row
+
+        return Run(
+            device=RunDevice(name=self.name, description=self.description),
+            answered=self.answered,
+            earlier=self.earlier,
+            unanswered=[Place(id=vector.id, line=vector.line) for vector in self.unanswered],
+            questions=[standing.document() for standing in self.standings.questions.values()],
+            observed_before=self.standings.observed_before(),
+            vectors=list(map(Row.of, self.rows)) if self.keep else ABSENT,
+            file=file,
+            output=output,
+            error=str(failure) if failure else None,
+        )
 
 
 def _checked(vectors: Iterable[Vector], name: str) -> Iterator[Vector]:

@@ -47,6 +47,8 @@ def separate(
 
     Exit codes: 0 every pair is distinguished or proved equal, 2 bad input, 3 some pairs stay open.
     """
+    from mmaprobe.documents.identify import Class, Separate
+    from mmaprobe.documents.parts import Vector as Row
     from mmaprobe.queries.candidates.separate import EACH, single
     from mmaprobe.queries.candidates.separate import separate as separate_family
     from mmaprobe.smtmodel.evaluate.operands import layout_of
@@ -84,16 +86,15 @@ def separate(
         say(f"  and {counted(len(found.unknown) - SHOWN, 'more open pair')}, which --json lists")
     if as_json:
         classes = [
-            {"members": members_of(members), "results": [to_hex(d, base.d) for d in results]}
+            Class(members=members_of(members), results=[to_hex(d, base.d) for d in results])
             for members, results in zip(found.classes, found.predictions, strict=True)
         ]
-        print_json({
-            "schema": 1, "family": chosen.id, "candidates": found.candidates,
-            "impossible": impossible(chosen), "classes": classes,
-            "vectors": [vector.to_json() for vector in vectors],
-            "unknown": [[left.reference, right.reference] for left, right in found.unknown],
-            "seconds": round(found.seconds, 3),
-        })  # fmt: skip
+        print_json(Separate(
+            family=chosen.id, candidates=found.candidates, impossible=impossible(chosen), classes=classes,
+            vectors=[Row.of(vector.to_json()) for vector in vectors],
+            unknown=[[left.reference, right.reference] for left, right in found.unknown],
+            seconds=round(found.seconds, 3),
+        ))  # fmt: skip
     if output is not None or not as_json:
         write_vectors(vectors, output)
     sys.exit(3 if found.unknown else 0)

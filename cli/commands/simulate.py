@@ -66,6 +66,7 @@ def simulate(
     mmaprobe simulate a.npy b.npy -o d.npy --model hopper/mma/m16n8k16.f32.f16.f16.f32
     mmaprobe simulate a.npy b.npy -o d.npy --plan plan:cublas/split-k
     """
+    from mmaprobe.documents.explain import Simulate, SimulatedProduct
     from mmaprobe.queries.plans.mapping import PlanMap
     from mmaprobe.smtmodel.base.errors import InputError
     from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -94,7 +95,7 @@ def simulate(
     if output.suffix != kind and not (output.exists() and not output.is_file()):  # a device takes either
         raise InputError(f"the inputs are {kind} files: name the output {kind}", str(output))
     results: dict[str, NDArray[Any]] = {}
-    document: list[dict[str, Any]] = []
+    products: list[SimulatedProduct] = []
     for name in names:
         start = time.perf_counter()
         pairs = zip(("scale_a", "scale_b"), scales, strict=True)
@@ -102,13 +103,12 @@ def simulate(
         results[name] = _product(how, files, [table[name] for table in tables], convert, engine, threads, factors)
         seconds = time.perf_counter() - start
         progress("")
-        document.append({"name": name, "shape": list(results[name].shape), "seconds": round(seconds, 3)})
+        products.append(SimulatedProduct(name=name, shape=results[name].shape, seconds=round(seconds, 3)))
     _save(output, results)
-    for one in document:
-        shape = "x".join(str(size) for size in one["shape"])
-        say(f"{one['name'] or output.name}: {shape} in {one['seconds']:.2f} s")
+    for one in products:
+        say(f"{one.name or output.name}: {'x'.join(map(str, one.shape))} in {one.seconds:.2f} s")
     if as_json:
-        print_json({"schema": 1, "model": how.reference, "output": str(output), "products": document})
+        print_json(Simulate(model=how.reference, output=str(output), products=products))
 
 
 def _map_or_plan(text: str) -> PlanMap | Plan:

@@ -40,6 +40,7 @@ def study(
     \b
     mmaprobe study valero-tf32 -o results
     """
+    from mmaprobe.documents.explain import Study
     from mmaprobe.smtmodel.base.progress import Count
     from mmaprobe.studies.catalogue import study_named
     from mmaprobe.studies.plot import check_width, draw
@@ -72,7 +73,7 @@ def study(
         say(f"no curves drawn: they need matplotlib ({install('plots')})")
     if as_json:
         files = [str(file) for file in (path, *pictures)]
-        print_json({"schema": 1, "study": name, "seed": seed, "sizes": list(wanted), "new": measured, "files": files})
+        print_json(Study(study=name, seed=seed, sizes=wanted, new=measured, files=files))
 
 
 def _check_pictures(folder: Path, name: str) -> None:

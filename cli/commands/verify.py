@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -24,6 +24,10 @@ from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mmaprobe.documents.verify import Claim as Document
+    from mmaprobe.documents.verify import ClaimVector, Worst
     from mmaprobe.queries.search.distinguish import Options
 
 
@@ -49,16 +53,17 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     mmaprobe verify ootomo-not-worse-f16@terms=2,split=toward_zero
     mmaprobe verify my-claim.yaml --certificate proof
     """
+    from mmaprobe.documents.verify import Verify
     from mmaprobe.hypotheses.claim import Claim, claims_named
     from mmaprobe.hypotheses.unit_claims import PropertyClaim
     from mmaprobe.queries.claims.decide import decide
     from mmaprobe.queries.claims.maximise import maximise, maximised
-    from mmaprobe.queries.claims.report import document_of, worst_json
+    from mmaprobe.queries.claims.report import document_of, worst_of
 
     claims = [claim for name in names for claim in claims_named(name)]
     for claim in claims if largest else ():
         maximised(claim)
-    documents: list[dict[str, Any]] = []
+    documents: list[Document] = []
     failure: MmaprobeError | None = None
     fault: FaultError | None = None
     pieces = Pieces(options.progress, "cases")
@@ -83,10 +88,10 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             from mmaprobe.queries.certificates.place import emptied
             from mmaprobe.queries.claims.certify import certify_claim
 
-            if len(claims) > 1 and not any("certificates" in earlier for earlier in documents):
+            if len(claims) > 1 and not any(earlier.certificates for earlier in documents):
                 emptied(certificate)
             folder = certificate if len(claims) == 1 else certificate / _folder_name(claim.id)
-            failure = attach(
+            document, failure = attach(
                 document,
                 folder,
                 partial(certify_claim, outcome, options=options),
@@ -94,9 +99,10 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
             )
         if largest and not outcome.interrupted and isinstance(claim, Claim):
             allow(options.timeout)
-            document["worst"] = worst_json(maximise(claim, options))
+            worst = worst_of(maximise(claim, options))
             progress("")
-            _show_worst(document["worst"])
+            _show_worst(worst)
+            document = replace(document, worst=worst)
         documents.append(document)
         if outcome.interrupted or failure is not None:
             break
@@ -104,7 +110,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
     if len(codes) > 1:
         say(f"{codes.count(0)} of {len(claims)} cases answered as expected, {codes.count(3)} unknown")
     if as_json:
-        print_json({"schema": 1, "claims": documents})
+        print_json(Verify(claims=documents))
     check_attached(failure)
     if fault is not None:
         raise fault
@@ -118,83 +124,81 @@ def _folder_name(case: str) -> str:
     return plain if plain == case else f"{plain}-{hashlib.sha256(case.encode()).hexdigest()[:8]}"
 
 
-def _code(document: dict[str, Any]) -> int:
-    if document["verdict"] == "unknown":
+def _code(document: Document) -> int:
+    if document.verdict == "unknown":
         return 3
-    return 0 if document["as_expected"] else 1
+    return 0 if document.as_expected else 1
 
 
-def _show(document: dict[str, Any], zeros: dict[str, str]) -> None:
-    say(f"{document['id']}: {document['verdict']}")
-    say(f"  {document['about']}")
-    quantified = {"all": "for all inputs", "exists": "for some input"}[document["quantifier"]]
-    say(f"  {quantified}: {document['claim']}")
-    for name, text in document["parts"].items():
+def _show(document: Document, zeros: Mapping[str, str]) -> None:
+    say(f"{document.id}: {document.verdict}")
+    say(f"  {document.about}")
+    quantified = {"all": "for all inputs", "exists": "for some input"}[document.quantifier]
+    say(f"  {quantified}: {document.claim}")
+    for name, text in document.parts.items():
         say(f"  {name} = {text}")
     show_zeros(zeros)
-    if document["vector"] is not None:
-        _show_vector(document["vector"])
-    if document["counterexample"] is not None:
-        show_witness(document["counterexample"])
+    if document.vector is not None:
+        _show_vector(document.vector)
+    if document.counterexample is not None:
+        show_witness(document.counterexample)
     by = _by(document)
-    expected = "as expected" if document["as_expected"] else f"EXPECTED {document['expect']}"
-    if document["verdict"] == "unknown":
-        tried = "; ".join(f"{step['what']}: {', '.join(step['answers']) or 'nothing found'}"
-                          for step in document["asked"])  # fmt: skip
-        stopped = "interrupted" if document["interrupted"] else "unknown"
-        say(f"  {stopped} after {document['seconds']:.1f} s; tried {tried}")
+    expected = "as expected" if document.as_expected else f"EXPECTED {document.expect}"
+    if document.verdict == "unknown":
+        tried = "; ".join(f"{step.what}: {', '.join(step.answers) or 'nothing found'}"
+                          for step in document.asked)  # fmt: skip
+        stopped = "interrupted" if document.interrupted else "unknown"
+        say(f"  {stopped} after {document.seconds:.1f} s; tried {tried}")
     else:
-        says = {"nothing": "says nothing"}.get(document["says"], f"says {document['says']}")
-        say(f"  {document['verdict']} in {document['seconds']:.1f} s, {by}; {expected} (the source {says})")
+        says = {"nothing": "says nothing"}.get(document.says, f"says {document.says}")
+        say(f"  {document.verdict} in {document.seconds:.1f} s, {by}; {expected} (the source {says})")
     say()
 
 
-def _show_worst(worst: dict[str, Any]) -> None:
-    if worst["vector"] is None:
-        say(f"  no input found with {worst['quantity']}{_left_out(worst)}")
+def _show_worst(worst: Worst) -> None:
+    if worst.vector is None:
+        say(f"  no input found with {worst.quantity}{_left_out(worst)}")
         return
-    _show_vector(worst["vector"])
-    proved = f"; {worst['bound']} is never reached ({worst['engine']})" if worst["bound"] else "; no bound proved"
-    say(f"  largest {worst['quantity']} found: {worst['value']}{proved} ({worst['seconds']:.1f} s){_left_out(worst)}")
+    _show_vector(worst.vector)
+    proved = f"; {worst.bound} is never reached ({worst.engine})" if worst.bound else "; no bound proved"
+    say(f"  largest {worst.quantity} found: {worst.value}{proved} ({worst.seconds:.1f} s){_left_out(worst)}")
     say()
 
 
-def _left_out(worst: dict[str, Any]) -> str:
-    count = worst["left_out"]
+def _left_out(worst: Worst) -> str:
+    count = worst.left_out
     return f"; left out: {counted(count, 'input')} with a result that is infinite, NaN or out of range" if count else ""
 
 
-def _by(document: dict[str, Any]) -> str:
-    if document["vector"] is not None or document["counterexample"] is not None:
-        last = document["asked"][-1]
-        return f"by the input above, replayed ({last['what']}{''.join(f', {a}' for a in last['answers'][:1])})"
-    lemmas = document["lemmas"]
+def _by(document: Document) -> str:
+    if document.vector is not None or document.counterexample is not None:
+        last = document.asked[-1]
+        return f"by the input above, replayed ({last.what}{''.join(f', {a}' for a in last.answers[:1])})"
+    lemmas = document.lemmas
     if not lemmas:
-        return "; ".join(step["what"] for step in document["asked"])
+        return "; ".join(step.what for step in document.asked)
     for lemma in lemmas:
-        say(f"  lemma: {lemma['name']}: {lemma['answer']}; confirmed by {lemma['confirmed_by'] or 'no second solver'}")
+        say(f"  lemma: {lemma.name}: {lemma.answer}; confirmed by {lemma.confirmed_by or 'no second solver'}")
     return f"by {counted(len(lemmas), 'lemma')}"
 
 
-def _show_vector(vector: dict[str, Any]) -> None:
+def _show_vector(vector: ClaimVector) -> None:
     from mmaprobe.smtmodel.arithmetic.display import value_text
     from mmaprobe.smtmodel.arithmetic.formats import format_named
 
-    fmt, addend = (format_named(vector[name]) for name in ("format", "c_format"))
-    for k, pair in enumerate(zip(vector["a"], vector["b"], strict=True)):
+    fmt, addend = format_named(vector.format), format_named(vector.c_format)
+    for k, pair in enumerate(zip(vector.a, vector.b, strict=True)):
         for side, text in zip("ab", pair, strict=True):
             if any(int(one, 16) for one in pair):
                 say(f"  {side}{k} = {text}  {value_text(int(text, 16), fmt)}")
-    say(f"   c = {vector['c']}  {value_text(int(vector['c'], 16), addend)}")
-    say(f"  exact sum {both(vector['exact'], vector['exact_decimal'])}")
-    width = max(map(len, vector["results"]))
-    for name, result in vector["results"].items():
-        say(f"  {name:>{width}} gives {result['d']}  {both(result['value'], result['decimal'])}")
-        if "error" in result:
-            error = both(result["error"], result["error_decimal"])
-            say(f"  {'':>{width}} error {error} = {result['error_ulps']:.4g} ulp")
-    if vector["first_divergence"]:
-        steps = "; ".join(
-            f"{name} {step['step']} = {step['pattern']}" for name, step in vector["first_divergence"].items()
-        )
+    say(f"   c = {vector.c}  {value_text(int(vector.c, 16), addend)}")
+    say(f"  exact sum {both(vector.exact, vector.exact_decimal)}")
+    width = max(map(len, vector.results))
+    for name, result in vector.results.items():
+        say(f"  {name:>{width}} gives {result.d}  {both(result.value, result.decimal)}")
+        if result.error:
+            error = both(result.error, result.error_decimal)
+            say(f"  {'':>{width}} error {error} = {result.error_ulps:.4g} ulp")
+    if vector.first_divergence:
+        steps = "; ".join(f"{name} {step.step} = {step.pattern}" for name, step in vector.first_divergence.items())
         say(f"  first divergence: {steps}")

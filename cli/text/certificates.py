@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from mmaprobe.cli.choice import FileName
 from mmaprobe.cli.options import progress, say
+from mmaprobe.documents.parts import ABSENT, Part
 from mmaprobe.smtmodel.base.errors import MmaprobeError, OutOfTimeError
 from mmaprobe.smtmodel.base.interrupts import TimeUp, allow
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
+    from mmaprobe.documents.prove import Certificate as Manifest
     from mmaprobe.queries.certificates.certificate import Certificate
 
 CERTIFICATE = click.option(
@@ -23,18 +26,17 @@ CERTIFICATE = click.option(
     "empty one or that of another certificate (`mmaprobe check` checks it again).",
 )  # fmt: skip
 
+Attached = TypeVar("Attached", bound=Part)  # a document with certificates
+
 #: of claims that nothing decides, or that are evaluated alone
 NO_CERTIFICATE = "no certificate is written for such a verdict"
 
 
 def attach(
-    document: dict[str, Any],
-    folder: Path,
-    write: Callable[[Path], Iterable[Certificate]],
-    seconds: float | None,
-) -> MmaprobeError | None:
+    document: Attached, folder: Path, write: Callable[[Path], Iterable[Certificate]], seconds: float | None
+) -> tuple[Attached, MmaprobeError | None]:
     """Write certificates into a folder by `write` within `seconds` (None: each part has a limit of its own), print what
-    they contain, and add them to a document. An error is returned, not raised, as the proof is valid without a
+    they contain, and return the document with them. An error is returned, not raised, as the proof is valid without a
     certificate: it is printed first, then `check_attached` raises the error."""
     from mmaprobe.queries.certificates.place import written_apart
 
@@ -42,15 +44,14 @@ def attach(
     try:
         with written_apart(folder) as new:
             written = [(folder / path.relative_to(new), manifest) for path, manifest in write(new)]
-        document["certificates"] = [_shown(*certificate) for certificate in written]
+        shown: Any = {"certificates": [_shown(*certificate) for certificate in written]}
+        return replace(document, **shown), None
     except MmaprobeError as error:
-        document["certificate_error"] = str(error)
-        return error
+        failure = error
     except TimeUp:
-        late = OutOfTimeError("time ran out for the certificate")
-        document["certificate_error"] = str(late)
-        return late
-    return None
+        failure = OutOfTimeError("time ran out for the certificate")
+    failed: Any = {"certificate_error": str(failure)}
+    return replace(document, **failed), failure
 
 
 def check_attached(failure: MmaprobeError | None) -> None:
@@ -60,19 +61,19 @@ def check_attached(failure: MmaprobeError | None) -> None:
         raise failure
 
 
-def _shown(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+def _shown(folder: Path, manifest: Manifest) -> Manifest:
     progress("")
-    pieces = manifest["pieces"]
-    proofs = [piece for piece in pieces if "clauses" in piece]
+    pieces = manifest.pieces
+    proofs = [piece for piece in pieces if piece.clauses is not ABSENT]
     text = "a log of rules, which `mmaprobe check` calls again"
-    if "witness.json" in manifest["sha256"]:
+    if "witness.json" in manifest.sha256:
         text = "an input, which `mmaprobe check` evaluates again"
     if pieces:
         text += f", with {counted(len(proofs), 'proof')}"
     if proofs:
-        lines = sum(piece["proof_lines"] for piece in proofs)
-        text += f" of {counted(lines, 'line')}, accepted by the checker (in {proofs[0]['checker'].capitalize()})"
+        lines = sum(piece.proof_lines for piece in proofs)
+        text += f" of {counted(lines, 'line')}, accepted by the checker (in {proofs[0].checker.capitalize()})"
     words = counted(len(pieces) - len(proofs), "lemma")
     text += f"; {words} without such a proof: solvers alone answer for them" if len(proofs) < len(pieces) else ""
     say(f"certificate: {folder}: {text}")
-    return {"folder": str(folder), **manifest}
+    return replace(manifest, folder=str(folder))

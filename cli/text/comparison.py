@@ -1,22 +1,26 @@
-"""The outcome of `compare` as text and as JSON."""
+"""The outcome of `compare` as text and as a document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mmaprobe.cli.options import say
-from mmaprobe.cli.text.evaluations import neighbour_json
 from mmaprobe.cli.text.vectors import result_text, show_operands
+from mmaprobe.documents import devices as documents
+from mmaprobe.documents.parts import ABSENT
+from mmaprobe.documents.parts import Vector as Row
+from mmaprobe.reports.evaluations import neighbour_of
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.devices import Comparison, Contradiction, Pair
     from mmaprobe.queries.compare.neighbours import Neighbour
-    from mmaprobe.queries.compare.why import Change, Explanation, Support
+    from mmaprobe.queries.compare.why import Explanation
     from mmaprobe.runner.devices import Device
+    from mmaprobe.smtmodel.base.errors import MmaprobeError
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.evaluate.operands import Operands
     from mmaprobe.smtmodel.inputs.vectors import Vector
@@ -34,9 +38,10 @@ class Report:
     devices: Sequence[Device] = ()
     pair: Pair | None = None
     differ: bool = False
-    gemm: dict[str, Any] = field(default_factory=dict)
+    gemm: documents.Gemm | None = None
     changes: list[list[list[Neighbour]]] = field(default_factory=list)  # of each difference, of each side
-    common: list[list[Change]] = field(default_factory=lambda: [[], []])  # of each side, for all differences
+    #: of each side, for all differences
+    common: list[list[documents.CommonChange]] = field(default_factory=lambda: [[], []])
     found: list[Explanation] = field(default_factory=list)
 
     def explain(self) -> None:
@@ -81,9 +86,9 @@ class Report:
             return None
         changes = [(word, one) for word, side in zip(("first", "second"), self.common, strict=True) for one in side]
         for word, side in zip(("first", "second"), self.common, strict=True):
-            if whole := [change for change in side if change.right == change.asked]:
+            if whole := [change for change in side if change.agree == change.answers]:
                 other = "second" if word == "first" else "first"
-                number = whole[0].asked
+                number = whole[0].answers
                 answers = f"{f'all {number} answers' if number > 1 else 'the one answer'} of the {other}"
                 if len(whole) == 1:
                     return f"they differ by {whole[0].change}: with it the {word} model gives {answers}"
@@ -91,7 +96,7 @@ class Report:
                 return f"they differ by {several}: with any of these changes the {word} model gives {answers}"
         every = [one for one in self.found if one.complete and len(one.differences) == count]
         reasons = [one for one in every if one.about_one_model]
-        if len(reasons) > 1 and min(one.whole[0].asked for one in reasons) < FEW:
+        if len(reasons) > 1 and min(one.whole[0].answers for one in reasons) < FEW:
             names = [one.question.id for one in reasons]
             return (
                 f"too few answers to say why they differ: each of {len(names)} single causes explains them all "
@@ -99,8 +104,8 @@ class Report:
             )
         for explained in sorted(every, key=lambda one: not one.about_one_model):
             (left, right), question = explained.whole, explained.question
-            about = "" if left.asked >= self.comparison.compared else " that the question is about"
-            asked, answers = f"{question.id} ({question.question})", f"{_all(left.asked)}{about}"
+            about = "" if left.answers >= self.comparison.compared else " that the question is about"
+            asked, answers = f"{question.id} ({question.question})", f"{_all(left.answers)}{about}"
             if apart := _parameters_apart(*(question.models[one.hypothesis] for one in explained.whole)):
                 return f"{apart}: they agree with {left.hypothesis!r} and {right.hypothesis!r} of {asked} in {answers}"
             return (
@@ -108,10 +113,10 @@ class Report:
                 f"{right.hypothesis!r}, in {answers}"
             )
         if changes:
-            word, change = max(changes, key=lambda pair: pair[1].right)
+            word, change = max(changes, key=lambda pair: pair[1].agree)
             return (
                 f"no single change reproduces every answer; the best, {change.change} in the {word} model, reproduces "
-                f"the differences below and {change.right} of {counted(change.asked, 'answer')}"
+                f"the differences below and {change.agree} of {counted(change.answers, 'answer')}"
             )
         return "no single change of a model, and no question of the library, explains the differences below"
 
@@ -121,8 +126,8 @@ class Report:
             first, second = (question.models[one.hypothesis].reference for one in (left, right))
             return (
                 f"they differ in {question.id} ({question.question}): {left.hypothesis!r} ({first}) predicts "
-                f"{_all(left.asked)} of the first and not those of the second, {right.hypothesis!r} ({second}) "
-                f"{_all(right.asked)} of the second and not those of the first"
+                f"{_all(left.answers)} of the first and not those of the second, {right.hypothesis!r} ({second}) "
+                f"{_all(right.answers)} of the second and not those of the first"
             )
         return "no question of the library has hypotheses that predict every answer of one and not of the other"
 
@@ -197,7 +202,7 @@ class Report:
         shown = "the difference" if count == 1 else f"all {count} differences"
         for word, side in (("first", 0), ("second", 1)):
             if self.common[side] or any(near[side] for near in self.changes):
-                told = ", ".join(f"{one.change} ({one.right} of {one.asked})" for one in self.common[side])
+                told = ", ".join(f"{one.change} ({one.agree} of {one.answers})" for one in self.common[side])
                 start = f"single changes of the {word} model that explain {shown} above (answers reproduced): "
                 say(start + (told or "none"))
         complete = [one for one in self.found if one.complete]
@@ -206,7 +211,7 @@ class Report:
         for one in complete[:SHOWN]:
             say(f"{one.question.id} ({len(one.differences)} of {count}): {one.question.question}")
             for word, supports in (("first", one.left), ("second", one.right)):
-                told = ", ".join(f"{s.hypothesis!r} ({s.right} of {s.asked} answers)" for s in supports)
+                told = ", ".join(f"{s.hypothesis!r} ({s.agree} of {s.answers} answers)" for s in supports)
                 say(f"  {word:>6} agrees with {told}")
         for word, rest in (
             ("more questions", complete[SHOWN:]),
@@ -240,62 +245,56 @@ class Report:
 
     # -- JSON
 
-    def document(self) -> dict[str, Any]:
-        """The comparison as one JSON document."""
-        comparison = self.comparison
-        sides = self.pair.sides if self.pair else ()
+    def document(self, error: MmaprobeError | None) -> documents.Compare:
+        """The comparison as a document. `error`: what ended it early."""
+        comparison, sides = self.comparison, self.pair.sides if self.pair else ()
         descriptions = {device.name: device.description for device in self.devices}
-        unstable = bool(comparison.contradictions)
-        differ = bool(comparison.differences) or self.differ
-        return {
-            "schema": 1,
-            "verdict": "different"
-            if differ
-            else "unstable"
-            if unstable
-            else "no difference"
-            if comparison.compared or self.gemm
-            else "not compared",
-            "reason": self.reason(),
-            "compare": self.pair.problem.compare if self.pair else None,
-            "devices": [
-                {
-                    "name": side.name,
-                    "model": side.model.reference,
-                    "description": descriptions.get(side.name.removesuffix(" (first)").removesuffix(" (second)"), {}),
-                    "asked": side.asked,
-                }
+        first, second = self.common
+        return documents.Compare(
+            verdict=self._verdict(),
+            reason=self.reason(),
+            compare=self.pair.problem.compare if self.pair else None,
+            devices=[
+                documents.ComparedDevice(
+                    name=side.name,
+                    model=side.model.reference,
+                    description=descriptions.get(side.name.removesuffix(" (first)").removesuffix(" (second)"), {}),
+                    asked=side.asked,
+                )
                 for side in sides
             ],
-            "compared": comparison.compared,
-            "different": comparison.different,
-            "differences": [self._difference(index) for index in range(len(comparison.differences))],
-            "common_changes": {
-                word: [{"change": one.change, "agree": one.right, "answers": one.asked} for one in side]
-                for word, side in zip(("first", "second"), self.common, strict=True)
-            },
-            "questions": [_explanation(one) for one in self.found],
-            "contradictions": [_contradiction(one) for one in comparison.contradictions[:LISTED]],
-            **({"gemm": self.gemm} if self.gemm else {}),
-        }
+            compared=comparison.compared,
+            different=comparison.different,
+            differences=[self._difference(index) for index in range(len(comparison.differences))],
+            common_changes=documents.CommonChanges(first=first, second=second),
+            questions=[_explanation(one) for one in self.found],
+            contradictions=[_contradiction(one) for one in comparison.contradictions[:LISTED]],
+            gemm=ABSENT if self.gemm is None else self.gemm,
+            error=str(error) if error else None,
+        )
 
-    def _difference(self, index: int) -> dict[str, Any]:
+    def _verdict(self) -> Literal["different", "unstable", "no difference", "not compared"]:
+        if self.comparison.differences or self.differ:
+            return "different"
+        if self.comparison.contradictions:
+            return "unstable"
+        return "no difference" if self.comparison.compared or self.gemm else "not compared"
+
+    def _difference(self, index: int) -> documents.Difference:
         difference = self.comparison.differences[index]
         pair, vector = difference.pair, difference.instruction
         sides = zip(("first", "second"), pair.sides, (difference.left, difference.right), strict=True)
-        return {
-            "vector": None if vector is None else vector.to_json(),
-            "operands": operands_json(difference.operands, pair.left.model),
-            "results": {word: to_hex(d, side.model.d) for word, side, d in sides},
-            "exercises": difference.exercises,
-            "terms": _terms(difference.operands),
-            "terms_found": _terms(pair.layout.split(difference.first)),
-            "neighbours": {
-                word: [neighbour_json(one) for one in near]
-                for word, near in zip(("first", "second"), self.changes[index], strict=True)
-            },
-            "questions": [one.question.id for one in self.questions(index)],
-        }
+        first, second = (list(map(neighbour_of, near)) for near in self.changes[index])
+        return documents.Difference(
+            vector=None if vector is None else Row.of(vector.to_json()),
+            operands=documents.AnyInput(**operands_json(difference.operands, pair.left.model)),
+            results={word: to_hex(d, side.model.d) for word, side, d in sides},
+            exercises=difference.exercises,
+            terms=_terms(difference.operands),
+            terms_found=_terms(pair.layout.split(difference.first)),
+            neighbours=documents.NeighboursOfSides(first=first, second=second),
+            questions=[one.question.id for one in self.questions(index)],
+        )
 
 
 def _terms(operands: Operands[int]) -> int:
@@ -315,22 +314,18 @@ def _all(count: int) -> str:
     return "the one answer" if count == 1 else f"all {counted(count, 'answer')}"
 
 
-def _supports(sides: tuple[Support, ...]) -> list[dict[str, Any]]:
-    return [{"hypothesis": one.hypothesis, "agree": one.right, "answers": one.asked} for one in sides]
+def _explanation(one: Explanation) -> documents.QuestionOfLibrary:
+    return documents.QuestionOfLibrary(
+        id=one.question.id,
+        question=one.question.question,
+        differences=one.differences,
+        complete=one.complete,
+        first=one.left,
+        second=one.right,
+    )
 
 
-def _explanation(one: Explanation) -> dict[str, Any]:
-    return {
-        "id": one.question.id,
-        "question": one.question.question,
-        "differences": list(one.differences),
-        "complete": one.complete,
-        "first": _supports(one.left),
-        "second": _supports(one.right),
-    }
-
-
-def _contradiction(one: Contradiction) -> dict[str, Any]:
+def _contradiction(one: Contradiction) -> documents.DeviceContradiction:
     vector = one.side.vector(one.operands)
     answers = [None if d is None else to_hex(d, one.side.model.d) for d in one.answers]
-    return {"device": one.side.name, "vector": vector.to_json(), "answers": answers}
+    return documents.DeviceContradiction(device=one.side.name, vector=Row.of(vector.to_json()), answers=answers)

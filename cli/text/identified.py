@@ -1,4 +1,4 @@
-"""What `identify FAMILY` found out, as text and as a JSON document."""
+"""What `identify FAMILY` found out, as text and as a document."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.families.parameters import format_parameter
 
 if TYPE_CHECKING:
     from mmaprobe.cli.session import Session
+    from mmaprobe.documents.identify import Identify
     from mmaprobe.hypotheses.family import Family
     from mmaprobe.queries.candidates.identify import Identification
     from mmaprobe.queries.search.distinguish import Options
@@ -169,7 +170,9 @@ def _other_formats(family: Family) -> Iterator[str]:
 def identified_document(
     family: Family, found: Identification, units: list[str], consistent: list[str], session: Session,
     failure: MmaprobeError | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> Identify:  # fmt: skip
+    from mmaprobe.documents.identify import Contradiction, Explains, Identify, Outline, QuestionAsked
+    from mmaprobe.documents.parts import Vector as Row
     from mmaprobe.smtmodel.inputs.vectors import to_hex
 
     decided, undecided = found.values()
@@ -177,46 +180,45 @@ def identified_document(
     def plain(value: Any) -> Any:
         return format_parameter(value) if isinstance(value, tuple) else value
 
-    return {
-        "schema": 1,
-        "family": family.id,
-        "device": {"name": session.name, **session.device.description},
-        "verdict": found.verdict,
-        "error": str(failure) if failure else None,
-        "candidates": found.candidates,
-        "impossible": impossible(family),
-        "units": units,
-        "consistent": consistent,
-        "decided": {name: plain(value) for name, value in decided.items() if name in family.varied},
-        "assumed": {
+    return Identify(
+        family=family.id,
+        device={"name": session.name, **session.device.description},
+        verdict=found.verdict,
+        error=str(failure) if failure else None,
+        candidates=found.candidates,
+        impossible=impossible(family),
+        units=units,
+        consistent=consistent,
+        decided={name: plain(value) for name, value in decided.items() if name in family.varied},
+        assumed={
             name: plain(value)
             for name, value in decided.items()
             if name not in family.varied and (name != "scale_block" or decided.get("scale_format"))
         },
-        "undecided": {name: [plain(value) for value in values] for name, values in undecided.items()},
-        "why_undecided": _why_undecided(found),
-        "classes": [members_of(members) for members in found.classes],
-        "open": [[left.reference, right.reference] for left, right in found.unknown],
-        "questions": len(found.questions),
-        "summation_order": {
-            "questions": session.structure_questions,
-            "tree": list(session.structure.draw()) if session.structure is not None else None,
-        },
-        "validated": found.validated,
-        "asked": [
-            {
-                **question.vector.to_json(),
-                "d": to_hex(question.answer, question.vector.model.d),
-                "left": question.left,
-                "ruled_out": {name: [plain(v) for v in values] for name, values in question.ruled_out.items()},
-            }
+        undecided={name: [plain(value) for value in values] for name, values in undecided.items()},
+        why_undecided=_why_undecided(found),
+        classes=[members_of(members) for members in found.classes],
+        open=[[left.reference, right.reference] for left, right in found.unknown],
+        questions=len(found.questions),
+        summation_order=Outline(
+            questions=session.structure_questions,
+            tree=list(session.structure.draw()) if session.structure is not None else None,
+        ),
+        validated=found.validated,
+        asked=[
+            QuestionAsked.of(
+                question.vector.to_json(),
+                d=to_hex(question.answer, question.vector.model.d),
+                left=question.left,
+                ruled_out={name: [plain(v) for v in values] for name, values in question.ruled_out.items()},
+            )
             for question in found.questions
         ],
-        "nearest": [{"model": model.reference, "explains": agreed} for model, agreed in found.nearest],
-        "contradictions": [
-            {"vector": vector.to_json(), "answers": [to_hex(d, vector.model.d) for d in (first, second)]}
+        nearest=[Explains(model=model.reference, explains=agreed) for model, agreed in found.nearest],
+        contradictions=[
+            Contradiction(vector=Row.of(vector.to_json()), answers=[to_hex(d, vector.model.d) for d in (first, second)])
             for vector, first, second in found.contradictions
         ],
-        "would_decide": [vector.to_json() for vector in found.would_decide],
-        "seconds": round(found.seconds, 3),
-    }
+        would_decide=[Row.of(vector.to_json()) for vector in found.would_decide],
+        seconds=round(found.seconds, 3),
+    )

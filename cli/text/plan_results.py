@@ -1,9 +1,9 @@
-"""What a search for the plans of a recorded result found, as text and as JSON values."""
+"""What a search for the plans of a recorded result found, as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mmaprobe.smtmodel.base.wording import counted
 
@@ -40,14 +40,6 @@ def names_of(given: Given, first: Sequence[Plan] = ()) -> list[str]:
     return [plan.reference for plan in dict.fromkeys((*first, *given.plans))]
 
 
-def values_of(given: Given) -> dict[str, Any]:
-    """The counts, and what was not tried, as JSON values."""
-    best = given.best
-    return {
-        "tried": given.tried,
-        "untried": list(given.untried),
-        "looked_at": given.looked,
-        "best": None if best is None else best.plan.reference,
-        "best_agrees": given.looked if best is None and given.plans else 0 if best is None else best.agree,
-        "left_out": list(given.left_out),
-    }
+def most_given(given: Given) -> int:
+    """How many elements a plan gives at most."""
+    return given.looked if given.best is None and given.plans else 0 if given.best is None else given.best.agree

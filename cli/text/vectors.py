@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.options import say
+from mmaprobe.documents.prove import PairProof
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
@@ -93,12 +94,12 @@ def say_unread(how: Reader) -> None:
         say(f"{how.reference} does not read c")
 
 
-def show_lemmas(proofs: Iterable[Mapping[str, Any]]) -> None:
+def show_lemmas(proofs: Iterable[PairProof]) -> None:
     """Print the lemmas of proofs, one a line."""
-    for lemma in (lemma for proof in proofs for lemma in proof["lemmas"]):
-        second = f", confirmed by {lemma['confirmed_by']}" if lemma["confirmed_by"] else ""
-        using = f", using {lemma['using']}" if lemma["using"] else ""
-        say(f"  lemma {lemma['name']} ({counted(lemma['cuts'], 'cut-point')}{using}): {lemma['answer']}{second}")
+    for lemma in (lemma for proof in proofs for lemma in proof.lemmas):
+        second = f", confirmed by {lemma.confirmed_by}" if lemma.confirmed_by else ""
+        using = f", using {lemma.using}" if lemma.using else ""
+        say(f"  lemma {lemma.name} ({counted(lemma.cuts, 'cut-point')}{using}): {lemma.answer}{second}")
 
 
 def merged(answers: Iterable[str]) -> str:

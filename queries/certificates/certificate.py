@@ -14,13 +14,15 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from pysmt.fnode import FNode
 
+from mmaprobe.documents.parts import ABSENT, plain
+from mmaprobe.documents.prove import Certificate as Manifest
+from mmaprobe.documents.prove import CertificatePiece
 from mmaprobe.queries.certificates.bitblast import cnf_of_text
 from mmaprobe.queries.certificates.checker import Check, check_files
-from mmaprobe.queries.certificates.manifest import MANIFEST, README, SCHEMA
+from mmaprobe.queries.certificates.manifest import MANIFEST, README, Piece
 from mmaprobe.queries.certificates.names import NAMES, SUFFIXES
 from mmaprobe.queries.certificates.reading import digest, file_text
 from mmaprobe.queries.certificates.sat import CertificateError, FaultyProofError, OutOfTimeError, solver_version
@@ -51,7 +53,7 @@ __all__ = [
 LEAF_SECONDS = 20.0  # for the proof of a lemma, at most: a lemma that takes longer rests on the answers of engines
 
 
-Certificate = tuple[Path, dict[str, Any]]  # its folder, and its manifest
+Certificate = tuple[Path, Manifest]  # its folder, and its manifest
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def write_certificate(
     options: Options,
     texts: Mapping[str, str],
     leaves: Sequence[Leaf] = (),
-) -> dict[str, Any]:
+) -> Manifest:
     """Write the files of a certificate, check each proof, and return the manifest, which is written last.
 
     `texts`: the texts of the files that state what is proved, by file name. If time runs out, lemmas rest on the
@@ -98,17 +100,13 @@ def write_certificate(
         for number, leaf in enumerate(leaves, 1):
             shown.next()
             pieces.append(writer.leaf(f"lemma-{number:02d}", leaf))
-        manifest: dict[str, Any] = {
-            "schema": SCHEMA,
-            "question": statement(texts),
-            "solver": solver_version(),
-            "pieces": pieces,
-        }
+        question, solver = statement(texts), solver_version()
         for name, text in texts.items():
             write_whole(directory / name, text)
-        manifest["sha256"] = {name: digest(directory / name) for name in texts}
+        digests = {name: digest(directory / name) for name in texts}
+        manifest = Manifest(question=question, solver=solver, pieces=pieces, sha256=digests)
         write_whole(directory / README, readme(texts, pieces))
-        write_whole(directory / MANIFEST, json.dumps(manifest, indent=1) + "\n")
+        write_whole(directory / MANIFEST, json.dumps(manifest, default=plain, indent=1) + "\n")
     except BaseException:
         with suppress(OSError, MmaprobeError):
             writer.clear()
@@ -139,7 +137,7 @@ class _Writer:
             raise OutOfTimeError("time ran out for the certificate")
         return left
 
-    def leaf(self, name: str, leaf: Leaf) -> dict[str, Any]:
+    def leaf(self, name: str, leaf: Leaf) -> CertificatePiece:
         """Write a lemma, with a proof if one is found in `LEAF_SECONDS`, or in the time that remains if no engine has
         answered the lemma."""
         if leaf.whole is not None:
@@ -152,15 +150,12 @@ class _Writer:
                 return self.piece(name, leaf, whole_of_query(leaf.query, limit, self.memory))
         return self.piece(name, leaf, None)
 
-    def piece(self, name: str, leaf: Leaf, whole: Whole | None) -> dict[str, Any]:
+    def piece(self, name: str, leaf: Leaf, whole: Whole | None) -> CertificatePiece:
         """Write one query, with its formula and proof if there is one; check the proof, and return the entry of the
         manifest."""
         texts = {"smt2": leaf.query.text}
-        found: dict[str, Any] = {"name": name, "states": leaf.states, "words": list(leaf.words)}
         if whole is not None:
             texts |= {"cnf": whole.cnf, "drat": whole.drat}
-            found["variables"], found["clauses"] = whole.formula.variables, len(whole.formula.clauses)
-            found["proof_lines"] = len(whole.proof.lines)
         for suffix in SUFFIXES:
             path = self.directory / f"{name}.{suffix}"
             if suffix in texts:
@@ -169,8 +164,16 @@ class _Writer:
                 path.unlink(missing_ok=True)  # from a proof that could not be checked in time
         if whole is not None:
             self.progress(Wait(f"checking {name}.drat", self.remaining()))
-            found["checker"] = self._checked(name)
-        return found | {"sha256": {f"{name}.{suffix}": digest(self.directory / f"{name}.{suffix}") for suffix in texts}}
+        return CertificatePiece(
+            name=name,
+            states=leaf.states,
+            words=leaf.words,
+            variables=ABSENT if whole is None else whole.formula.variables,
+            clauses=ABSENT if whole is None else len(whole.formula.clauses),
+            proof_lines=ABSENT if whole is None else len(whole.proof.lines),
+            checker=ABSENT if whole is None else self._checked(name),
+            sha256={f"{name}.{suffix}": digest(self.directory / f"{name}.{suffix}") for suffix in texts},
+        )
 
     def _checked(self, name: str) -> str:
         """Check a proof. Returns the name of the checker that accepted it; raises FaultyProofError and
@@ -196,12 +199,12 @@ def formula_fault(directory: Path, name: str) -> str:
     return "" if same else f"is not the formula of {name}.smt2"
 
 
-def readme(texts: Mapping[str, str], pieces: Sequence[Mapping[str, Any]]) -> str:
+def readme(texts: Mapping[str, str], pieces: Sequence[CertificatePiece | Piece]) -> str:
     """The text for people who find the folder: what is stated, in words, and how to check it. Raises what reading the
     texts raises."""
     rows = [
-        f"| {p['name']} | {_cell(p['states'])} | {p.get('clauses') or '-'} | {p.get('proof_lines') or 'none'} | "
-        f"{_cell(', '.join(p['words'])) or '-'} |"
+        f"| {p.name} | {_cell(p.states)} | {p.clauses or '-'} | {p.proof_lines or 'none'} | "
+        f"{_cell(', '.join(p.words)) or '-'} |"
         for p in pieces
     ]
     page = guide(texts)

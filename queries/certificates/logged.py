@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mmaprobe.documents.prove import Certificate as Manifest
 from mmaprobe.queries.certificates.asked import Asked, asked, words
 from mmaprobe.queries.certificates.certificate import Leaf, write_certificate
 from mmaprobe.queries.certificates.names import LOG, TERMS
@@ -25,7 +26,7 @@ def certify_theorems(
     directory: Path,
     options: Options,
     wholes: Mapping[Theorem, Whole] | None = None,
-) -> dict[str, Any]:
+) -> Manifest:
     """Write the certificate of theorems, check its proofs, and return its manifest. `texts`: those of the files that
     say what the theorems are about, by name; `wholes`: of theorems that sides agree, the formula and the proof of the
     whole question, on which the certificate rests in place of what the theorem does. Raises CertificateError if a proof

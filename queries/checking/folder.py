@@ -87,7 +87,7 @@ def stated(folder: Path, manifest: Manifest) -> Iterator[Finding]:
         return
     try:
         question = statement(texts)
-        page = readme(texts, [piece.model_dump() for piece in manifest.pieces])
+        page = readme(texts, manifest.pieces)
         names = list(named(texts))
     except Exception as error:  # as of a file that is no such document
         yield Finding(MANIFEST, f"what is stated cannot be read: {reason(error)}", "fault")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.hypotheses.unit_claims import BoundClaim, PropertyClaim
 from mmaprobe.queries.certificates.asked import of_assertion, of_overflow
-from mmaprobe.queries.certificates.certificate import CertificateError, write_certificate
+from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import WITNESS
@@ -21,7 +20,7 @@ from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
 from mmaprobe.queries.search.distinguish import Options
 
 
-def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[tuple[Path, dict[str, Any]]]:
+def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[Certificate]:
     """Write the certificate of what was proved; of several proofs, each in a folder of its own. Raises
     CertificateError."""
     claim = outcome.claim

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import ast
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from mmaprobe.documents.verify import Claim as Document
+from mmaprobe.documents.verify import ClaimLemma, ClaimVector, FirstStep, PartResult
+from mmaprobe.documents.verify import Step as Tried
+from mmaprobe.documents.verify import Worst as Largest
 from mmaprobe.hypotheses.claim import Claim
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
 from mmaprobe.queries.claims.maximise import Worst, maximised
 from mmaprobe.queries.claims.outcome import Outcome
 from mmaprobe.queries.kernel.scene import lanes_of
-from mmaprobe.queries.properties.report import proof_json
+from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.search.witness import Row
 from mmaprobe.smtmodel.algorithms.steps import RESULT, Step
 from mmaprobe.smtmodel.arithmetic.display import decimal, exact_value, powers, ulp_of
@@ -25,77 +28,77 @@ from mmaprobe.smtmodel.inputs.vectors import to_hex
 Steps = dict[Step, tuple[int, int]]  # of each step its pattern and width
 
 
-def document_of(outcome: Outcome) -> dict[str, Any]:
-    """What JSON says of a claim."""
+def document_of(outcome: Outcome) -> Document:
+    """What is said of a claim."""
     claim = outcome.claim
-    return {
-        "id": claim.id,
-        "about": claim.about,
-        "source": claim.source,
-        "says": claim.says,
-        "quantifier": claim.quantifier,
-        "claim": claim.text,
-        "parts": claim.part_texts,
-        "zeros_only": list(claim.zeros) if isinstance(claim, PropertyClaim) else [],
-        "expect": claim.expect,
-        "verdict": outcome.verdict,
-        "as_expected": outcome.as_expected,
-        "interrupted": outcome.interrupted,
-        "seconds": round(outcome.seconds, 3),
-        "lemmas": [
-            {
-                "name": lemma.name,
-                "answer": str(lemma.answer),
-                "confirmed_by": str(lemma.confirmed) if lemma.confirmed else None,
-            }
+    return Document(
+        id=claim.id,
+        about=claim.about,
+        source=claim.source,
+        says=claim.says,
+        quantifier=claim.quantifier,
+        claim=claim.text,
+        parts=claim.part_texts,
+        zeros_only=list(claim.zeros) if isinstance(claim, PropertyClaim) else [],
+        expect=claim.expect,
+        verdict=outcome.verdict,
+        as_expected=outcome.as_expected,
+        interrupted=outcome.interrupted,
+        seconds=round(outcome.seconds, 3),
+        lemmas=[
+            ClaimLemma(
+                name=lemma.name,
+                answer=str(lemma.answer),
+                confirmed_by=str(lemma.confirmed) if lemma.confirmed else None,
+            )
             for lemma in outcome.lemmas
         ],
-        "asked": [
-            {"what": step.what, "seconds": round(step.seconds, 3), "answers": list(map(str, step.answers))}
+        asked=[
+            Tried(what=step.what, seconds=round(step.seconds, 3), answers=list(map(str, step.answers)))
             for step in outcome.asked
         ],
-        "vector": vector_json(claim, outcome.row) if outcome.row is not None and isinstance(claim, Claim) else None,
-        "counterexample": None if outcome.refuting is None else proof_json(outcome.refuting),
-    }
+        vector=vector_of_claim(claim, outcome.row) if outcome.row is not None and isinstance(claim, Claim) else None,
+        counterexample=None if outcome.refuting is None else pair_proof(outcome.refuting),
+    )
 
 
-def vector_json(claim: Claim, row: Row) -> dict[str, Any]:
+def vector_of_claim(claim: Claim, row: Row) -> ClaimVector:
     """An input with the results and errors of all parts, by replay."""
     operands = claim.layout.split(row)
     factors, addend = claim.shape.factors, claim.shape.addend
     exact = exact_sum_of(claim, row)
     steps = {name: steps_of(claim, row, name) for name in claim.shape.parts}
-    return {
-        "format": factors.name,
-        "c_format": addend.name,
-        "a": [to_hex(x, factors) for x in operands.a],
-        "b": [to_hex(x, factors) for x in operands.b],
-        "c": to_hex(operands.c, addend),
-        "exact": powers(exact),
-        "exact_decimal": decimal(exact),
-        "results": {
-            name: result_json(found[RESULT][0], claim.shape.parts[name].result, exact) for name, found in steps.items()
+    return ClaimVector(
+        format=factors.name,
+        c_format=addend.name,
+        a=[to_hex(x, factors) for x in operands.a],
+        b=[to_hex(x, factors) for x in operands.b],
+        c=to_hex(operands.c, addend),
+        exact=powers(exact),
+        exact_decimal=decimal(exact),
+        results={
+            name: result_of(found[RESULT][0], claim.shape.parts[name].result, exact) for name, found in steps.items()
         },
-        "first_divergence": parting(steps),
-    }
+        first_divergence=parting(steps),
+    )
 
 
-def worst_json(worst: Worst) -> dict[str, Any]:
+def worst_of(worst: Worst) -> Largest:
     """The largest value found, as a number and exactly, its input, and what is proved."""
     largest = maximised(worst.claim)
     quantity, unit = (ast.unparse(tree) for tree in (largest.quantity, largest.unit))
-    return {
-        "quantity": quantity if unit == "1" else f"{quantity} in {unit}",
-        "where": [ast.unparse(tree) for tree in largest.where],
-        "value": None if worst.value is None else float(worst.value),
-        "exact_value": None if worst.value is None else str(worst.value),
-        "bound": None if worst.bound is None else str(worst.bound),
-        "engine": worst.engine,
-        "left_out": worst.left_out,
-        "seconds": round(worst.seconds, 3),
-        "asked": [{"what": step.what, "answers": list(map(str, step.answers))} for step in worst.asked],
-        "vector": None if worst.row is None else vector_json(worst.claim, worst.row),
-    }
+    return Largest(
+        quantity=quantity if unit == "1" else f"{quantity} in {unit}",
+        where=[ast.unparse(tree) for tree in largest.where],
+        value=None if worst.value is None else float(worst.value),
+        exact_value=None if worst.value is None else str(worst.value),
+        bound=None if worst.bound is None else str(worst.bound),
+        engine=worst.engine,
+        left_out=worst.left_out,
+        seconds=round(worst.seconds, 3),
+        asked=[Tried(what=step.what, answers=list(map(str, step.answers))) for step in worst.asked],
+        vector=None if worst.row is None else vector_of_claim(worst.claim, worst.row),
+    )
 
 
 def exact_sum_of(claim: Claim, row: Row) -> Fraction:
@@ -105,23 +108,23 @@ def exact_sum_of(claim: Claim, row: Row) -> Fraction:
     return c + sum((factors[k] * factors[k + claim.terms] for k in range(claim.terms)), Fraction(0))
 
 
-def result_json(pattern: int, fmt: Format, exact: Fraction) -> dict[str, Any]:
+def result_of(pattern: int, fmt: Format, exact: Fraction) -> PartResult:
     """A result, its error in powers of two and in ulps of the exact sum."""
     value = exact_value(pattern, fmt)
     if value == "-0":
         value = Fraction(0)
     d = to_hex(pattern, fmt)
     if isinstance(value, str):
-        return {"d": d, "value": value, "decimal": value}
+        return PartResult(d=d, value=value, decimal=value)
     error = abs(value - exact)
-    return {
-        "d": d,
-        "value": powers(value),
-        "decimal": decimal(value),
-        "error": powers(error),
-        "error_decimal": decimal(error),
-        "error_ulps": float(error / ulp_of(exact, fmt)),
-    }
+    return PartResult(
+        d=d,
+        value=powers(value),
+        decimal=decimal(value),
+        error=powers(error),
+        error_decimal=decimal(error),
+        error_ulps=float(error / ulp_of(exact, fmt)),
+    )
 
 
 def steps_of(claim: Claim, row: Row, name: str) -> Steps:
@@ -131,7 +134,7 @@ def steps_of(claim: Claim, row: Row, name: str) -> Steps:
         return {step: (int(to_integers(bits, 1)[0]), bits.width) for step, bits in found.items()}
 
 
-def parting(steps: dict[str, Steps]) -> dict[str, Any] | None:
+def parting(steps: dict[str, Steps]) -> dict[str, FirstStep] | None:
     """The first step in which two parts diverge: its name and pattern in each. None for one part alone."""
     names = list(steps)
     if len(names) < 2:
@@ -140,7 +143,7 @@ def parting(steps: dict[str, Steps]) -> dict[str, Any] | None:
     for one, two in zip(first, second, strict=False):
         if one != two:
             return {
-                name: {"step": str(step), "pattern": f"0x{pattern:0{(width + 3) // 4}x}"}
+                name: FirstStep(step=str(step), pattern=f"0x{pattern:0{(width + 3) // 4}x}")
                 for name, (step, (pattern, width)) in zip(names, (one, two), strict=False)
             }
     return None

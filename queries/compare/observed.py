@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
+from mmaprobe.documents.devices import Evaluate, Mismatch, ModelCount
 from mmaprobe.queries.compare.neighbours import Neighbour, reproducing
 from mmaprobe.smtmodel.arithmetic.decode import unpack
 from mmaprobe.smtmodel.arithmetic.formats import Format
@@ -121,26 +121,25 @@ class Report:
                 extra = {**row.vector.extra, "predictions": {**known, **prediction}}
                 self.predicted.append(replace(row.vector, extra=extra))
 
-    def document(self) -> dict[str, Any]:
-        """The report as JSON."""
-        models = [
-            {"model": name, "rows": rows, "mismatches": bad, "unobserved": without}
-            for name, (rows, bad, without) in self.counts.items()
-        ]
-        return {
-            "schema": 1,
-            "rows": sum(row["rows"] for row in models),
-            "compared": sum(rows - without for rows, _, without in self.counts.values()),
-            "mismatches": len(self.mismatches),
-            "models": models,
-            "first_mismatches": [
-                {
-                    "line": row.vector.line,
-                    "id": row.vector.id,
-                    "model": row.model.reference,
-                    "observed": to_hex(row.vector.d or 0, row.model.d),
-                    "predicted": to_hex(row.predicted, row.model.d),
-                }
+    def document(self) -> Evaluate:
+        """The report as a document."""
+        return Evaluate(
+            rows=sum(rows for rows, _, _ in self.counts.values()),
+            compared=sum(rows - without for rows, _, without in self.counts.values()),
+            mismatches=len(self.mismatches),
+            models=[
+                ModelCount(model=name, rows=rows, mismatches=bad, unobserved=without)
+                for name, (rows, bad, without) in self.counts.items()
+            ],
+            first_mismatches=[
+                Mismatch(
+                    line=row.vector.line,
+                    id=row.vector.id,
+                    model=row.model.reference,
+                    observed=to_hex(row.vector.d or 0, row.model.d),
+                    predicted=to_hex(row.predicted, row.model.d),
+                )
                 for row in self.mismatches[:100]
             ],
-        }
+            error=None,
+        )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from mmaprobe.documents import devices
 from mmaprobe.queries.compare.observed import agrees
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterError
@@ -132,6 +133,15 @@ class Record:
     asked: int = 0
     refuted: Refutation | None = None
 
+    def document(self) -> devices.Standing:
+        """The record as part of a document."""
+        out, seen = None, self.refuted
+        if seen is not None:
+            out = devices.RuledOut(
+                id=seen.vector.id, line=seen.vector.line, predicted=seen.predicted, observed=seen.observed
+            )
+        return devices.Standing(answers=self.asked, agree=self.right, ruled_out_by=out)
+
 
 @dataclass
 class Standing:
@@ -181,32 +191,19 @@ class Standing:
         if len(self.unpredicted) > SHOWN:
             yield f"  {len(self.unpredicted)} of {self.answers} answers were predicted by no hypothesis"
 
-    def document(self) -> dict[str, Any]:
-        """The state as JSON."""
-        return {
-            "id": self.question,
-            "answers": self.answers,
-            "standing": self.left,
-            "hypotheses": {
-                name: {
-                    "answers": record.asked,
-                    "agree": record.right,
-                    "ruled_out_by": None
-                    if record.refuted is None
-                    else {
-                        **_place(record.refuted.vector),
-                        "predicted": record.refuted.predicted,
-                        "observed": record.refuted.observed,
-                    },
-                }
-                for name, record in self.records.items()
-            },
-            "unpredicted": len(self.unpredicted),
-            "first_unpredicted": [
-                {**_place(vector), "observed": observed, "predictions": predicted}
+    def document(self) -> devices.QuestionStanding:
+        """The state as part of a document."""
+        return devices.QuestionStanding(
+            id=self.question,
+            answers=self.answers,
+            standing=self.left,
+            hypotheses={name: record.document() for name, record in self.records.items()},
+            unpredicted=len(self.unpredicted),
+            first_unpredicted=[
+                devices.Unpredicted(id=vector.id, line=vector.line, observed=observed, predictions=predicted)
                 for vector, observed, predicted in self.unpredicted[:LISTED]
             ],
-        }
+        )
 
 
 @dataclass
@@ -246,27 +243,20 @@ class Standings:
         for vector, observed in self.disagreements[:SHOWN]:
             yield f"  vector {_name(vector)}: the file has {_earlier(vector)}, device gave {observed}"
 
-    def document(self) -> dict[str, Any]:
-        """Everything as JSON."""
-        return {
-            "questions": [standing.document() for standing in self.questions.values()],
-            "observed_before": {
-                "answers": self.observed,
-                "agree": self.observed - len(self.disagreements),
-                "first_differences": [
-                    {**_place(vector), "earlier": _earlier(vector), "observed": observed}
-                    for vector, observed in self.disagreements[:LISTED]
-                ],
-            },
-        }
+    def observed_before(self) -> devices.ObservedBefore:
+        """The agreement with earlier results, as part of a document."""
+        return devices.ObservedBefore(
+            answers=self.observed,
+            agree=self.observed - len(self.disagreements),
+            first_differences=[
+                devices.EarlierDifference(id=vector.id, line=vector.line, earlier=_earlier(vector), observed=observed)
+                for vector, observed in self.disagreements[:LISTED]
+            ],
+        )
 
 
 def _name(vector: Vector) -> str:
     return f"at line {vector.line}" if vector.id is None else str(vector.id)
-
-
-def _place(vector: Vector) -> dict[str, Any]:
-    return {"id": vector.id, "line": vector.line}
 
 
 def _earlier(vector: Vector) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from mmaprobe.documents.devices import CommonChange, Support
 from mmaprobe.hypotheses.library import library
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.compare.devices import Answer, Answered, ComparedDevice, Comparison, Difference, Pair, differing
@@ -19,15 +20,6 @@ from mmaprobe.smtmodel.evaluate.batch import Shared
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of
 from mmaprobe.smtmodel.inputs.admitted import Compare, check_comparable
-
-
-@dataclass(frozen=True)
-class Support:
-    """A hypothesis and the answers of one device: how many it predicts, of those it says something about."""
-
-    hypothesis: str
-    right: int
-    asked: int
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class Explanation:
     @property
     def whole(self) -> list[Support]:
         """For each device the first hypothesis that predicts everything that it answered."""
-        sides = [next((one for one in side if one.right == one.asked), None) for side in (self.left, self.right)]
+        sides = [next((one for one in side if one.agree == one.answers), None) for side in (self.left, self.right)]
         return [one for one in sides if one is not None]
 
     @property
@@ -59,8 +51,9 @@ class Explanation:
     @property
     def rank(self) -> tuple[float, ...]:
         """Most differences first, then the best agreement with everything else that was answered."""
-        best = [max((one.right / one.asked if one.asked else 0.0) for one in side) for side in (self.left, self.right)]
-        asked = min(one.asked for one in (*self.left, *self.right))
+        every = self.left, self.right
+        best = [max(one.agree / one.answers if one.answers else 0.0 for one in side) for side in every]
+        asked = min(one.answers for one in (*self.left, *self.right))
         return -len(self.differences), -sum(best), -asked, len(self.left) + len(self.right)
 
 
@@ -84,19 +77,9 @@ def _agrees(other: Model, observed: int, compare: Compare, near: Model, result: 
     return not differing(Problem(near, other, compare=compare), [result], [observed])[0]
 
 
-@dataclass(frozen=True)
-class Change:
-    """A change of one device's model that gives the other's result in every difference, and how many of the other's
-    answers it predicts at all."""
-
-    change: str
-    right: int
-    asked: int
-
-
 def common_changes(
     comparison: Comparison, pair: Pair, found: Sequence[list[list[Neighbour]]], side: int
-) -> list[Change]:
+) -> list[CommonChange]:
     """The changes of one device's model that explain all differences, the best first."""
     if not found:
         return []
@@ -107,8 +90,9 @@ def common_changes(
     for change in common:
         agreement = results.of(models[0][change])
         if agreement is not None:
-            ranked.append(Change(change, sum(agreement[1 - side].values()), len(agreement[1 - side])))
-    return sorted(ranked, key=lambda one: -one.right)
+            seen = agreement[1 - side]
+            ranked.append(CommonChange(change=change, agree=sum(seen.values()), answers=len(seen)))
+    return sorted(ranked, key=lambda one: -one.agree)
 
 
 def _asked(comparison: Comparison) -> list[Answered]:
@@ -174,7 +158,7 @@ def _explanation(question: Question, results: _Results, count: int) -> Explanati
         both = both[:1]
         kept = [names[side][both[0]] for side in (0, 1)]
     sides = [
-        tuple(sorted((_support(name, told[name], side) for name in kept[side]), key=lambda one: -one.right))
+        tuple(sorted((_support(name, told[name], side) for name in kept[side]), key=lambda one: -one.agree))
         for side in (0, 1)
     ]
     return Explanation(question, sides[0], sides[1], tuple(both))
@@ -185,7 +169,7 @@ Agreement = tuple[dict[int, bool], dict[int, bool]]  # index of a vector -> whet
 
 def _support(name: str, agreement: Agreement | None, side: int) -> Support:
     assert agreement is not None
-    return Support(name, sum(agreement[side].values()), len(agreement[side]))
+    return Support(hypothesis=name, agree=sum(agreement[side].values()), answers=len(agreement[side]))
 
 
 class _Results:

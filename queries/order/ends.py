@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
+from mmaprobe.documents.identify import Order
+from mmaprobe.documents.parts import ABSENT
 from mmaprobe.queries.order.beside import Power
 from mmaprobe.queries.order.probe import Probe, power_pattern
 from mmaprobe.queries.order.tree import Leaf, Node, compact, nodes_of, not_in_the_sum
@@ -44,20 +45,19 @@ class Ends:
             lines.append(f"products rounded before they are added, or added to +0 first: {compact(self.rounded)}")
         return lines
 
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "starts_from": self.start,
-            "products_fused": list(self.fused),
-            "products_rounded": list(self.rounded),
-        }
-        if self.left_out:
-            found["left_out"] = list(self.left_out)
-        if self.weights:
-            other = {leaf: weight for leaf, weight in self.weights.items() if weight != (1, 0)}
-            found["weights"] = {
-                str(leaf): f"{'-' if sign < 0 else ''}2^{shift}" for leaf, (sign, shift) in other.items()
-            }
-        return found | ({"products_not_told": self.why} if self.why else {})
+    def add_to(self, document: Order) -> Order:
+        """The document with what is said here."""
+        other = {leaf: weight for leaf, weight in self.weights.items() if weight != (1, 0)}
+        weights = {str(leaf): f"{'-' if sign < 0 else ''}2^{shift}" for leaf, (sign, shift) in other.items()}
+        return replace(
+            document,
+            starts_from=self.start,
+            products_fused=self.fused,
+            products_rounded=self.rounded,
+            left_out=self.left_out or ABSENT,
+            weights=weights if self.weights else ABSENT,
+            products_not_told=self.why or ABSENT,
+        )
 
 
 def sentences(weights: Mapping[Leaf, Power], length: int) -> list[str]:

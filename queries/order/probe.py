@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any
 
 from mmaprobe.queries.compare.steady import AskDevice, spread, stand_by
 from mmaprobe.queries.order.beside import VARIANTS, Beside, Power
@@ -18,7 +17,7 @@ from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import IncompleteError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands
-from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.inputs.vectors import Vector
 
 AskOne = Callable[[Vector], int]
 AskAll = Callable[[Sequence[Vector]], Sequence[int]]
@@ -54,12 +53,6 @@ class Question:
     @property
     def vector(self) -> Vector:
         return self.form(self.text, self.number)
-
-    def to_json(self) -> dict[str, Any]:
-        """The vector with its answer."""
-        vector = self.vector
-        out = vector.to_json() | {"d": to_hex(self.d, vector.model.d)}
-        return out | {"question": self.text, "value": number_text(self.d, vector.model.d)}
 
 
 class UnrevealedError(IncompleteError):

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmaprobe.documents.identify import OrderStep
 from mmaprobe.queries.compare.steady import AGAIN, AGAIN_IN_DOUBT, AskDevice
 from mmaprobe.queries.order.beside import Power
 from mmaprobe.queries.order.ends import Ends, look
@@ -216,15 +217,15 @@ class Tree:
         """The tree in few lines."""
         return Outliner(self.root, self.width, self.parts, bool(self.apart)).outline()
 
-    def steps(self) -> list[dict[str, Any]]:
+    def steps(self) -> list[OrderStep]:
         """Every step, in the order in which they are done: the products, c and the numbers of steps that it adds."""
-        found: list[dict[str, Any]] = []
+        found: list[OrderStep] = []
         numbers: dict[int, int] = {}
         for node in nodes_of(self.root):
             numbers[id(node)] = len(found)
             sums = [numbers[id(child)] for child in node.children if isinstance(child, Node)]
             leaves = [child for child in node.children if not isinstance(child, Node)]
-            found.append({"kind": node.kind, "terms": leaves, "steps": sums})
+            found.append(OrderStep(kind=node.kind, terms=leaves, steps=sums))
         return found
 
     def draw(self) -> list[str]:
@@ -240,20 +241,6 @@ class Tree:
             lines.append(f"without loss: within the {self.places} places that the formats allow to see")
         lines.append(counted(len(self.questions), "question"))
         return lines
-
-    def to_json(self) -> dict[str, Any]:
-        """The tree as nested objects, and the questions with their answers."""
-        return {
-            "steps": self.steps(),
-            "products_per_leaf": self.width,
-            "blocks": [list(block) for block in self.blocks()],
-            "grouping": self.grouping,
-            "group": self.group,
-            "partials": self.partials,
-            "addend": self.addend,
-            "places": self.places,
-            "questions": [question.to_json() for question in self.questions],
-        }
 
 
 def reveal(

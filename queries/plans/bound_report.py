@@ -5,12 +5,21 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
+from typing import Literal
 
+from mmaprobe.documents.prove import (
+    Alike,
+    LemmaOfBound,
+    NearestProduct,
+    NumericBound,
+    PlanBoundAt,
+    PlanErrorBound,
+    PlanFormula,
+)
 from mmaprobe.queries.kernel.enclosures import Enclosed, premises_of_plan, weakened
 from mmaprobe.queries.kernel.forms import EXACT, Form, Monomial
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses
@@ -23,6 +32,7 @@ from mmaprobe.queries.plans.bound_samples import SCOUTED, NearPlan, exact_result
 from mmaprobe.queries.properties.bound import Settle, error_of
 from mmaprobe.queries.properties.bound_report import WINDOW
 from mmaprobe.queries.properties.bound_samples import largest_of
+from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.admitted import ExponentRange, Inputs
 from mmaprobe.smtmodel.inputs.vectors import to_hex
@@ -61,7 +71,7 @@ class PlanBound:
     premises: list[str] = field(default_factory=list)
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Literal["holds", "unknown"]:
         return "holds" if self.any is not None or self.sizes else "unknown"
 
     @property
@@ -159,47 +169,55 @@ def _product(most: dict[str, Fraction], names: Sequence[str]) -> Fraction:
     return found
 
 
-def document_of_plan(found: PlanBound, name: str) -> dict[str, Any]:
-    """The result as a JSON document. `name`: that of the plan."""
-    out: dict[str, Any] = {
-        "schema": 1, "property": "error-bound", "plan": name, "verdict": found.verdict, "premises": found.premises,
-        "reason": found.reason or None, "seconds": found.seconds, "formula": None, "sizes": [],
-    }  # fmt: skip
+def document_of_plan(found: PlanBound, name: str) -> PlanErrorBound:
+    """The result as a document. `name`: that of the plan."""
+    formula = None
     if found.any is not None and found.at is not None:
         text = f"|d - exact| <= {sum_text(error_of(found.any))}"
         repeats = found.at.repeats
-        out["formula"] = {
-            "before": repeats.before, "multiples": repeats.period, "width": repeats.width, "bound": text,
-            "growth": found.growth_text,
-        }  # fmt: skip
-    out["sizes"] = [_size_json(found, size) for size in found.sizes]
+        formula = PlanFormula(
+            before=repeats.before, multiples=repeats.period, width=repeats.width, bound=text, growth=found.growth_text
+        )
     every = list(dict.fromkeys(one for theorem in found.theorems for one in theorem.walk()))
-    out["rules"] = dict(sorted(Counter(one.rule for one in every).items()))
     lemmas = {one.goal.statement(): one.word for one in every if isinstance(one.goal, (AlignmentLoses, RoundingLoses))}
-    out["lemmas"] = [{"lemma": lemma, "by": by} for lemma, by in lemmas.items()]
-    return out
+    return PlanErrorBound(
+        plan=name,
+        verdict=found.verdict,
+        premises=found.premises,
+        reason=found.reason or None,
+        seconds=found.seconds,
+        formula=formula,
+        sizes=[_at_length(found, size) for size in found.sizes],
+        rules=dict(sorted(Counter(one.rule for one in every).items())),
+        lemmas=[LemmaOfBound(lemma=lemma, by=by) for lemma, by in lemmas.items()],
+    )
 
 
-def lengths_text(formula: Mapping[str, Any]) -> str:
-    """The values of K that the formula of a document covers, as text."""
-    before = f"{formula['before']} + " if formula["before"] else ""
-    multiples = "n" if formula["multiples"] == 1 else f"{formula['multiples']} n"
-    return "any K" if formula["width"] else f"K = {before}{multiples}"
+def lengths_text(formula: PlanFormula) -> str:
+    """The values of K that a formula covers, as text."""
+    before = f"{formula.before} + " if formula.before else ""
+    multiples = "n" if formula.multiples == 1 else f"{formula.multiples} n"
+    return "any K" if formula.width else f"K = {before}{multiples}"
 
 
-def _size_json(found: PlanBound, size: AtLength) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "length": size.length, "bound": f"|d - exact| <= {sum_text(size.form)}",
-        "window": {"min": found.window.min, "max": found.window.max, "bound": up_float(size.number)},
-        "tried": size.tried, "nearest": None,
-    }  # fmt: skip
-    if size.near is not None:
-        near = size.near
-        row["nearest"] = {"ratio": float(near.ratio), "error": float(near.error), "bound": up_float(near.bound)} | {
-            side: [
-                {"pattern": to_hex(pattern, fmt), "count": len(list(alike))}
-                for pattern, alike in groupby(patterns.tolist())
-            ]
-            for side, patterns, fmt in (("a", near.a, found.plan.a), ("b", near.b, found.plan.b))
-        }
-    return row
+def _at_length(found: PlanBound, size: AtLength) -> PlanBoundAt:
+    near, plan = size.near, found.plan
+    return PlanBoundAt(
+        length=size.length,
+        bound=f"|d - exact| <= {sum_text(size.form)}",
+        window=NumericBound(min=found.window.min, max=found.window.max, bound=up_float(size.number)),
+        tried=size.tried,
+        nearest=None
+        if near is None
+        else NearestProduct(
+            ratio=float(near.ratio),
+            error=float(near.error),
+            bound=up_float(near.bound),
+            a=_alike(near.a.tolist(), plan.a),
+            b=_alike(near.b.tolist(), plan.b),
+        ),
+    )
+
+
+def _alike(patterns: list[int], fmt: Format) -> list[Alike]:
+    return [Alike(pattern=to_hex(pattern, fmt), count=len(list(alike))) for pattern, alike in groupby(patterns)]

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.plans.rules import Feature, Numbers, Shape
+from mmaprobe.documents.identify import IdentifyGemm, IdentifyProduct, Limit
+from mmaprobe.documents.reading import WrongDocumentError, read
+from mmaprobe.queries.plans.rules import Feature, Kind, Numbers, Shape
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError
 from mmaprobe.smtmodel.base.jsontext import parse_json
 from mmaprobe.smtmodel.evaluate.tiles import Matrix
@@ -95,17 +97,19 @@ def read_map(path: Path) -> PlanMap | Plan:
     except (OSError, ValueError) as error:
         raise InputError(f"neither {WANTED}: {error}", str(path)) from None
     try:
+        product = "rules" not in data and "looked_at" in data
+        found: IdentifyGemm | IdentifyProduct = read(IdentifyProduct if product else IdentifyGemm, data)
         plans = {
             reference: parse_plan(text, f"{path}: {reference}", parse_reference)
-            for reference, text in data["plans"].items()
+            for reference, text in found.plans.items()
         }
-        if "rules" not in data and "looked_at" in data:
+        if isinstance(found, IdentifyProduct):
             return _of_product(plans, str(path))
         rules = tuple(
-            Reach(tuple(map(_within, rule["limits"])), plans[rule["plan"]])
-            for rule in data["rules"]
-            if rule["confirmed"]
+            Reach(tuple(map(_within, rule.limits)), plans[rule.plan or ""]) for rule in found.rules if rule.confirmed
         )
+    except WrongDocumentError as error:
+        raise InputError(f"{error}; neither {WANTED}", str(path), key=error.key) from None
     except (KeyError, TypeError, AttributeError):
         raise InputError(f"neither {WANTED}", str(path)) from None
     if not rules:
@@ -119,7 +123,6 @@ def _of_product(plans: Mapping[str, Plan], path: str) -> Plan:
     return next(iter(plans.values()))
 
 
-def _within(limit: dict[str, Any]) -> Within:
-    feature = Feature(limit["kind"], limit["of"], limit["step"], limit["turn"])
-    spans = limit["spans"] or [[limit["least"], limit["most"]]]
-    return Within(feature, tuple((low, high) for low, high in spans))
+def _within(limit: Limit) -> Within:
+    feature = Feature(cast(Kind, limit.kind), limit.of, limit.step, limit.turn)
+    return Within(feature, tuple((low, high) for low, high in limit.spans) or ((limit.least, limit.most),))

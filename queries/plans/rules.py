@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mmaprobe.documents import identify as documents
 
 EDGES = (2, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # what is after the last multiple may have its own kernel
 FIRSTS = ((4, 8), (4, 16), (8, 16), (8, 32), (16, 32))  # (step, turn) of the features of the kind "first"
@@ -287,20 +289,15 @@ class Rule:
         others = [feature.text(low, high) for feature, low, high in self._others()]
         return ", ".join([*sides, *others]) or "all products"
 
-    def limits(self) -> list[dict[str, Any]]:
-        """The elements that the rule covers, as JSON values: one for each limited feature."""
+    def limits(self) -> list[documents.Limit]:
+        """The elements that the rule covers: one for each limited feature."""
         found = [
-            {
-                **vars(FEATURES[side]),
-                "least": spans[0][0],
-                "most": spans[-1][1],
-                "spans": [list(span) for span in spans],
-            }
+            documents.Limit(**vars(FEATURES[side]), least=spans[0][0], most=spans[-1][1], spans=spans)
             for side in range(len(self.sizes))
             if (spans := self._spans(side))
         ]
-        others = ({**vars(feature), "least": low, "most": high, "spans": []} for feature, low, high in self._others())
-        return [*found, *others]
+        others = ((vars(feature), low, high) for feature, low, high in self._others())
+        return [*found, *(documents.Limit(**one, least=low, most=high, spans=[]) for one, low, high in others)]
 
 
 def _spans_text(spans: Sequence[tuple[int, int]]) -> str:

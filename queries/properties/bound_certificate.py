@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from mmaprobe.documents.prove import Certificate as Manifest
 from mmaprobe.queries.certificates.asked import of_unit
 from mmaprobe.queries.certificates.certificate import CertificateError, write_certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
@@ -21,7 +21,7 @@ from mmaprobe.smtmodel.evaluate.operands import layout_of
 from mmaprobe.smtmodel.units.unitfile import unit_text
 
 
-def certify_bound(result: BoundResult, directory: Path, options: Options) -> dict[str, Any]:
+def certify_bound(result: BoundResult, directory: Path, options: Options) -> Manifest:
     """Write the certificate of a bound, check its proofs, and return its manifest. Raises CertificateError if nothing
     is proved or a proof fails."""
     if result.shown is None:
@@ -30,12 +30,12 @@ def certify_bound(result: BoundResult, directory: Path, options: Options) -> dic
     return certify_unit_bounds(roots, result.model, directory, options)
 
 
-def certify_unit_bounds(roots: Sequence[Theorem], model: Model, directory: Path, options: Options) -> dict[str, Any]:
+def certify_unit_bounds(roots: Sequence[Theorem], model: Model, directory: Path, options: Options) -> Manifest:
     """Write the certificate of bounds of a unit, and return its manifest. Raises CertificateError."""
     return certify_theorems(roots, of_unit(model), {UNIT: unit_text(model.unit)}, directory, options)
 
 
-def certify_wrap(result: BoundResult, directory: Path, options: Options) -> dict[str, Any]:
+def certify_wrap(result: BoundResult, directory: Path, options: Options) -> Manifest:
     """Write the certificate that no bound holds, as a sum wraps: the input, which the checker evaluates again. Raises
     CertificateError without one, and ParameterError for a unit that no file states."""
     if result.near is None:

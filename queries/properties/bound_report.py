@@ -6,10 +6,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
+from mmaprobe.documents.parts import ABSENT
+from mmaprobe.documents.parts import Vector as Row
+from mmaprobe.documents.prove import Chain, ErrorBound, ErrorTerm, LemmaOfBound, Nearest, NumericBound
 from mmaprobe.queries.kernel.enclosures import premises_of, weakened
 from mmaprobe.queries.kernel.forms import Form
 from mmaprobe.queries.kernel.induction import MOST_CARRIED, Chained, Closed, carried, closed, step_text
@@ -120,53 +123,58 @@ def _count(model: Model, length: int | None) -> int:
     return length // model.length
 
 
-def document_of(result: BoundResult) -> dict[str, Any]:
-    """The result as a JSON document."""
+def document_of(result: BoundResult) -> ErrorBound:
+    """The result as a document."""
     model = result.model
-    out: dict[str, Any] = {
-        "schema": 1, "property": "error-bound", "model": model.reference, "length": result.length,
-        "verdict": result.verdict, "premises": result.premises, "reason": result.reason or None,
-        "seconds": result.seconds,
-    }  # fmt: skip
-    if result.verdict == "refuted":
-        out["nearest"] = None if result.near is None else near_json(model, result.near)
+    nearest = None if result.near is None else nearest_input(model, result.near)
+    document = ErrorBound(
+        model=model.reference,
+        length=result.length,
+        verdict=result.verdict,
+        premises=result.premises,
+        reason=result.reason or None,
+        seconds=result.seconds,
+        nearest=nearest if result.verdict != "unknown" else ABSENT,
+    )
     if result.theorem is None or result.shown is None or result.number is None:
-        return out
-    out["formula"] = formula_of(result.shown)
-    out["terms"] = terms_json(error_of(result.theorem))
-    out["window"] = {"min": result.window.min, "max": result.window.max, "bound": up_float(result.number)}
+        return document
+    chain: Chain = ABSENT
     if result.chain is not None and isinstance(result.chain.goal, Chained):
         step = result.chain.goal.step
-        out["chain"] = {"step": step_text(step), "growth": str(step.growth), "part": str(step.part)}
         assert result.any is not None
         assert isinstance(result.any.goal, Closed)
-        out["chain"]["any"] = result.any.goal.text
-    out["rules"] = dict(sorted(Counter(one.rule for one in result.shown.walk()).items()))
+        chain = Chain(step=step_text(step), growth=str(step.growth), part=str(step.part), any=result.any.goal.text)
     lemmas = [one for one in result.shown.walk() if isinstance(one.goal, LEMMAS)]
-    out["lemmas"] = [{"lemma": one.goal.statement(), "by": one.word} for one in lemmas]
-    out["tried"] = result.tried
-    out["nearest"] = None if result.near is None else near_json(model, result.near)
-    return out
+    return replace(
+        document,
+        formula=formula_of(result.shown),
+        terms=terms_of(error_of(result.theorem)),
+        window=NumericBound(min=result.window.min, max=result.window.max, bound=up_float(result.number)),
+        chain=chain,
+        rules=dict(sorted(Counter(one.rule for one in result.shown.walk()).items())),
+        lemmas=[LemmaOfBound(lemma=one.goal.statement(), by=one.word) for one in lemmas],
+        tried=result.tried,
+    )
 
 
-def terms_json(form: Form) -> list[dict[str, Any]]:
-    """The terms of a bound as JSON values: each coefficient as a fraction, with the products of magnitudes of which it
-    multiplies the largest."""
+def terms_of(form: Form) -> list[ErrorTerm]:
+    """The terms of a bound: each coefficient as a fraction, with the products of magnitudes of which it multiplies the
+    largest."""
     return [
-        {
-            "coefficient": str(value),
-            "of": [[[factor.name, factor.offset, factor.raised] for factor in item] for item in sorted(atom)],
-        }
+        ErrorTerm(
+            coefficient=str(value),
+            of=[[[factor.name, factor.offset, factor.raised] for factor in item] for item in sorted(atom)],
+        )
         for atom, value in form.parts.items()
     ]
 
 
-def near_json(model: Model, near: Near) -> dict[str, Any]:
-    """The input nearest to the bound as JSON: a vector, or one for each instruction of a chain, each addend being the
-    result before it."""
+def nearest_input(model: Model, near: Near) -> Nearest:
+    """The input nearest to the bound: a vector, or one for each instruction of a chain, each addend being the result
+    before it."""
     layout, results = layout_of(model), near.results
     size = len(layout.names)
     rows = [near.row[start : start + size] for start in range(0, len(near.row), size)]
-    vectors = [Vector(model, layout.split(row), d).to_json() for row, d in zip(rows, results, strict=True)]
-    found: dict[str, Any] = {"ratio": float(near.ratio), "error": float(near.error), "bound": up_float(near.bound)}
-    return found | ({"vector": vectors[0]} if len(vectors) == 1 else {"vectors": vectors})
+    vectors = [Row.of(Vector(model, layout.split(row), d).to_json()) for row, d in zip(rows, results, strict=True)]
+    found = Nearest(ratio=float(near.ratio), error=float(near.error), bound=up_float(near.bound))
+    return replace(found, vector=vectors[0]) if len(vectors) == 1 else replace(found, vectors=vectors)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from mmaprobe.documents.prove import Certificate as Manifest
 from mmaprobe.queries.certificates.asked import of_problem, of_property
 from mmaprobe.queries.certificates.certificate import Certificate, CertificateError, write_certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
@@ -44,7 +44,7 @@ def certify_refuted(wanted: str, proof: Proof, directory: Path, options: Options
     return [(directory, write_certificate(directory, options, texts))]
 
 
-def certify_sides(proof: Proof, directory: Path, options: Options) -> dict[str, Any]:
+def certify_sides(proof: Proof, directory: Path, options: Options) -> Manifest:
     """Write the certificate that two sides agree. Raises as `certify_proofs`."""
     if proof.verdict != "equal" or proof.theorem is None:
         raise CertificateError("only what is proved has a certificate")

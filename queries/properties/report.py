@@ -1,13 +1,16 @@
-"""Proofs as JSON documents."""
+"""Proofs as documents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Collection, Sequence
+from typing import Literal
 
+from mmaprobe.documents.parts import Vector as Row
+from mmaprobe.documents.prove import OneLemma, PairProof, Prove, WitnessVector
+from mmaprobe.hypotheses.properties import STATEMENTS
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.properties.proving import verdict_on
-from mmaprobe.queries.search.witness import moved_input
+from mmaprobe.queries.search.witness import Witness, moved_input
 from mmaprobe.queries.solvers.store import result_key
 from mmaprobe.queries.tactics.records import Proof, Verdict, confirmations_of
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
@@ -26,58 +29,55 @@ def open_key(problems: Sequence[Problem], wanted: str) -> str:
     return result_key("open", property=wanted, problems=[repr(problem) for problem in problems])
 
 
-def proof_document(wanted: str, proofs: list[Proof]) -> dict[str, Any]:
-    """The document that `prove --json` prints for proofs of the property `wanted`."""
-    return {
-        "schema": 1,
-        "property": wanted,
-        "verdict": verdict_on(wanted, proofs),
-        "interrupted": any(proof.interrupted for proof in proofs),
-        "seconds": round(sum(proof.seconds for proof in proofs), 3),
-        "engines": sorted({engine for proof in proofs for engine in proof.engines}),
-        "confirmed_by": confirmations_of(proofs),
-        "proofs": [proof_json(proof) for proof in proofs],
-    }
+def proof_document(wanted: str, proofs: list[Proof], zeros: Collection[str] = ()) -> Prove:
+    """The document that `prove` prints for proofs of the property `wanted`. `zeros`: the operands of which only zeros
+    are admitted."""
+    return Prove(
+        property=wanted,
+        verdict=said(wanted, verdict_on(wanted, proofs)),
+        interrupted=any(proof.interrupted for proof in proofs),
+        seconds=round(sum(proof.seconds for proof in proofs), 3),
+        engines=sorted({engine for proof in proofs for engine in proof.engines}),
+        confirmed_by=confirmations_of(proofs),
+        proofs=[pair_proof(proof) for proof in proofs],
+        statement=STATEMENTS[wanted],
+        zeros_only=list(zeros),
+    )
 
 
-def proof_json(proof: Proof) -> dict[str, Any]:
-    """The JSON object of one proof: its sides, its lemmas, and the vector on which the sides differ."""
+def pair_proof(proof: Proof) -> PairProof:
+    """What is said of one proof: its sides, its lemmas, and the vector on which the sides differ."""
     problem = proof.problem
-    return {
-        "left": problem.left.reference,
-        "right": problem.right.reference,
-        "sides": list(problem.sides),
-        "verdict": proof.verdict,
-        "seconds": round(proof.seconds, 3),
-        "engines": proof.engines,
-        "confirmed_by": proof.confirmations,
-        "why": proof.why or None,
-        "lemmas": [
-            {
-                "name": lemma.name,
-                "cuts": lemma.cuts,
-                "using": lemma.using or None,
-                "answer": str(lemma.answer),
-                "seconds": lemma.answer.seconds,
-                "confirmed_by": str(lemma.confirmed) if lemma.confirmed else None,
-            }
+    return PairProof(
+        left=problem.left.reference,
+        right=problem.right.reference,
+        sides=problem.sides,
+        verdict=proof.verdict,
+        seconds=round(proof.seconds, 3),
+        engines=proof.engines,
+        confirmed_by=proof.confirmations,
+        why=proof.why or None,
+        lemmas=[
+            OneLemma(
+                name=lemma.name,
+                cuts=lemma.cuts,
+                using=lemma.using or None,
+                answer=str(lemma.answer),
+                seconds=lemma.answer.seconds,
+                confirmed_by=str(lemma.confirmed) if lemma.confirmed else None,
+            )
             for lemma in proof.lemmas
         ],
-        "unanswered": [str(answer) for answer in proof.tried if answer.status == "unknown"],
-        "vector": _witness_json(proof),
-    }
+        unanswered=[str(answer) for answer in proof.tried if answer.status == "unknown"],
+        vector=None if proof.witness is None else _witness(proof.problem, proof.witness),
+    )
 
 
-def _witness_json(proof: Proof) -> dict[str, Any] | None:
-    """The input on which the sides differ, as one vector for each side, with the replayed results; None if there is
-    none."""
-    problem, witness = proof.problem, proof.witness
-    if witness is None:
-        return None
+def _witness(problem: Problem, witness: Witness) -> WitnessVector:
+    """The input on which the sides differ, as one vector for each side, with the replayed results."""
     operands = witness.operands
     results = [to_hex(witness.left, problem.left.d), to_hex(witness.right, problem.right.d)]
-    document: dict[str, Any] = {**Vector(problem.left, operands).to_json(), "results": results}
-    moved = moved_input(problem, operands)
-    if moved != operands:
-        document["other_side"] = Vector(problem.right, moved).to_json()
-    return document
+    row, moved = Vector(problem.left, operands).to_json(), moved_input(problem, operands)
+    if moved == operands:
+        return WitnessVector.of(row, results=results)
+    return WitnessVector.of(row, results=results, other_side=Row.of(Vector(problem.right, moved).to_json()))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from mmaprobe.documents.distinguish import PairOfHypotheses, QueryAsked, QuestionAnswered, SolverAnswer
+from mmaprobe.documents.parts import Vector as Row
 from mmaprobe.hypotheses.schema import Question
 from mmaprobe.queries.kernel.problem import AgainstAll, Problem
 from mmaprobe.queries.search.distinguish import Options, Outcome, Verdict, build_query, distinguish
@@ -37,6 +39,32 @@ class PairAnswer:
         nowhere = self.outcome.verdict == "equal" and isinstance(self.outcome.problem, AgainstAll)
         return "divided" if nowhere else self.outcome.verdict
 
+    def document(self) -> PairOfHypotheses:
+        outcome = self.outcome
+        steps = [
+            QueryAsked(
+                free_products=step.free,
+                nonnegative_only=step.one_sign,
+                answers=[
+                    SolverAnswer(
+                        solver=a.engine, version=a.version, status=a.status, seconds=a.seconds, reason=a.reason
+                    )
+                    for a in step.answers
+                ],
+            )
+            for step in outcome.steps
+        ]
+        return PairOfHypotheses(
+            left=self.left,
+            right=self.right,
+            verdict=self.verdict,
+            reused_vector=self.reused,
+            complete=outcome.complete,
+            found_by_simulation=outcome.simulated,
+            seconds=round(outcome.seconds, 3),
+            asked=steps,
+        )
+
 
 @dataclass
 class Answered:
@@ -60,6 +88,22 @@ class Answered:
         if self.verdict == "unknown":
             return 3
         return 0 if self.verdict == (self.question.expect or "different") else 1
+
+    def document(self) -> QuestionAnswered:
+        question = self.question
+        return QuestionAnswered(
+            id=question.id,
+            question=question.question,
+            verdict=self.verdict,
+            expect=question.expect,
+            hypotheses={name: model.reference for name, model in question.models.items()},
+            dropped=question.dropped,
+            one_vector=question.one_vector,
+            observed=question.observed,
+            zeros_only=list(question.zeros),
+            pairs=[pair.document() for pair in self.pairs],
+            vectors=[Row.of(vector.to_json()) for vector in self.vectors],
+        )
 
 
 def problems(question: Question, compare: Compare | None = None) -> list[tuple[str, str, Problem]]:

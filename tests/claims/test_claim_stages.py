@@ -242,7 +242,10 @@ def test_rows_of_the_table() -> None:
     document = document_of(decide(claim, Options(timeout=60)))
     cells = [cell.strip() for cell in row(document).strip("|\n ").split(" | ")]
     assert cells[:4] == [claim.id, "refuted", "refuted", "simulated inputs"]
-    left, right = results_of(document["counterexample"])
+    proof = document.counterexample
+    assert proof is not None
+    assert proof.vector is not None
+    left, right = results_of(proof.sides, proof.vector.results)
     assert left in cells[5]
     assert right in cells[5]
     assert int(left, 16) ^ 0x80000000 != int(right, 16)

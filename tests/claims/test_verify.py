@@ -93,8 +93,10 @@ def check(claim: AnyClaim, outcome: Outcome) -> None:
     if outcome.row is not None:
         oracle = Rationals(claim, outcome.row)
         assert oracle.decides()
-        results = document_of(outcome)["vector"]["results"]
-        assert {name: int(found["d"], 16) for name, found in results.items()} == oracle.results
+        vector = document_of(outcome).vector
+        assert vector is not None
+        results = vector.results
+        assert {name: int(found.d, 16) for name, found in results.items()} == oracle.results
 
 
 @pytest.fixture(scope="module")

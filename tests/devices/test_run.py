@@ -107,10 +107,10 @@ def test_noise_fits_no_hypothesis(tmp_path: Path) -> None:
     assert (question["standing"], question["unpredicted"]) == ([], 20)
 
 
-def take(vector: Vector, d: int) -> dict[str, Any]:
+def take(vector: Vector, d: int) -> Standings:
     standings = Standings()
     standings.take(vector, d)
-    return standings.document()
+    return standings
 
 
 @pytest.mark.parametrize(
@@ -119,18 +119,18 @@ def take(vector: Vector, d: int) -> dict[str, Any]:
 )
 def test_nans_are_compared_as_evaluate_does(reference: str, d: int, stands: bool) -> None:
     vector = Vector(parse_reference(reference), Operands((0x7E00,), (0,), 0), extra={"predictions": {"x": "7fffffff"}})
-    [question] = take(vector, d)["questions"]
-    assert (question["standing"] == ["x"]) == stands
-    assert take(replace(vector, d=0x7FFFFFFF, extra={}), d)["observed_before"]["agree"] == stands
+    [question] = take(vector, d).questions.values()
+    assert (question.left == ["x"]) == stands
+    assert take(replace(vector, d=0x7FFFFFFF, extra={}), d).observed_before().agree == stands
 
 
 @pytest.mark.parametrize(("d", "left"), [(0x3F800000, ["half"]), (0x3F800001, ["single"]), (0x3F800002, [])])
 def test_results_of_other_formats_are_compared_by_value(d: int, left: list[str]) -> None:
     vector = addends(1)[0]
     vector = replace(vector, extra={"predictions": {"half": "3c00", "single": "3f800001"}})
-    assert take(vector, d)["questions"][0]["standing"] == left
+    assert [one.left for one in take(vector, d).questions.values()] == [left]
     zeros = replace(vector, extra={"predictions": {"half": "8000", "single": "80000000"}})
-    assert take(zeros, 0)["questions"][0]["standing"] == ["half"]
+    assert [one.left for one in take(zeros, 0).questions.values()] == [["half"]]
 
 
 def test_hypotheses_of_the_library_and_references() -> None:

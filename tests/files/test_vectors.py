@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
+from mmaprobe.documents.devices import Mismatch, ModelCount
 from mmaprobe.queries.compare import observed as evaluating
 from mmaprobe.queries.compare.observed import ObservedVector, Report, evaluate_vectors
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
@@ -358,11 +359,11 @@ def test_the_report_counts_by_model() -> None:
     with pytest.raises(InputError):
         report.take(evaluate_vectors(read_vectors([*three(7), "{"], "rows.jsonl")))
     document = report.document()
-    assert (document["rows"], document["mismatches"]) == (7, 2)
-    assert document["models"] == [{"model": VOLTA, "rows": 7, "mismatches": 2, "unobserved": 2}]
-    assert document["first_mismatches"][0] == {
-        "line": 2, "id": 1, "model": VOLTA, "observed": "40800001", "predicted": "40800000",
-    }  # fmt: skip
+    assert (document.rows, document.mismatches) == (7, 2)
+    assert document.models == [ModelCount(model=VOLTA, rows=7, mismatches=2, unobserved=2)]
+    assert document.first_mismatches[0] == Mismatch(
+        line=2, id=1, model=VOLTA, observed="40800001", predicted="40800000"
+    )
     assert [vector.extra["predictions"] for vector in report.predicted] == [{VOLTA: "40800000"}] * 7
 
 

@@ -463,8 +463,8 @@ steps: {{d: "{d}"}}
     unit = parse_unit(text, "x.yaml")
     model = Model("x", unit)
     tree = reveal(lambda vector: evaluate_row(model, vector.operands), model)
-    assert [step["terms"] for step in tree.steps()] == terms
-    assert [step["kind"] for step in tree.steps()] == ["binary", "exact", "binary"]
+    assert [step.terms for step in tree.steps()] == terms
+    assert [step.kind for step in tree.steps()] == ["binary", "exact", "binary"]
 
 
 @pytest.mark.parametrize(

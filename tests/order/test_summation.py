@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import cache
 from itertools import combinations
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mmaprobe.documents.identify import OrderStep
 from mmaprobe.queries.order.reveal import Tree, UnrevealedError, reveal
 from mmaprobe.queries.order.tree import Node, compact, masked_leaves
 from mmaprobe.smtmodel.evaluate.batch import evaluate_batch, evaluate_row
@@ -291,11 +291,9 @@ def test_drawing() -> None:
     assert compact([0, 1, 4, 5, 8, 9]) == "0-1,4-5,8-9"
 
 
-def test_json() -> None:
+def test_what_is_said_of_a_tree() -> None:
     tree = revealed(CDNA3)
-    document = json.loads(json.dumps(tree.to_json()))
-    assert document["blocks"] == [list(range(8)), list(range(8, 16))]
-    assert document["addend"] == "late"
-    assert [step["kind"] for step in document["steps"]] == ["fused", "fused"]
-    assert document["steps"][-1] == {"kind": "fused", "terms": [8, 9, 10, 11, 12, 13, 14, 15], "steps": [0]}
-    assert {"id", "a", "b", "c", "d", "question", "value"} <= document["questions"][0].keys()
+    assert [list(block) for block in tree.blocks()] == [list(range(8)), list(range(8, 16))]
+    assert tree.addend == "late"
+    assert [step.kind for step in tree.steps()] == ["fused", "fused"]
+    assert tree.steps()[-1] == OrderStep(kind="fused", terms=[8, 9, 10, 11, 12, 13, 14, 15], steps=[0])

@@ -459,7 +459,7 @@ def test_numbers_that_a_bound_is_not_for() -> None:
 def test_a_claim() -> None:
     (found,) = mmaprobe.verify("ootomo-not-worse-f16@terms=2,split=toward_zero")
     assert found.verdict == found.expected
-    assert found.document["id"] == found.id
+    assert found.document.id == found.id
 
 
 def chain(a: Any, b: Any, c: Any) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.places import ROOT
 
 #: the packages of the top level, each of which may import those after it
-LEVELS = ("cli", "mmaprobe", "reports", "studies", "runner", "queries", "hypotheses", "smtmodel")
+LEVELS = ("cli", "mmaprobe", "reports", "studies", "runner", "queries", "hypotheses", "documents", "smtmodel")
 INNER = tuple(name for name in LEVELS if name != "mmaprobe")  # in mmaprobe: links to the folders beside it
 #: the folders of a package, each of which may import those after it
 FLOORS = {

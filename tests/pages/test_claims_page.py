@@ -8,9 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.claims import HEAD, operands_text, vector_text
+from mmaprobe.documents.parts import Vector
 from mmaprobe.hypotheses.claim import Claim, claims
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
-from mmaprobe.queries.claims.report import vector_json
+from mmaprobe.queries.claims.report import vector_of_claim
 from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from tests.places import DOCS
@@ -59,7 +60,7 @@ def test_an_input_gives_what_is_printed(name: str) -> None:
     if isinstance(claim, Claim):
         (text,) = re.findall("`(.*?)`", CASES[name])
         given = operands(text, claim.terms)
-        vector = vector_json(claim, (*given.a, *given.b, given.c))
+        vector = vector_of_claim(claim, (*given.a, *given.b, given.c))
         assert vector_text(vector) == CASES[name]
     else:
         assert isinstance(claim, PropertyClaim)
@@ -72,11 +73,11 @@ def test_an_input_gives_what_is_printed(name: str) -> None:
 
 def test_operands_are_written_in_full_and_in_order() -> None:
     vector = {"a": ["3c00", "3c00", "0000", "0000", "bf80", "0"], "b": ["4000", "4000", "3c00", "1", "0800", "0"]}
-    text = operands_text({**vector, "c": "c4000000"})
+    text = operands_text(Vector(**vector, c="c4000000"))
     assert text == "`2 x 3c00*4000 + 2 x 0 + bf80*0800 + c4000000`"
     read = operands(text.strip("`"), 6)
     assert read == Operands((0x3C00, 0x3C00, 0, 0, 0xBF80, 0), (0x4000, 0x4000, 0, 0, 0x800, 0), 0xC4000000)
-    assert operands_text({"a": ["0"], "b": ["0"], "c": "0"}) == "`0`"
+    assert operands_text(Vector(a=["0"], b=["0"], c="0")) == "`0`"
 
 
 def test_the_table_has_what_the_files_say_of_their_sources() -> None:

@@ -78,6 +78,7 @@ EXAMPLES = {
         ("prove --property error-bound minus.yaml", "no rule says what minus loses"),
         *CERTIFIED,
     ],
+    "a key": [("list formats --json", '"bias": 127, "infinity": true')],
     "a multiplier": [
         (
             "identify --device model:flushed.yaml --formats f16,f16,f16,f16 --length 1 --save mine.yaml",

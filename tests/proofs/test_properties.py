@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks.properties import COLUMNS, PAGE, RECORDS, alike, arithmetic, current, page
 from benchmarks.sides import results_of
+from mmaprobe.documents.parts import plain
 from mmaprobe.hypotheses.claim import build_claims, claims, claims_named
 from mmaprobe.hypotheses.family import parameters_of
 from mmaprobe.hypotheses.unit_claims import PropertyClaim
@@ -21,7 +22,7 @@ from mmaprobe.queries.kernel.same import Compared
 from mmaprobe.queries.kernel.statements import negations, problems_of, raised_products
 from mmaprobe.queries.properties import proving
 from mmaprobe.queries.properties.proving import proofs_of, verdict_of
-from mmaprobe.queries.properties.report import proof_json
+from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.properties.signs import BY_NODES
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.records import Proof
@@ -73,7 +74,9 @@ def test_the_page_prints_what_the_model_gives_for_each_side() -> None:
     for record in refuted:
         row, model = record["vector"], parse_reference(record["instruction"])
         sides = (operands_of(row), operands_of(row.get("other_side", row)))
-        assert [int(d, 16) for d in results_of(record)] == [result(model, side) for side in sides]
+        assert [int(d, 16) for d in results_of(record["sides"], record["vector"]["results"])] == [
+            result(model, side) for side in sides
+        ]
 
 
 def breaks(wanted: str, row: Row) -> bool:
@@ -141,7 +144,7 @@ def test_refuted_claims_by_the_oracle(claim: PropertyClaim) -> None:
     outcome = decide(claim, Options(timeout=120))
     assert outcome.verdict == "refuted"
     assert outcome.refuting is not None
-    assert breaks(claim.wanted, proof_json(outcome.refuting)["vector"])
+    assert breaks(claim.wanted, json.loads(json.dumps(pair_proof(outcome.refuting).vector, default=plain)))
 
 
 def test_a_claim_about_two_models() -> None:

@@ -13,12 +13,23 @@ from click.testing import CliRunner
 
 from mmaprobe.cli.commands.datasheet import _Asker
 from mmaprobe.cli.main import main
+from mmaprobe.documents.parts import Verdict
 from mmaprobe.queries.properties.bound_report import document_of, find_bound
 from mmaprobe.queries.search.distinguish import Options
 from mmaprobe.queries.tactics.settling import Settled
 from mmaprobe.reports import basis
 from mmaprobe.reports.arithmetic import LINES, arithmetic
-from mmaprobe.reports.datasheet import ASKED, Sheet, groups, page, sheet_of_identified, sheet_of_model, sheets_of
+from mmaprobe.reports.datasheet import (
+    ASKED,
+    Known,
+    Sheet,
+    groups,
+    identification,
+    page,
+    sheet_of_identified,
+    sheet_of_model,
+    sheets_of,
+)
 from mmaprobe.reports.gpu_page import file_name, pages
 from mmaprobe.smtmodel.base.progress import Pieces
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -44,7 +55,7 @@ class Silent:
 
     settle = Settled(Options(timeout=None), confirmed=False)
 
-    def __call__(self, wanted: str, model: Model) -> dict[str, Any] | None:
+    def __call__(self, wanted: str, model: Model) -> Known | None:
         return None
 
 
@@ -70,9 +81,13 @@ def test_every_instruction_is_on_one_sheet() -> None:
 
 def test_a_sheet_says_what_the_model_does() -> None:
     class Knowing(Silent):
-        def __call__(self, wanted: str, model: Model) -> dict[str, Any]:
-            verdicts = {"order-independent": "equal", "sign-symmetric": "different", "monotonic-addend": "unknown"}
-            return {"verdict": verdicts[wanted], "engines": ["one"], "confirmed_by": ["two"], "seconds": 3}
+        def __call__(self, wanted: str, model: Model) -> Known:
+            verdicts: dict[str, Verdict] = {
+                "order-independent": "equal",
+                "sign-symmetric": "different",
+                "monotonic-addend": "unknown",
+            }
+            return Known(verdicts[wanted], ["one"], ["two"], seconds=3)
 
     lines = {line.name: line for line in sheet_of_model(parse_reference(HOPPER), Knowing()).lines}
     assert lines["Fraction bits"].value == "25 below the largest exponent"
@@ -89,7 +104,7 @@ def test_the_error_is_the_bound_that_is_proved(group: Any) -> None:
     model = parse_reference(group[0].reference)
     (line,) = (line for line in sheet_of_model(model, SILENT).lines if line.name == "Error against the exact sum")
     found = find_bound(model, Inputs(), None, SILENT.settle)
-    assert line.value == document_of(found)["formula"]
+    assert line.value == document_of(found).formula
     assert all(premise in line.basis for premise in found.premises)
 
 
@@ -116,19 +131,19 @@ def test_an_identified_device(tmp_path: Path) -> None:
     assert "3 answers without asking" in again
     assert "asked" not in again
     named = {**json.loads(document), "family": "nvidia-f16"}  # which varies fraction_bits, not flush_inputs
-    bases = {line.name: line.basis for line in sheet_of_identified(named, SILENT).lines}
+    bases = {line.name: line.basis for line in sheet_of_identified(identification(named), SILENT).lines}
     assert re.fullmatch(r"answers to questions? [\d, ]+", bases["Fraction bits"])
     assert bases["Subnormal inputs"] == basis.ASSUMED
     questions = json.loads(document)["summation_order"]["questions"]
     assert bases["Operation"] == f"answers to {questions} questions for the order; the rest is assumed"
     assert bases["Addend"] == basis.ASSUMED  # the tree is the same whether it is fused or late
     unordered = {**named, "summation_order": {"questions": 0, "tree": None}}
-    assert {line.name: line.basis for line in sheet_of_identified(unordered, SILENT).lines}[
+    assert {line.name: line.basis for line in sheet_of_identified(identification(unordered), SILENT).lines}[
         "Operation"
     ] == basis.ASSUMED
     left = {"exponent_floor": [None, -132, -131], "floor_applies_to": ["zero_terms", "maximum"], "carry_bits": [3, 4]}
     changed = {**json.loads(document), "undecided": {**left, "late_sum_bits": [31, 32]}}
-    lines = {line.name: line for line in sheet_of_identified(changed, SILENT).lines}
+    lines = {line.name: line for line in sheet_of_identified(identification(changed), SILENT).lines}
     floor = "none: zero terms have no exponent; or -132 or -131: the exponent of zero terms in the alignment"
     assert lines["Exponent floor"].value == floor  # where it is none, it does not matter to which terms it applies
     assert lines["Carry bits"].value == "3 or 4, then it wraps"
@@ -136,14 +151,14 @@ def test_an_identified_device(tmp_path: Path) -> None:
     assert {lines[name].basis for name in ("Exponent floor", "Carry bits")} == {lines["late_sum_bits"].basis}
     assert lines["NaN"].value == "nan (pattern not known)"
     with pytest.raises(ValueError, match="no candidate"):
-        sheet_of_identified({**changed, "verdict": "no candidate"}, SILENT)
+        sheet_of_identified(identification({**changed, "verdict": "no candidate"}), SILENT)
 
 
 def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is known is written first; an interrupt keeps the answers that came before it."""
     target, asked, seen = tmp_path / "sheet.html", _Asker._ask, []
 
-    def slowly(self: _Asker, wanted: str, model: Model, problems: list[Any], key: str) -> dict[str, Any]:
+    def slowly(self: _Asker, wanted: str, model: Model, problems: list[Any], key: str) -> Known:
         seen.append(Page(target.read_text()).text.count("not asked"))
         if len(seen) == 2:
             raise KeyboardInterrupt
@@ -159,7 +174,7 @@ def test_the_page_is_there_before_solvers_answer(tmp_path: Path, monkeypatch: py
 
 def test_a_bound_without_its_lemmas_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not asked is not called open; lemmas of bounds are asked for although every property is known."""
-    known = {"verdict": "equal", "engines": [], "confirmed_by": []}
+    known = Known("equal")
     monkeypatch.setattr(_Asker, "_known", lambda self, *question: known)
     target = tmp_path / "sheet.html"
     given = ["datasheet", VOLTA, "-o", str(target), "--store", str(tmp_path / "s.sqlite")]
@@ -181,7 +196,7 @@ def test_a_device_that_was_built_without_a_family(tmp_path: Path) -> None:
         "summation_order": {"questions": 12, "outline": []}, "questions": 30, "validated": 4096,
     }))  # fmt: skip
     run("datasheet", str(path), "-o", str(target), "--limit", "0", "--store", str(tmp_path / "store.sqlite"))
-    lines = sheet_of_identified(json.loads(path.read_text()), SILENT).lines
+    lines = sheet_of_identified(identification(json.loads(path.read_text())), SILENT).lines
     assert {line.name: line.value for line in lines}["Fraction bits"] == "23 below the largest exponent"
     assert {line.basis for line in lines if line.name in LINES} == {"the device's answers"}
     assert (

@@ -246,6 +246,21 @@ def test_comparisons_and_explanations_are_sections(tmp_path: Path) -> None:
     assert "the device&#39;s answer" in page.read_text()
 
 
+def test_keys_of_ones_own_hide_nothing(tmp_path: Path) -> None:
+    """Rows keep them, whatever their names."""
+    path = tmp_path / "result.json"
+    document = json.loads(run("distinguish", VOLTA, f"{VOLTA}@fraction_bits=20", "--json").stdout)
+    (vector,) = document["questions"][0]["vectors"]
+    plainly = sections(str(_written(path, document)), Pictures())[0].vectors
+    vector.update(of=1, parsed=2, plain=3, __init__=4)
+    assert sections(str(_written(path, document)), Pictures())[0].vectors == plainly
+
+
+def _written(path: Path, document: dict[str, Any]) -> Path:
+    path.write_text(json.dumps(document))
+    return path
+
+
 def test_one_document_or_one_a_line(tmp_path: Path) -> None:
     path = tmp_path / "two.jsonl"
     path.write_text(json.dumps(ROW) + "\n\n" + json.dumps(ROW) + "\n")

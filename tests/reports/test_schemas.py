@@ -4,16 +4,20 @@ conftest.py holds every document of every test against it)."""
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from click.testing import CliRunner
-from pydantic import ValidationError
 
 from mmaprobe.cli.main import PLACES, main
-from mmaprobe.reports.documents import DOCUMENTS, VECTOR, check
-from tests.schemas import FOLDER, files
+from mmaprobe.documents.commands import DOCUMENTS
+from mmaprobe.documents.lists import ListedFormat
+from mmaprobe.documents.parts import ABSENT, Hex, Vector, plain
+from mmaprobe.documents.reading import WrongDocumentError, read
+from tests.schemas import FOLDER, VECTOR, check, files
 
 VOLTA = "volta/mma/m8n8k4.f32.f16.f16.f32"
 
@@ -49,8 +53,33 @@ def broken(found: dict[str, Any], how: str) -> dict[str, Any]:
 def test_what_is_not_described_is_found(how: str) -> None:
     found = document("explain", VOLTA, '{"a": ["3c00"], "b": ["3c00"], "c": "3f800000"}', "--json")
     check("explain", json.dumps(found))
-    with pytest.raises(ValidationError):
+    with pytest.raises(WrongDocumentError):
         check("explain", json.dumps(broken(found, how)))
+
+
+def test_a_document_is_a_value() -> None:
+    """Whose fields stay, stand in the order of the keys, and may be absent."""
+    found = ListedFormat(id="x", summary="y", bias=3)
+    with pytest.raises(FrozenInstanceError):
+        found.id = "z"  # type: ignore[misc]
+    assert json.dumps(found, default=plain) == '{"schema": 1, "id": "x", "summary": "y", "bias": 3}'
+    assert found == read(ListedFormat, plain(found)) != replace(found, width=0)
+    assert not found.width
+    assert found.width is ABSENT
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "key"),
+    [
+        (Sequence[int], [1, True], "1"), (Sequence[int], 1.0, None), (float, "1", None), (str | None, 1, None),
+        (Mapping[str, Sequence[Hex]], {"a": ["0x"]}, "a.0"), (Literal[1], True, None), (bool, 1, None),
+        (Vector, {"a": [1], "b": [], "c": "0"}, "a.0"),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_found(kind: Any, value: Any, key: str | None) -> None:
+    with pytest.raises(WrongDocumentError) as error:
+        read(kind, value)
+    assert error.value.key == key
 
 
 def test_a_fault_of_a_document_fails_the_test_that_prints_it(described_documents: list[str]) -> None:

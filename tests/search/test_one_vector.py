@@ -9,6 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from mmaprobe.cli.main import main
+from mmaprobe.documents.distinguish import Distinguish
+from mmaprobe.documents.reading import read
 from mmaprobe.hypotheses.library import library, question_named
 from mmaprobe.hypotheses.retarget import RetargetError
 from mmaprobe.hypotheses.schema import build_question, retarget
@@ -71,7 +73,7 @@ def test_pairs_that_no_one_vector_serves(tmp_path: Path) -> None:
     assert [pair["verdict"] for pair in document["pairs"]] == ["divided"]
     assert "zero | down, up: no input distinguishes it from all of them" in run.stderr
     assert "equal" not in run.stderr
-    (section,) = distinguished({"questions": [document]}, Pictures(0))
+    (section,) = distinguished(read(Distinguish, {"questions": [document]}), Pictures(0))
     assert any("no input distinguishes them at once" in text for _, text in section.facts)
 
 

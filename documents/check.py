@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from mmaprobe.reports.fields.parts import Document, Part
+from mmaprobe.documents.parts import Document, Part
+
+Checked = Literal["checked", "fault", "incomplete"]
 
 
 class CheckFinding(Part):
     """What was found at one place of a certificate."""
 
-    place: str
-    """the file, and where in it; of the words of what is stated it is `stated`"""
-    says: str
-    """what was found"""
+    place: str  #: the file, and where in it; of the words of what is stated it is `stated`
+    says: str  #: what was found
     kind: Literal["fine", "word", "open", "fault"]
     """fine: checked; word: it rests on the answers of the engines named; open: not checked; fault: rejected"""
 
@@ -21,9 +22,7 @@ class CheckFinding(Part):
 class CheckFolder(Document):
     """A certificate, checked again."""
 
-    folder: str
-    """where it is"""
-    verdict: Literal["checked", "fault", "incomplete"]
+    folder: str  #: where it is
+    verdict: Checked
     """fault: a part was rejected; incomplete: a part could not be checked"""
-    findings: list[CheckFinding]
-    """one for each file, proof and theorem, in order"""
+    findings: Sequence[CheckFinding]  #: one for each file, proof and theorem, in order

@@ -1,0 +1,35 @@
+"""The documents that commands print, by command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mmaprobe.documents.check import CheckFolder
+from mmaprobe.documents.cover import Cover
+from mmaprobe.documents.devices import Compare, Evaluate, Run
+from mmaprobe.documents.distinguish import Distinguish
+from mmaprobe.documents.explain import Explain, ExplainElement, Simulate, Study
+from mmaprobe.documents.identify import Build, Identify, IdentifyGemm, IdentifyProduct, Order, Separate
+from mmaprobe.documents.lists import Listed
+from mmaprobe.documents.prove import ErrorBound, PlanErrorBound, Prove, ProvePlans
+from mmaprobe.documents.verify import Verify
+
+#: command -> what it prints with --json
+DOCUMENTS: Mapping[str, Any] = {
+    "distinguish": Distinguish,
+    "prove": Prove | ProvePlans | ErrorBound | PlanErrorBound,
+    "verify": Verify,
+    "check": CheckFolder,
+    "separate": Separate,
+    "identify": Identify | Build | IdentifyGemm | IdentifyProduct,
+    "order": Order,
+    "cover": Cover,
+    "evaluate": Evaluate,
+    "run": Run,
+    "compare": Compare,
+    "explain": Explain | ExplainElement,
+    "simulate": Simulate,
+    "study": Study,
+    "list": Sequence[Listed],
+}

@@ -1,0 +1,349 @@
+"""The documents about recorded results and devices: `evaluate`, `run`, `compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from mmaprobe.documents.parts import ABSENT, Document, Hex, Part, Vector
+
+
+class ModelCount(Part):
+    """The rows of one model."""
+
+    model: str  #: the model
+    rows: int  #: how many rows
+    mismatches: int  #: rows whose `d` is not the model's result
+    unobserved: int  #: rows without `d`
+
+
+class Fact(Part):
+    """A signal of an evaluation."""
+
+    name: str  #: its place in the evaluation
+    kind: str  #: number, exponent, pattern, ...
+    width: int  #: how many bits it has
+    value: Hex  #: its bits
+    scale: int = ABSENT  #: of a number: the exponent of its last bit
+    signed: bool = ABSENT  #: of a number: whether its bits are in two's complement
+    offset: int = ABSENT  #: of an exponent: what is added to its bits to get the exponent
+    format: str = ABSENT  #: of a pattern: the format of its number
+    real: str  #: its value in powers of two
+
+
+class FirstDivergence(Part):
+    """Where two evaluations diverge."""
+
+    stage: str  #: the stage of the datapath, in words
+    signal: str  #: the first signal that differs
+    left: Fact | None  #: this signal in the first evaluation
+    right: Fact | None  #: this signal in the second
+
+
+class Neighbour(Part):
+    """A model with one thing changed that gives the other result."""
+
+    parameter: str  #: the parameter that is changed
+    value: str | int | bool | Sequence[int]  #: its new value
+    model: str | None  #: the reference of the changed model, where it has one
+    first_divergence: FirstDivergence | None  #: where it diverges from the model
+
+
+class Mismatch(Part):
+    """A row whose `d` is not the model's."""
+
+    line: int  #: its line in the file
+    id: str | int | None  #: the id of the vector
+    model: str  #: the model
+    observed: Hex  #: the row's `d`
+    predicted: Hex  #: the model's result
+    neighbours: Sequence[Neighbour] = ABSENT
+    """parameters whose change gives the result observed; of the first few mismatches"""
+
+
+class Evaluate(Document):
+    """Rows with an observed result checked against their models."""
+
+    rows: int  #: rows in the file
+    compared: int  #: rows with a `d`, which are compared with their models
+    mismatches: int  #: compared rows in which the model gives another result
+    models: Sequence[ModelCount]  #: the counts for each model
+    first_mismatches: Sequence[Mismatch]  #: the first hundred mismatches
+    error: str | None  #: the error that ended it early
+
+
+class Place(Part):
+    """A vector of the file."""
+
+    id: str | int | None  #: its name
+    line: int  #: its line
+
+
+class RuledOut(Place):
+    """The vector that refutes a hypothesis."""
+
+    predicted: Hex  #: the hypothesis's prediction
+    observed: Hex  #: the device's answer
+
+
+class Standing(Part):
+    """How many answers agree with a hypothesis."""
+
+    answers: int  #: answers to vectors for which it has a prediction
+    agree: int  #: the number of answers that equal the prediction
+    ruled_out_by: RuledOut | None  #: the first answer that is not as predicted
+
+
+class Unpredicted(Place):
+    """An answer that no hypothesis predicts."""
+
+    observed: Hex  #: the answer
+    predictions: Mapping[str, Hex]  #: hypothesis: its prediction
+
+
+class QuestionStanding(Part):
+    """What the answers leave of a question."""
+
+    id: str  #: the question's name
+    answers: int  #: answers to its vectors
+    standing: Sequence[str]  #: hypotheses that agree with every answer
+    hypotheses: Mapping[str, Standing]  #: hypothesis: its answers
+    unpredicted: int  #: number of answers that no hypothesis predicts
+    first_unpredicted: Sequence[Unpredicted]  #: the first few of them
+
+
+class EarlierDifference(Place):
+    """An answer that is not the row's `d`."""
+
+    earlier: Hex  #: the row's `d`
+    observed: Hex  #: the device's answer
+
+
+class ObservedBefore(Part):
+    """Rows that had a `d` already."""
+
+    answers: int  #: answers to rows with `d`
+    agree: int  #: answers that equal `d`
+    first_differences: Sequence[EarlierDifference]  #: the first few that do not
+
+
+class RunDevice(Part):
+    """The device asked."""
+
+    name: str  #: as on the command line
+    description: Mapping[str, Any]  #: what the device says of itself
+
+
+class Run(Document):
+    """The answers of a device, and which hypotheses are consistent with them."""
+
+    device: RunDevice  #: the device
+    answered: int  #: vectors with an answer
+    earlier: int  #: how many of them are answers of an earlier run
+    unanswered: Sequence[Place]  #: vectors without
+    questions: Sequence[QuestionStanding]  #: for the vectors with predictions: one for each question
+    observed_before: ObservedBefore  #: for the vectors that have `d`
+    vectors: Sequence[Vector] = ABSENT  #: without --output: the answers
+    file: str  #: the vectors
+    output: str | None  #: where the answers are
+    error: str | None  #: the error that ended it early
+
+
+class ComparedDevice(Part):
+    """One of two devices."""
+
+    name: str  #: as on the command line
+    model: str  #: the model that its inputs are made by
+    description: Mapping[str, Any]  #: what the device says of itself
+    asked: int  #: questions put to it
+
+
+class AnyInput(Part):
+    """An input of any number of products."""
+
+    a: Sequence[Hex]  #: bit patterns of the first factors
+    b: Sequence[Hex]  #: bit patterns of the second factors
+    c: Hex  #: bit pattern of the addend
+    scale_a: Sequence[Hex] = ABSENT  #: scale factors of a
+    scale_b: Sequence[Hex] = ABSENT  #: scale factors of b
+
+
+class NeighboursOfSides(Part):
+    """Of each model what, changed, gives the other's result."""
+
+    first: Sequence[Neighbour]  #: changes of the first model that give the second's result
+    second: Sequence[Neighbour]  #: changes of the second model that give the first's result
+
+
+class Difference(Part):
+    """An input on which the devices differ, minimised."""
+
+    vector: Vector | None  #: the input as a vector of one instruction, if it is one
+    operands: AnyInput  #: the input
+    results: Mapping[str, Hex]  #: first, second: the result of each
+    exercises: Sequence[str]  #: conditions of the datapath that the input reaches
+    terms: int  #: how many terms are not zero
+    terms_found: int  #: the number of nonzero terms before it was minimised
+    neighbours: NeighboursOfSides  #: changes of one parameter that explain it
+    questions: Sequence[str]  #: questions of the library that distinguish these results
+
+
+class CommonChange(Part):
+    """A change that explains every difference found: the changed model gives the other side's results."""
+
+    change: str  #: parameter=value
+    agree: int  #: answers that the changed model gives
+    answers: int  #: answers that were compared
+
+
+class CommonChanges(Part):
+    """Of each model the changes that explain every difference found."""
+
+    first: Sequence[CommonChange]  #: changes of the first model
+    second: Sequence[CommonChange]  #: changes of the second model
+
+
+class Support(Part):
+    """A hypothesis that agrees with a device."""
+
+    hypothesis: str  #: its name
+    agree: int  #: answers that it predicts
+    answers: int  #: answers that were compared
+
+
+class QuestionOfLibrary(Part):
+    """A question of the library whose hypotheses predict differences."""
+
+    id: str  #: its name
+    question: str  #: in words
+    differences: Sequence[int]  #: numbers of the differences that it explains, from 0
+    complete: bool  #: whether it predicts every answer
+    first: Sequence[Support]  #: hypotheses that agree with the first device
+    second: Sequence[Support]  #: hypotheses that agree with the second
+
+
+class DeviceContradiction(Part):
+    """Answers of one device to one question."""
+
+    device: str  #: its name
+    vector: Vector  #: the question
+    answers: Sequence[Hex | None]  #: the answers of the device; null where it gave none
+
+
+class ElementPlace(Part):
+    """An element of a matrix."""
+
+    row: int  #: its row, from 0
+    column: int  #: its column, from 0
+
+
+class DifferingElement(ElementPlace):
+    """An element in which two matrices differ."""
+
+    d: Sequence[Hex]  #: its bit pattern in each matrix
+    ulps: int | None  #: the distance in ulps; null if one is not finite
+
+
+class DotProduct(AnyInput, ElementPlace):
+    """The dot product of an element."""
+
+
+class ModelAgreement(Part):
+    """How far a model gives one matrix."""
+
+    agree: int  #: elements that it gives
+    changes: Sequence[str]  #: changes of one parameter with which it gives all
+    reached_after: int | None
+    """after how many products its partial sum equals the first element; null where it never does"""
+
+
+class ComparedModel(Part):
+    """A model compared with two matrices."""
+
+    model: str  #: the model
+    elements: int  #: elements looked at
+    D1: ModelAgreement  #: the first matrix
+    D2: ModelAgreement  #: the second matrix
+
+
+class PlansFound(Part):
+    """The plans of one matrix."""
+
+    plans: Sequence[str]  #: those that give every element looked at
+    complete: bool  #: whether all were tried
+    tried: int  #: how many were tried
+    untried: Sequence[str]  #: what was not tried for lack of time, in words
+    looked_at: int  #: elements that were computed again
+    best: str | None  #: if no plan gives all: one that gives most of them
+    best_agrees: int  #: how many elements are given at most
+    left_out: Sequence[int]  #: products k that are not in the sum
+
+
+class StepOfPlan(Part):
+    """A step of an element, computed by a plan."""
+
+    step: str  #: its name
+    products: Sequence[int] | None  #: the numbers of its first and its last product
+    value: str  #: its value, as a fraction
+
+
+class FirstSteps(Part):
+    """The first step in which two plans differ."""
+
+    D1: StepOfPlan | None  #: the plan of the first matrix; null where it has no such step
+    D2: StepOfPlan | None  #: the plan of the second matrix
+
+
+class ComparedPlans(Part):
+    """The plans of two matrices."""
+
+    why: Sequence[str] = ABSENT  #: what the first plans of both do in different ways, in words
+    D1: PlansFound  #: the first matrix
+    D2: PlansFound  #: the second matrix
+    first_step: FirstSteps | None = ABSENT
+    """the first step of `first` in which these plans differ; null where they do not"""
+
+
+class ComputedAgain(Part):
+    """Elements computed again by both sides."""
+
+    elements: int  #: how many
+    first: int  #: in how many of them the first side gives the value in its matrix
+    second: int  #: in how many of them the second side does
+
+
+class Gemm(Part):
+    """With --gemm: two matrices that should be alike."""
+
+    elements: int  #: elements of each matrix
+    differing: int  #: elements in which they differ
+    first: DifferingElement | None = ABSENT  #: the first element that differs
+    largest: DifferingElement | None = ABSENT  #: the one farthest apart
+    model: ComparedModel = ABSENT  #: with --model: how far it gives the matrices
+    plans: ComparedPlans = ABSENT  #: the plans that give the matrices
+    computed_again: ComputedAgain = ABSENT  #: by both sides
+    dot_product: DotProduct = ABSENT  #: an element to look at
+    element: Sequence[int] = ABSENT  #: row and column of the element that was followed up
+    tile: int | None = ABSENT  #: the tile in which the sides diverge
+    products: Sequence[int] = ABSENT
+    """the range of products that are left of the dot product: the first, and the one after the last"""
+
+
+class Compare(Document):
+    """Where two devices differ."""
+
+    verdict: Literal["different", "unstable", "no difference", "not compared"]
+    """unstable: a device contradicts itself; not compared: no vector was answered by both"""
+    reason: str | None
+    """why they differ, in one sentence; null without one. Of two recordings that are not compared: what the library's
+    hypotheses say, each of which predicts every answer of one and not of the other"""
+    compare: str | None  #: how results are compared: bits or value
+    devices: Sequence[ComparedDevice]  #: the two
+    compared: int  #: vectors answered by both
+    different: int  #: how many of them have different answers
+    differences: Sequence[Difference]  #: some of them, of different kinds, minimised
+    common_changes: CommonChanges  #: changes of one parameter that explain all of them
+    questions: Sequence[QuestionOfLibrary]  #: questions of the library whose hypotheses predict differences
+    contradictions: Sequence[DeviceContradiction]  #: answers that contradict each other
+    gemm: Gemm = ABSENT  #: with --gemm
+    error: str | None  #: the error that ended it early

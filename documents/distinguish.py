@@ -1,0 +1,62 @@
+"""The document of `distinguish`, and the questions that other commands ask as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from mmaprobe.documents.parts import Document, Part, Vector
+
+
+class SolverAnswer(Part):
+    """What one solver said to one query."""
+
+    solver: str  #: its name
+    version: str  #: its version
+    status: str  #: sat, unsat or unknown
+    seconds: float  #: how long it took, in seconds
+    reason: str  #: why unknown; else empty
+
+
+class QueryAsked(Part):
+    """One query: the products that were left free in it."""
+
+    free_products: Sequence[int]  #: numbers of the products that were not fixed to zero
+    nonnegative_only: bool  #: whether all inputs were restricted to nonnegative numbers
+    answers: Sequence[SolverAnswer]  #: what the solvers answered
+
+
+class PairOfHypotheses(Part):
+    """Two hypotheses and whether an input distinguishes them."""
+
+    left: str  #: the first hypothesis
+    right: str  #: the second hypothesis
+    verdict: Literal["different", "equal", "unknown", "divided"]
+    """divided: no input distinguishes the first from all the others at once"""
+    reused_vector: bool  #: whether a vector found for another pair distinguishes these, too
+    complete: bool  #: whether no further kind of input distinguishes them
+    found_by_simulation: bool  #: whether samples, and no solver, found the vectors
+    seconds: float  #: how long it took, in seconds
+    asked: Sequence[QueryAsked]  #: the queries, in order
+
+
+class QuestionAnswered(Part):
+    """One question and its answer."""
+
+    id: str  #: its name
+    question: str  #: in words
+    verdict: str  #: the verdict of all pairs together
+    expect: Literal["different", "equal"] | None  #: what the question's file expects
+    hypotheses: Mapping[str, str]  #: hypothesis: its model
+    dropped: Mapping[str, str]  #: hypothesis: why it does not apply
+    one_vector: str | None  #: the hypothesis that one input must distinguish from every other one
+    observed: Mapping[str, str]  #: GPU: the hypothesis that agrees with it
+    zeros_only: Sequence[str]  #: operands of which the restrictions admit zeros alone
+    pairs: Sequence[PairOfHypotheses]  #: every two hypotheses, and what was found
+    vectors: Sequence[Vector]  #: the inputs found
+
+
+class Distinguish(Document):
+    """Inputs that distinguish hypotheses, or two models."""
+
+    questions: Sequence[QuestionAnswered]  #: one for each question asked

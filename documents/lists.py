@@ -1,0 +1,130 @@
+"""The documents of `list`: a row of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from mmaprobe.documents.parts import ABSENT, Part
+
+
+class ListedThing(Part):
+    """One thing of a list."""
+
+    schema: Literal[1] = 1  #: the version of the object
+    id: str  #: the name by which commands take it
+    summary: str  #: one line of text
+
+
+class Formats(Part):
+    """The formats of operands and result."""
+
+    a: str  #: the format of the first factors
+    b: str  #: the format of the second factors
+    c: str  #: the format of the addend
+    d: str  #: the format of the result
+
+
+class ListedModel(ListedThing):
+    """An instruction or unit (`list models`)."""
+
+    shape: Sequence[int]  #: M, N and K
+    formats: Formats  #: its formats
+    block: int = ABSENT  #: products added in one step; of instructions of the table
+    fraction_bits: int | str = ABSENT  #: bits kept below the largest exponent, or exact; of instructions of the table
+    source: str  #: the publication, or where else it is from
+    evidence: str  #: what it rests on
+    recorded: Mapping[str, int] = ABSENT  #: GPU: how many of its results are recorded; of instructions of the table
+    emulated: bool  #: whether the instruction is made of others
+
+
+class ListedHypothesis(ListedThing):
+    """A question (`list hypotheses`)."""
+
+    hypotheses: Mapping[str, str]  #: name: the model
+    expect: Literal["different", "equal"] | None  #: the verdict that its file expects
+    observed: Mapping[str, str]  #: GPU: the hypothesis that agrees with it
+    source: str  #: the publication that asks it
+
+
+class ListedFamily(ListedThing):
+    """A family of candidates (`list families`)."""
+
+    model: str  #: the instruction that it starts from
+    parameters: Mapping[str, Sequence[str]]  #: parameter: its values
+
+
+class ListedParameter(ListedThing):
+    """A parameter of models (`list parameters`)."""
+
+    meaning: str  #: in words
+    values: str  #: in words
+
+
+class ListedFormat(ListedThing):
+    """A format of numbers, or how a format of one's own is spelled (`list formats`)."""
+
+    width: int = ABSENT  #: of formats: the number of bits
+    exponent: int = ABSENT  #: bits of the exponent; of formats
+    fraction: int = ABSENT  #: bits of the fraction; of formats
+    bias: int = ABSENT  #: of formats: the bias of the exponent
+
+
+class ListedSpelling(ListedThing):
+    """How a format that has no row is spelled (`list formats`)."""
+
+
+class ListedAlgorithm(ListedThing):
+    """An algorithm on top of a unit (`list algorithms`)."""
+
+    parameters: Mapping[str, str]  #: parameter: what it means, and its values
+    defaults: Mapping[str, str]  #: parameter: its default
+
+
+class ListedStudy(ListedThing):
+    """A study (`list studies`)."""
+
+    sizes: Sequence[int]  #: K of its points
+    series: Mapping[str, str]  #: curve: the algorithm
+
+
+class ListedClaim(ListedThing):
+    """A claim (`list claims`)."""
+
+    source: str  #: the publication, or where else it is from
+    says: str  #: what the source says
+    expect: str  #: what is expected here
+    cases: Sequence[str]  #: its cases
+
+
+class ListedDevice(ListedThing):
+    """A device (`list devices`): of this machine, or an instruction of another kind of processor."""
+
+    arch: str = ABSENT  #: the kind of processor; of instructions of processors
+    formats: str = ABSENT  #: of a, b, c and d; of instructions of processors
+    length: int = ABSENT  #: the number of products
+    here: bool | None  #: whether it can be asked; null where only asking tells
+    missing: str | None  #: why it cannot be asked; null where it can
+    model: str | None = ABSENT  #: the unit that it should be
+
+
+class ListedGpu(ListedThing):
+    """A GPU (`list gpus`)."""
+
+    architecture: str  #: the first part of the names of its models
+
+
+class ListedPlan(ListedThing):
+    """A plan (`list plans`)."""
+
+    formats: Formats  #: its formats
+    units: Sequence[str]  #: the units that it uses
+    about: str  #: in words
+    source: str  #: the publication, or where else it is from
+    evidence: str  #: what it rests on
+
+
+Listed = (
+    ListedModel | ListedHypothesis | ListedFamily | ListedParameter | ListedFormat | ListedSpelling | ListedAlgorithm
+    | ListedStudy | ListedClaim | ListedDevice | ListedPlan | ListedGpu
+)  # fmt: skip

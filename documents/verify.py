@@ -1,0 +1,105 @@
+"""The document of `verify`: claims about algorithms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from mmaprobe.documents.parts import ABSENT, Document, Hex, Part
+from mmaprobe.documents.prove import Certificate, PairProof
+
+
+class ClaimLemma(Part):
+    """One query of a claim."""
+
+    name: str  #: the statement
+    answer: str  #: the solver, its version and its time
+    confirmed_by: str | None  #: a solver of another lineage that gives the same answer
+
+
+class Step(Part):
+    """Something that was tried."""
+
+    what: str  #: what was tried, in words
+    seconds: float = ABSENT  #: how long it took, in seconds
+    answers: Sequence[str]  #: what the solvers answered
+
+
+class PartResult(Part):
+    """What one part of a claim gives."""
+
+    d: Hex  #: the bit pattern
+    value: str  #: the number, in powers of two
+    decimal: str  #: the number, in decimal digits
+    error: str = ABSENT  #: |d - exact|, of finite results, in powers of two
+    error_decimal: str = ABSENT  #: the error in decimal digits
+    error_ulps: float = ABSENT  #: the same in ulps of the exact sum
+
+
+class FirstStep(Part):
+    """The first step in which the parts of a claim diverge."""
+
+    step: str  #: the first step whose result differs between the parts
+    pattern: str  #: the result of this step in this part
+
+
+class ClaimVector(Part):
+    """An input of a claim with the results of its parts."""
+
+    format: str  #: of a and b
+    c_format: str  #: of c
+    a: Sequence[Hex]  #: bit patterns of the first factors
+    b: Sequence[Hex]  #: bit patterns of the second factors
+    c: Hex  #: bit pattern of the addend
+    exact: str  #: c + sum of a_k * b_k, in powers of two
+    exact_decimal: str  #: the same in decimal digits
+    results: Mapping[str, PartResult]  #: part: its result
+    first_divergence: Mapping[str, FirstStep] | None  #: part: the first step that differs
+
+
+class Worst(Part):
+    """The largest value of a quantity."""
+
+    quantity: str  #: what is made large
+    where: Sequence[str]  #: under which conditions
+    value: float | None  #: the largest found
+    exact_value: str | None  #: the same as a fraction
+    bound: str | None  #: what is proved never to be reached
+    engine: str | None  #: the solver that proved that
+    left_out: int
+    """how many inputs tried do not count, as a result is infinite, NaN or beyond the range of exact sums; the bound,
+    too, is of inputs on which every result is a number"""
+    seconds: float  #: how long it took, in seconds
+    asked: Sequence[Step]  #: what was tried
+    vector: ClaimVector | None  #: the input
+
+
+class Claim(Part):
+    """One case of a claim and its outcome."""
+
+    id: str  #: its name
+    about: str  #: in words
+    source: str  #: the publication
+    says: str  #: what the source says
+    quantifier: Literal["all", "exists"]  #: for all inputs, or for some input
+    claim: str  #: the statement
+    parts: Mapping[str, str]  #: name in the statement: the algorithm or model that it names
+    zeros_only: Sequence[str]  #: operands of which its restrictions admit zeros alone
+    expect: str  #: what the file expects
+    verdict: str  #: holds, refuted or unknown
+    as_expected: bool  #: whether the verdict is that
+    interrupted: bool  #: whether an interrupt, or the end of its time, cut it short
+    seconds: float  #: how long it took, in seconds
+    lemmas: Sequence[ClaimLemma]  #: what was proved
+    asked: Sequence[Step]  #: what was tried, in order
+    vector: ClaimVector | None  #: the input that decided, of claims about algorithms
+    counterexample: PairProof | None  #: of claims about units: the statement that is refuted, with its vector
+    certificates: Sequence[Certificate] = ABSENT  #: with --certificate: what was written
+    certificate_error: str = ABSENT  #: why a certificate could not be written
+    worst: Worst = ABSENT  #: with --maximise
+
+
+class Verify(Document):
+    """Claims: verified, refuted by an input, or unknown."""
+
+    claims: Sequence[Claim]  #: one for each case

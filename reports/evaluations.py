@@ -1,0 +1,89 @@
+"""Evaluations as documents: signals, where two units diverge, neighbours of a unit."""
+
+from __future__ import annotations
+
+from mmaprobe.documents import devices, explain
+from mmaprobe.documents.parts import ABSENT
+from mmaprobe.queries.compare.neighbours import Divergence, Neighbour
+from mmaprobe.reports.words import value_text
+from mmaprobe.smtmodel.arithmetic.display import number_text
+from mmaprobe.smtmodel.evaluate.facts import Fact
+from mmaprobe.smtmodel.explain.explanation import Explanation
+from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.nodes.trace import Kind
+
+
+def neighbour_of(near: Neighbour) -> devices.Neighbour:
+    """`model`: the reference of the neighbour, if it is an instruction with a changed parameter; else None."""
+    return devices.Neighbour(
+        parameter=near.parameter,
+        value=near.value,
+        model=None if near.model.member is None else near.model.reference,
+        first_divergence=divergence_of(near.divergence),
+    )
+
+
+def divergence_of(difference: Divergence | None) -> devices.FirstDivergence | None:
+    """Where two units first diverge, if they do."""
+    if difference is None:
+        return None
+    left, right = difference.left, difference.right
+    return devices.FirstDivergence(
+        stage=difference.stage,
+        signal=str(difference.signal),
+        left=None if left is None else fact_of(left),
+        right=None if right is None else fact_of(right),
+    )
+
+
+def fact_of(fact: Fact) -> devices.Fact:
+    number, fmt = fact.kind is Kind.NUMBER, fact.format
+    scale: int = ABSENT if fact.scale is None else fact.scale
+    return devices.Fact(
+        name=str(fact.name),
+        kind=fact.kind.value,
+        width=fact.width,
+        value=f"{fact.value:0{(fact.width + 3) // 4}x}",
+        scale=scale if number else ABSENT,
+        signed=fact.is_signed if number else ABSENT,
+        offset=scale if fact.kind is Kind.EXPONENT else ABSENT,
+        format=ABSENT if fmt is None else fmt.name,
+        real=value_text(fact) if fmt is None else number_text(fact.value, fmt),
+    )
+
+
+def evaluation_of(explanation: Explanation, observed: int | None) -> explain.Evaluation:
+    """One evaluation. `observed`: the result that a device gave, if it is known."""
+    fmt = explanation.model.d
+    inputs = [
+        explain.ExplainedInput(
+            name=name,
+            format=given.format.name,
+            value=to_hex(given.pattern, given.format),
+            real=number_text(given.pattern, given.format),
+        )
+        for name, given in explanation.inputs.items()
+    ]
+    return explain.Evaluation(
+        model=explanation.model.reference,
+        inputs=inputs,
+        signals=list(map(fact_of, explanation.facts)),
+        special=_special(explanation),
+        d=to_hex(explanation.result, fmt),
+        real=number_text(explanation.result, fmt),
+        observed=None if observed is None else to_hex(observed, fmt),
+    )
+
+
+def _special(explanation: Explanation) -> list[explain.SpecialRule]:
+    """The rules for NaN and infinity that fired, step by step."""
+    pictures = [(index, part) for index, step in enumerate(explanation.steps) for part in step.pictures]
+    return [
+        explain.SpecialRule(
+            step=index,
+            rule=part.special.rule,
+            causes=[explain.Cause(term=c.term, kind=c.kind, inputs=c.inputs) for c in part.special.causes],
+        )
+        for index, part in pictures
+        if part.special is not None
+    ]
