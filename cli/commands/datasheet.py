@@ -201,8 +201,6 @@ class _Asker:
             problems = problems_of(wanted, model, Inputs())
         except ParameterError as error:  # it cannot be asked of this unit
             return {"verdict": "none", "why": str(error)}
-        if not problems:
-            return {"verdict": "equal", "engines": [], "confirmed_by": []}
         key = open_key(problems, wanted)
         document = self._known(wanted, model, problems, key)
         if document is not None and (document["verdict"] != "unknown" or document["limit"] >= self.limit):

@@ -115,10 +115,10 @@ def prove(
     proofs = proofs_of(problems, options, confirm)
     document = proof_document(wanted, proofs)
     document["statement"] = STATEMENTS[wanted]
-    document["zeros_only"] = list(problems[0].zeros) if problems else []
+    document["zeros_only"] = list(problems[0].zeros)
     say(_headline(document))
-    show_zeros(problems[0].zeros if problems else {})
-    if problems and wanted == "equal" and problems[0].left.length != problems[0].right.length:
+    show_zeros(problems[0].zeros)
+    if wanted == "equal" and problems[0].left.length != problems[0].right.length:
         say(f"  about {counted(problems[0].length, 'product')}; those beyond, of the longer model, are of +0")
     _show_details(document, explain)
     failure: MmaprobeError | None = None

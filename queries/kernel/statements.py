@@ -168,8 +168,9 @@ def reordered_groups(model: Model) -> list[Sequence[int]]:
 
 
 def reorderings(model: Model) -> list[Reordered]:
-    """Reorderings that generate every order within each group."""
+    """Reorderings that generate every order within each group; of a single product, the one order that it has."""
     found = [problem for group in reordered_groups(model) for problem in reorderings_of(model, group)]
+    found = found or [Reordered(model, model, order=tuple(range(model.length)))]
     return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations show a difference soonest
 
 
