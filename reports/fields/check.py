@@ -25,5 +25,7 @@ class CheckFolder(Document):
     """where it is"""
     verdict: Literal["checked", "fault", "incomplete"]
     """fault: a part was rejected; incomplete: a part could not be checked"""
+    checker: str | None
+    """the program that checked the proofs; null where there is no proof, or no such program"""
     findings: list[CheckFinding]
     """one for each file, proof and theorem, in order"""
