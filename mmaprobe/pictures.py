@@ -138,7 +138,7 @@ def operands_of(
             factors[place] = tuple(map(int, patterns_of(name, side, model.scale, 1, None)))
             if len(factors[place]) != model.scales:
                 raise ParameterError(name, f"{model.scales} elements are wanted, not {len(factors[place])}")
-    return Operands(tuple(map(int, x)), tuple(map(int, y)), z, *factors)
+    return Operands(tuple(map(int, x)), tuple(map(int, y)), z, tuple(factors))
 
 
 def _number(explanation: Explanation) -> Any:

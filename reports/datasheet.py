@@ -244,7 +244,7 @@ def special_values(model: Model) -> list[tuple[str, str]]:
     scales = (model.scale.one,) * model.scales if model.scale else ()
     found = []
     for name, (x, y, z) in cases.items():
-        d = evaluate_row(model, Operands((x,), (y,), z, scales, scales))
+        d = evaluate_row(model, Operands((x,), (y,), z, (scales, scales)))
         value = exact_value(d, model.d)
         known = value != "nan" or model.nan is not None
         found.append((name, f"{value} ({to_hex(d, model.d) if known else 'pattern not known'})"))

@@ -27,7 +27,7 @@ class Reordered(Problem):
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
         a, b = (tuple(side[k] for k in self.order) for side in (operands.a, operands.b))
-        return Operands(a, b, operands.c, operands.scale_a, operands.scale_b)
+        return replace(operands, a=a, b=b)
 
     @property
     def sides(self) -> tuple[str, str]:

@@ -180,10 +180,10 @@ class _Explainer:
         flushing = {node.operand for node in walk(self.model.unit.result)
                     if isinstance(node, Element) and node.subnormals != "keep"}  # fmt: skip
         found = {}
-        for name, pattern, fmt in zip(layout.names, row, layout.formats, strict=True):
+        for (operand, _), name, pattern, fmt in zip(layout.places, layout.names, row, layout.formats, strict=True):
             item = item_of_pattern(name, pattern, fmt)
             subnormal = item.exponent == fmt.emin and not item.significand >> fmt.fraction and not item.is_zero
-            found[name] = Input(name, pattern, fmt, subnormal and name.rstrip("0123456789") in flushing)
+            found[name] = Input(name, pattern, fmt, subnormal and operand in flushing)
         return found
 
     # -- nodes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import NotModelledError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.units.unit import LONGEST, Unit
+from mmaprobe.smtmodel.units.unit import LONGEST, Unit, operand_formats
 
 
 class Signature(Model):
@@ -78,6 +78,10 @@ class Signature(Model):
     @property
     def length(self) -> int:
         return self._length
+
+    @property
+    def formats(self) -> Mapping[str, Format]:
+        return operand_formats(self.a, self.b, self.c, self.scale)
 
     @property
     def scale(self) -> Format | None:
