@@ -12,7 +12,7 @@ from mmaprobe.products import Units, number_of
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
-from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
+from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.units import model_of
 
@@ -130,6 +130,7 @@ def operands_of(
         raise ParameterError("a and b", f"up to {length} elements of each are wanted, not {len(x)} and {len(y)}")
     z = 0 if c is None else int(patterns_of("c", number_of(c), model.c, 0, convert))
     check_rounded((a, b, number_of(c)), convert)
+    check_plain(model)
     factors: list[tuple[int, ...]] = [(), ()]
     for place, (name, side) in enumerate(zip(("scale_a", "scale_b"), scales, strict=True)):
         if (side is None) != (model.scale is None):

@@ -95,11 +95,8 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
         key = (
             row.arch,
             row.unit,
-            row.c,
+            *unit.operands[2:],
             unit.result,
-            unit.length,
-            unit.scale,
-            unit.scale_block,
             row.source,
             row.emulated,
         )
@@ -193,7 +190,8 @@ def _lines(
     """The lines of a sheet. `undecided`: the values of parameters that the evidence does not decide; `why`: the basis
     of these lines."""
     unit = model.unit
-    lines = [Line("Formats", f"{factors} + {model.c.name} -> {model.d.name}", basis.NAMED)]
+    added = [model.c.name, *(f"{key} {fmt.name}" for key, fmt in unit.more)]
+    lines = [Line("Formats", f"{factors} + {' + '.join(added)} -> {model.d.name}", basis.NAMED)]
     if unit.scale is not None:
         text = f"{unit.scale.name}, one pair for {unit.scale_block} products"
         lines.append(Line("Scale factors", text, basis.NAMED))

@@ -78,7 +78,7 @@ MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
     *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
     *_in("smtmodel/nodes",
-         "cancelling cut element exact fused gate given grid index known node normal product relu repeat rewriting "
+         "cancelling cut element exact fused gate given grid index known node normal operand product relu repeat rewriting "
          "round scale segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [

@@ -175,9 +175,11 @@ class Placed(Problem):
 def evaluate_on(model: Model, operands: Operands[Bits], traced: bool = True, memo: Memo | None = None) -> Evaluation:
     """A model on an input of at most its length; scale factors beyond the input belong to zero products. `traced` and
     `memo` as in `evaluate`."""
-    sides = list(operands.sides.items())[3:]
-    rest = [[*side, *[constant(operands.c.carrier, 0, model.formats[name].width)] * (count - len(side))]
-            for (name, side), count in zip(sides, model.counts[3:], strict=True) if count]  # fmt: skip
+    carrier = operands.c.carrier
+    rest = [
+        [*side, *(constant(carrier, 0, model.formats[row.name].width) for _ in range(count - len(side)))]
+        for row, side, count in list(zip(OPERANDS, operands.sides.values(), model.counts, strict=True))[3:]
+    ]
     return evaluate(model, operands.a, operands.b, operands.c, *rest, memo=memo, traced=traced)
 
 

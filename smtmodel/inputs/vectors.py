@@ -170,6 +170,8 @@ def _further(row: dict[str, Any], operand: Operand, model: Model) -> tuple[int, 
             raise ValueError(f"{name}: {model.reference} takes no {called}")
         return ()
     if operand.per == "sum":
+        if name not in row:
+            raise ValueError(f"{name}: this field is missing")
         return (parse_pattern(items, fmt, name),)
     count = operand.count(model.length, model.scales)
     if not isinstance(items, list) or len(items) != count:
