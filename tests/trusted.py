@@ -78,8 +78,8 @@ MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
     *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
     *_in("smtmodel/nodes",
-         "cancelling cut element exact fused gate given grid index known node normal operand product relu repeat rewriting "
-         "round scale segment sums"),
+         "cancelling cut element exact fused gate given grid index known node normal operand product relu repeat "
+         "rewriting round scale segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "plan span stages lowering loop"), "smtmodel/nodes/chains.py",
