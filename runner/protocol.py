@@ -164,9 +164,8 @@ def check_fit(model: Model, vector: Vector) -> None:
     if asked.reference != model.reference or not asked.reference:
         if asked.formats != model.formats:
             taken, given = (" ".join(fmt.name for fmt in (one.a, one.b, one.c)) for one in (model, asked))
-            other = next(name for name in NAMED if asked.formats.get(name) != model.formats.get(name))
-            other = "scale factors" if NAMED[other].is_factor else other
-            which = f" ({taken}, not {given})" if taken != given else f" for {other}"
+            other = next(row for name, row in NAMED.items() if asked.formats.get(name) != model.formats.get(name))
+            which = f" ({taken}, not {given})" if taken != given else f" for {other.called}"
             raise InputError(f"{name} takes other formats than {own}{which}", line=line)
         if asked.d.width != model.d.width:
             raise InputError(f"{name} gives results of {model.d.width} bits, {own} of {asked.d.width}", line=line)

@@ -217,7 +217,8 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
     restricted = inputs.model_copy(update={"zero_terms": (), "products_below_two": False}) != Inputs()
     for row, side in zip(OPERANDS, operands.sides.values(), strict=True):
         for k, pattern in enumerate(() if row.is_factor else side):
-            if (count if row.name == "c" else k if row.per == "product" else None) in inputs.zero_terms:
+            index = count if row.name == "c" else k if row.per == "product" else None
+            if index in inputs.zero_terms:
                 conditions.append(pattern.equals(0))
             elif restricted and (row.name != "c" or model.addend):
                 fmt = model.formats[row.name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -132,10 +132,15 @@ def tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Patterns, ...]:
     """The inputs of `evaluate_batch` from operands of any lengths; missing trailing products, and their scale factors,
     are zero."""
     length = max(len(row.a) for row in rows)
-    sides = zip(*(row.sides.values() for row in rows), strict=True)
-    a, b, c, *rest = (np.array([side + (0,) * (count - len(side)) for side in every], dtype=np.uint64)
-                      for every, count in zip(sides, (length, length, *model.counts[2:]), strict=True))  # fmt: skip
-    return _trimmed((a, b, c[:, 0], *rest))
+
+    def table(sides: Iterable[tuple[int, ...]], count: int) -> Patterns:
+        return np.array([side + (0,) * (count - len(side)) for side in sides], dtype=np.uint64)
+
+    counts = model.counts[-len(FURTHER) :]
+    further = [table((row.rest[k] if k < len(row.rest) else () for row in rows), counts[k])
+               for k in range(len(counts)) if any(counts[k:])]  # fmt: skip
+    c = np.array([row.c for row in rows], dtype=np.uint64)
+    return table((row.a for row in rows), length), table((row.b for row in rows), length), c, *further
 
 
 def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
@@ -71,7 +72,7 @@ class Model:
         """The formats of its operands by name."""
         return self.unit.formats
 
-    @property
+    @cached_property
     def counts(self) -> tuple[int, ...]:
         """How many there are of each operand, in their order."""
         return counts_of(self.formats, self.length, self.scales)

@@ -88,9 +88,14 @@ def unpadded(operands: Operands[int]) -> Operands[int]:
 
 def padded(operands: Operands[int], shape: Model | Layout) -> Operands[int]:
     """The same input with zeros for missing trailing products, and for their scale factors."""
-    sides = zip(operands.sides.values(), shape.counts, strict=True)
-    a, b, _, *rest = ((*side, *[0] * (count - len(side))) for side, count in sides)
-    return Operands(a, b, operands.c, tuple(rest))
+
+    def filled(side: tuple[int, ...], count: int) -> tuple[int, ...]:
+        return side + (0,) * (count - len(side))
+
+    a, b, _, *counts = shape.counts
+    given = (*operands.rest, *[()] * len(counts))
+    rest = tuple(map(filled, given, counts)) if any(counts) else ()
+    return Operands(filled(operands.a, a), filled(operands.b, b), operands.c, rest)
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,12 @@ class Layout:
         """How many scale factors on each side."""
         return self.counts[3]
 
-    @property
+    @cached_property
+    def _further(self) -> list[tuple[int, int]]:
+        """Where each further operand begins and ends in a row, if there is any."""
+        return list(pairwise(accumulate(self.counts, initial=0)))[3:] if any(self.counts[3:]) else []
+
+    @cached_property
     def columns(self) -> int:
         """How many positions of a row are of the input itself, before what takes the place of some."""
         return sum(self.counts)
@@ -130,9 +140,9 @@ class Layout:
 
     def split(self, row: Sequence[Value]) -> Operands[Value]:
         """The operands of a row."""
-        ends = list(accumulate(self.counts, initial=0))
-        a, b, c, *rest = (tuple(row[start:end]) for start, end in pairwise(ends))
-        return Operands(a, b, c[0], tuple(rest), tuple(row[ends[-1] :]))
+        k, further = self.counts[0], self._further
+        rest = tuple([tuple(row[start:end]) for start, end in further]) if further else ()
+        return Operands(tuple(row[:k]), tuple(row[k : 2 * k]), row[2 * k], rest, tuple(row[self.columns :]))
 
 
 def layout_of(model: Model, length: int | None = None, *, addend: bool = True) -> Layout:

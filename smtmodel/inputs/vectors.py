@@ -75,7 +75,7 @@ def operands_json(operands: Operands[int], model: Model) -> dict[str, Any]:
     for (name, side), row in zip(operands.sides.items(), OPERANDS, strict=True):
         if (fmt := model.formats.get(name)) is not None:
             found = [to_hex(x, fmt) for x in side]
-            out[name] = found[0] if row.per == "sum" else found
+            out[name] = found if row.per != "sum" else found[0] if found else to_hex(0, fmt)
     return out
 
 
@@ -164,10 +164,9 @@ def _slip(key: str, missing: frozenset[str]) -> str | None:
 
 def _further(row: dict[str, Any], operand: Operand, model: Model) -> tuple[int, ...]:
     name, items, fmt = operand.name, row.get(operand.name), model.formats.get(operand.name)
-    called = "scale factors" if operand.is_factor else name
     if fmt is None:
         if items:
-            raise ValueError(f"{name}: {model.reference} takes no {called}")
+            raise ValueError(f"{name}: {model.reference} takes no {operand.called}")
         return ()
     if operand.per == "sum":
         if name not in row:
@@ -175,7 +174,7 @@ def _further(row: dict[str, Any], operand: Operand, model: Model) -> tuple[int, 
         return (parse_pattern(items, fmt, name),)
     count = operand.count(model.length, model.scales)
     if not isinstance(items, list) or len(items) != count:
-        raise ValueError(f"{name}: {model.reference} needs {count} {called}")
+        raise ValueError(f"{name}: {model.reference} needs {count} {operand.called}")
     return _patterns(items, fmt, name)
 
 

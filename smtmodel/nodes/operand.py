@@ -21,6 +21,11 @@ class Operand:
         """Whether it is a scale factor, of several products: its format has no sign, and it is read as it is."""
         return self.per == "block"
 
+    @property
+    def called(self) -> str:
+        """What it is called where it is missing or too much."""
+        return "scale factors" if self.is_factor else self.name
+
     def count(self, length: int, blocks: int) -> int:
         """How many there are for `length` products in `blocks` blocks."""
         return {"product": length, "block": blocks, "sum": 1}[self.per]

@@ -60,7 +60,21 @@ OPERANDS = [
     ("simulate a.npy b.npy --model added.yaml -o d.npy", "it takes c2, which no plan has"),
     ("explain added.yaml lacking.jsonl", "c2: this field is missing"),
     ("explain ieee/fma/f32 more.jsonl", "c2: ieee/fma/f32 takes no c2"),
+    ("run input.jsonl --device python:device.py:matmul", "it takes no c2"),
 ]
+#: the same in Python: an input that decides has all its operands, and is evaluated with them
+IN_PYTHON = """
+import mmaprobe
+case = mmaprobe.distinguish("added.yaml", "twice.yaml", solver="bitwuzla").differences[0].left
+shown = mmaprobe.explain("added.yaml", case.a, case.b, case.c, more={**case.more, "c2": case.more["c2"][0]})
+assert shown.explanations[0].model.reference == "added.yaml"
+assert float(shown.d) == float(case.d), (shown.d, case.d)
+for lacking in ({}, {"c2": 0}, {**case.more, "c3": 0}):
+    try:
+        mmaprobe.explain("added.yaml", case.a, case.b, case.c, more=lacking)
+    except mmaprobe.MmaprobeError as error:
+        print(error)
+"""
 #: two units with a new node: by a rule, and by a solver
 CERTIFIED = [
     ("prove minus.yaml turned.yaml --certificate rule --solver bitwuzla --no-confirm", "equal: proved in"),
@@ -147,6 +161,10 @@ def test_an_example(added: str, copy: Path) -> None:
     assert len(changed) == files <= 2
     for command, said in EXAMPLES[added]:
         assert said in run(copy, command), command
+    if added == "an operand":
+        done = subprocess.run([sys.executable, "-c", IN_PYTHON], cwd=copy, capture_output=True, text=True, timeout=120)
+        assert done.stderr == ""
+        assert re.fullmatch("c2: added.yaml needs them\nm: .* needs them\nc3: added.yaml takes none\n", done.stdout)
 
 
 def test_a_new_node_with_a_rounding_of_its_own(copy: Path) -> None:
@@ -186,6 +204,7 @@ def write_inputs(copy: Path) -> None:
     for name, row in rows.items():
         (copy / f"{name}.jsonl").write_text(json.dumps({"model": "added.yaml"} | row) + "\n", encoding="utf-8")
     (copy / "device.sh").write_text(f"{sys.executable} -m mmaprobe.cli.main device added.yaml\n", encoding="utf-8")
+    (copy / "device.py").write_text("def matmul(a, b, c):\n    return a @ b + c\n", encoding="utf-8")
     for name, kind in (("a", ml_dtypes.float4_e2m1fn), ("b", ml_dtypes.float4_e2m1fn)):
         np.save(copy / f"{name}.npy", np.zeros((2, 2), dtype=kind))
 
