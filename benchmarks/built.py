@@ -1,10 +1,9 @@
 """Are units built rightly without a family? Instructions of the table, and units that nobody has built.
 
 `python -m benchmarks.built invented [--only TEXT] [-o FILE]` serves the units of benchmarks/invented_units.py by
-exact rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, `first` to
-`tenth` the blind sets of benchmarks/blind, and `table` the arithmetics of the instruction table and the
-units that ship, by `model:`. Each is a run of the command line of its own. A unit that was built is held against the
-truth on 20,000 vectors (5,000 for programs in exact numbers, fewer of long sums); "exact" where no vector differs,
+exact rationals (benchmarks/exact_unit.py), `plausible` those of benchmarks/plausible_units.py, and `table` the
+arithmetics of the instruction table and the units that ship, by `model:`. Each is a run of the command line of its own.
+A unit that was built is held against the truth on 20,000 vectors (fewer of long sums); "exact" where no vector differs,
 "wrong" otherwise. With -o a second run goes on from the rows that the output already has.
 """
 
@@ -16,22 +15,20 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.blind.sets import SETS
-from benchmarks.blind.units import Blind
 from benchmarks.invented_units import invented
 from benchmarks.plausible_units import plausible
 from mmaprobe.queries.building.shapes import Kind, Shapes
-from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_models
+from mmaprobe.smtmodel.evaluate.batch import evaluate_models
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import nans
-from mmaprobe.smtmodel.inputs.signature import Signature, parse_signature
+from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
@@ -40,7 +37,6 @@ from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
 KINDS: tuple[Kind, ...] = ("middle", "heavy", "small", "large", "anything")
 ROWS = 4000  # of each kind
-EXACT_ROWS = 1000  # of each kind, answered by exact numbers
 SECONDS = 180
 
 
@@ -51,19 +47,13 @@ class Case:
     name: str
     device: str
     asked: Signature
-    truth: Model | Blind
+    truth: Model
     note: str = ""
 
 
 def model_case(name: str, device: str, truth: Model, note: str = "") -> Case:
     asked = Signature(truth.a, truth.b, truth.c, truth.d, truth.length, True, truth.scale, truth.scale_block)
     return Case(name, device, asked, truth, note)
-
-
-def blind_cases(units: Iterable[Blind]) -> Iterator[Case]:
-    for unit in units:
-        device = f"command:{sys.executable} -m benchmarks.blind.device {unit.name}"
-        yield Case(unit.name, device, parse_signature(unit.formats, unit.length, unit.scale or None), unit, unit.like)
 
 
 def table_cases() -> Iterator[Case]:
@@ -104,8 +94,6 @@ def cases(what: str, folder: Path) -> Iterator[Case]:
         yield from table_cases()
     elif what == "invented":
         yield from invented_cases(folder)
-    elif what in SETS:
-        yield from blind_cases(SETS[what].units.values())
     else:
         yield from (_served(unit.reference, unit, folder) for unit in plausible())
 
@@ -156,32 +144,20 @@ def run(case: Case, folder: Path, seconds: float) -> dict[str, Any]:
 
 def differences(case: Case, built: Unit) -> tuple[int, int]:
     """The vectors on which a unit differs from the truth, and how many were looked at."""
-    asked, truth = case.asked, case.truth
-    most = ROWS if isinstance(truth, Model) else EXACT_ROWS
-    shapes, count = Shapes(asked, seed=77), max(200, most * 32 // max(32, asked.length))
+    asked = case.asked
+    shapes, count = Shapes(asked, seed=77), max(200, ROWS * 32 // max(32, asked.length))
     wrong = 0
     for kind in KINDS:
         rows = shapes.rows(kind, count)
-        [one] = evaluate_models([Model("built", built)], rows)
-        other = evaluate_models([truth], rows)[0] if isinstance(truth, Model) else answers(truth, rows)
+        one, other = evaluate_models([Model("built", built), case.truth], rows)
         both = nans(one, asked.d) & nans(other, asked.d)
         wrong += int(np.count_nonzero((one != other) & ~both))
     return wrong, count * len(KINDS)
 
 
-def answers(unit: Blind, rows: Patterns) -> Patterns:
-    """What a blind unit gives."""
-    at = np.cumsum([unit.length, unit.length, 1, unit.scales])
-    found = []
-    for row in rows:
-        a, b, [c], *scales = (part.tolist() for part in np.split(row, at))
-        found.append(unit.result(a, b, c, *scales))
-    return np.array(found, dtype=np.uint64)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("table", "invented", "plausible", *SETS))
+    parser.add_argument("what", choices=("table", "invented", "plausible"))
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="for each unit")
     parser.add_argument("-o", "--output", type=Path)

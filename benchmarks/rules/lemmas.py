@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ from mmaprobe.queries.kernel.effects import (
     NumberIsKept,
     RoundingKeepsUnit,
     RoundsAlike,
+    RoundsTwice,
 )
 from mmaprobe.queries.kernel.errors import RuleError
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
@@ -185,6 +187,21 @@ def rounds_alike(own: RoundsAlike) -> bool:
     return bool((one == two).all())
 
 
+def rounds_twice(own: RoundsTwice) -> bool:
+    first, fmt = own.first.format, own.then.format
+    wide = max(first, fmt, key=lambda one: one.fraction)
+    low = min(grid(first), grid(fmt)) - SPARE - wide.fraction
+    exact, negative = magnitudes(wide, low, max(first.emax, fmt.emax) + 3)
+    exact, negative = exact[exact != 0], negative[exact != 0]
+    between, once = target_value(exact, negative, own.first), target_value(exact, negative, own.once)
+    finite = between.finite
+    twice = target_value(np.where(finite, between.exact, 0.0), between.negative, own.then)
+    assert twice.patterns is not None
+    infinite = (between.kind == INFINITE) & (once.kind == INFINITE) & (between.exact * once.exact > 0)
+    same = np.where(finite, twice.patterns == once.patterns, infinite)
+    return bool(same.all())
+
+
 def rounding_keeps_unit(own: RoundingKeepsUnit) -> bool:
     exact, negative = magnitudes(own.target.format, own.unit, max(own.target.format.emax, own.unit) + 3)
     exact, negative = exact[exact != 0], negative[exact != 0]
@@ -222,6 +239,7 @@ TRUTHS: dict[type, Callable[[Any], bool]] = {
     AlignmentLoses: alignment_loses, RoundingLoses: rounding_loses, TruncationKeeps: truncation_keeps,
     BoundKeeps: bound_keeps, AlignmentKeepsUnit: alignment_keeps_unit, LargestIsKept: largest_is_kept,
     NeverReaches: never_reaches, FormatHolds: format_holds, NumberIsKept: number_is_kept, RoundsAlike: rounds_alike,
+    RoundsTwice: rounds_twice,
     RoundingKeepsUnit: rounding_keeps_unit, RoundsOpposite: rounds_opposite, RoundingRises: rounding_rises,
     Normalises: lambda own: True, RoundingScales: lambda own: True,  # the same number, whatever its unit
 }  # fmt: skip
@@ -279,6 +297,15 @@ def some_target(rng: random.Random, fmt: Format | None = None) -> Target:
     return Target(fmt, choose(MODES), choose(OVERFLOWS), rng.random() < 0.2, rng.random() < 0.3)
 
 
+def some_twice(rng: random.Random) -> RoundsTwice:
+    then = some_target(rng)
+    first = some_target(rng, format_named(rng.choice((*WIDE, *RESULTS))))
+    mode: Any = rng.choice(("to_odd", "to_odd", then.rounding, first.rounding))
+    return RoundsTwice(
+        replace(first, rounding=mode), then, then if rng.random() < 0.7 else some_target(rng, then.format)
+    )
+
+
 def some_lemma(kind: type, rng: random.Random) -> Any:
     """A lemma of a class, true or not."""
     mode: Any = rng.choice(MODES)
@@ -297,6 +324,7 @@ def some_lemma(kind: type, rng: random.Random) -> Any:
         NumberIsKept: lambda: NumberIsKept(target),
         RoundsAlike: lambda: RoundsAlike(target, some_target(rng, fmt) if rng.random() < 0.7 else target,
                                          rng.random() < 0.5),
+        RoundsTwice: lambda: some_twice(rng),
         RoundingKeepsUnit: lambda: RoundingKeepsUnit(target, grid(fmt) + rng.randint(-2, 4), rng.random() < 0.5),
         RoundsOpposite: lambda: RoundsOpposite(target),
         RoundingRises: lambda: RoundingRises(target),

@@ -323,6 +323,8 @@ def known_fails(known: Known, value: Value) -> dict[str, Flags]:
     v, aligned, e, wrong = value.exact, ~value.is_zero, value.exponent, dict[str, Flags]()
     if known.least is not None:
         wrong["e < least"] = aligned & (e < known.least)
+    if known.most is not None:
+        wrong["e > most"] = aligned & (e > known.most)
     if known.head is not None:
         wrong["|v| > head * 2^e"] = aligned & (np.abs(v) > float(known.head) * np.ldexp(1.0, np.maximum(e, -1000)))
     if known.digits is not None:

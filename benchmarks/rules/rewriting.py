@@ -55,7 +55,7 @@ class Plain(Small):
         if kind < 0.65:
             return self.element("c")
         if kind < 0.75:
-            return Constant(rng.random() < 0.2)
+            return Constant(rng.random() < 0.4)
         if kind < 0.85:
             return ExactSum((self.product(0, level), self.element("c")))
         return Round(self.total((self.product(0, level), self.element("c"))), self.rounding())
@@ -71,7 +71,7 @@ class Plain(Small):
             carry = None
         low = rng.choice((None, None, None, rng.randint(-8, 2)))
         fields: dict[str, Any] = {"zeros": low} if rng.random() < 0.5 else {"least": low}
-        bits = rng.choice((1, 2, 3, 4, 6, 8))
+        bits = rng.choice((1, 2, 3, 4, 6, 8, 14))
         if rng.random() < 0.15:
             bits = tuple(rng.randint(1, 8) for _ in items)
         return FusedSum(items, bits, mode, carry_bits=carry, **fields)
@@ -98,6 +98,12 @@ class Plain(Small):
                 items.append(self.loop())
             node = Round(self.total(tuple(items)), self.rounding())
         if kind > 0.7:
+            if isinstance(node, Round) and rng.random() < 0.4:  # one that the next makes needless, perhaps
+                wide = format_named(rng.choice(WIDE))
+                node = replace(node, rounding=replace(self.rounding(wide), mode="to_odd", nan=None))
+            elif rng.random() < 0.2:  # one that its number needs not, perhaps
+                held = format_named(rng.choice(("e3m3_ieee", "e4m3_ieee")))
+                node = Round(rng.choice((self.product(0), ExactSum((self.simple(),)))), self.rounding(held))
             inner = node.rounding if isinstance(node, Round) else None
             fmt = inner.format if inner is not None and rng.random() < 0.7 else None
             node = Round(Cut(node, rng.randint(2, 5)) if rng.random() < 0.1 else node, self.rounding(fmt))

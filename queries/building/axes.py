@@ -2,586 +2,578 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from functools import partial
 from itertools import combinations, product
+from typing import Any
 
+from mmaprobe.queries.building import likely
 from mmaprobe.queries.building.draft import (
-    STARTS,
-    SWAPPED,
-    Choices,
-    How,
-    Normalised,
+    FACTORS,
+    Draft,
     Place,
-    Scaled,
+    Reads,
     Start,
     Step,
     Store,
-    Zeros,
+    bits_of,
+    changed,
+    how,
+    in_mode,
+    of_rounding,
+    with_ends,
 )
-from mmaprobe.queries.building.parts import RESTS, Reading, drafts_of_parts, other_parts, read_once
+from mmaprobe.queries.building.draft import fused as fused_sum
+from mmaprobe.queries.building.likely import MODES, varied
+from mmaprobe.queries.building.parts import RESTS, Parts, Reading, drafts_of_parts, other_parts, read_once
 from mmaprobe.queries.building.steps import (
     FIXED,
-    INNER,
-    MODES,
-    ROOMY,
-    SHORT,
-    WIDE,
     Tier,
-    format_of,
+    aligning,
     in_fixed_point,
     short_addends,
     sizes,
     unit_of,
-    with_step,
+    with_another_node,
 )
 from mmaprobe.queries.building.weights import ADDED, Weights
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
-from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode, Overflow
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode
 from mmaprobe.smtmodel.inputs.signature import Signature
-from mmaprobe.smtmodel.nodes.element import Subnormals
-from mmaprobe.smtmodel.nodes.round import Tiny, Zero
+from mmaprobe.smtmodel.nodes import Cancelling, FusedSum, Gate, Node, Product, Round
+from mmaprobe.smtmodel.nodes.round import Rounding, Tiny
 
-TERMS: tuple[Place, ...] = ("products", "addend")  # that are rounded before they are added
+TERMS_ROUNDED: tuple[Place, ...] = ("products", "addend")  # before they are added
 ANY = 1 << 16  # beyond every exponent
 NEVER_UP = frozenset(("toward_zero", "to_odd"))  # no result reaches the next power of two
-READ_BITS = (8, 11, 12, 16, 22, 24)  # of inputs in long formats, where a and b are read apart
 APART = 4  # roles whose products are rounded or not, each by itself
-FEWER = range(9)  # bits beyond a format's that a sum which seems exact might be cut to
 
-READS: tuple[tuple[Subnormals, Subnormals], ...] = (
-    ("keep", "keep"), ("zero", "zero"), ("positive_zero", "positive_zero"), ("zero", "keep"), ("keep", "zero"),
-)  # fmt: skip
-TINIES: tuple[tuple[Tiny, bool], ...] = (
-    ("keep", False), ("flush_after", False), ("flush_before", False), ("flush_before", True), ("keep", True),
-)  # fmt: skip
-OVERFLOW: tuple[Overflow, ...] = ("ieee", "infinity", "saturate")
-ZEROS: tuple[Zeros, ...] = ("", "-0", "+0")  # what products with a zero factor give
-GATED = ZEROS[1:]
-NORMALISED: tuple[Normalised, ...] = ("", "products", "all", "factors", "numbers")
-SCALED: tuple[Scaled, ...] = ("terms", "sums")
-SIGNS: tuple[Zero, ...] = ("ieee", "exact_positive", "positive")
+
+Axis = Callable[[Draft], Iterable[Draft]]  # a draft with each of some values in one of its places
+
+
+def combined(*axes: Axis) -> Tier:
+    """Every combination of values: those of the last axis change first."""
+
+    def tier(draft: Draft) -> Iterable[Draft]:
+        found: Iterable[Draft] = [draft]
+        for axis in axes:
+            found = [other for one in found for other in axis(one)]
+        return found
+
+    return tier
+
+
+def starting(starts: Iterable[Start]) -> Axis:
+    return lambda draft: (replace(draft, start=start) for start in starts)
+
+
+def adding(parts: Iterable[Parts]) -> Axis:
+    every = list(parts)
+    return lambda draft: (replace(draft, parts=part) for part in every)
 
 
 # -- products
 
 
 def product_tiers(
-    kinds: Sequence[str],
-    asked: Signature,
-    adding: Sequence[int],
-    fused: Callable[[], frozenset[int]] = frozenset,
+    kinds: Sequence[str], asked: Signature, adders: Sequence[int], fused: Callable[[], frozenset[int]] = frozenset
 ) -> list[Tier]:
-    """What a sum of two products begins with, and how products are rounded before they are added. `adding`: the roles
+    """What a sum of two products begins with, and how products are rounded before they are added. `adders`: the roles
     of the steps that add products. `fused`: asks which products are fused into the addition, where others are rounded
     before."""
-    names = ["", *(name for name in INNER if FORMATS[name] != asked.d)]
-    starts: Sequence[Start] = STARTS if "binary" in kinds else STARTS[:1]
+    binary = "binary" in kinds
+    starts: Sequence[Start] = likely.STARTS if binary else likely.STARTS[:1]
+    begun, first, plain = starting(starts), starting(starts[:1]), [how(fmt) for fmt in (asked.d, *likely.INNER)]
 
-    def known(choices: Choices) -> Iterator[Choices]:
-        exact: set[str] = set()  # the formats that no product is rounded to unless it is tiny or infinite
-        for how in of_products(choices):
-            if how is not None and _exact(how, asked):
-                if how.format in exact:
-                    continue
-                exact.add(how.format)
-            for start in starts:
-                yield rounding(choices, start, how)
+    def rounding(draft: Draft, hows: Iterable[Round | None]) -> Iterator[Draft]:
+        for own in hows:
+            found = replace(draft, products=own)
+            hidden = own is not None and _exact(own, asked)
+            yield replace(found, unshown=found.unshown | {"products"}) if hidden else found
 
-    def rounding(choices: Choices, start: Start, how: How | None) -> Choices:
-        found = replace(choices, start=start, products=how)
-        hidden = how is not None and _exact(how, asked)
-        return replace(found, unshown=found.unshown | {"products"}) if hidden else found
+    def known(draft: Draft) -> Iterator[Draft]:
+        """In a format to which no product is rounded unless it is tiny or infinite, in one mode."""
+        every = of_products(draft)
+        exact = {own.rounding.format: own for own in reversed(every) if own is not None and _exact(own, asked)}
+        hows = (own for own in every if own is None or exact.get(own.rounding.format, own) == own)
+        return rounding(draft, hows)
 
-    def other(choices: Choices) -> Iterator[Choices]:
-        for name, start in product(names, starts[:2]):
-            for mode in MODES[:1] if _exact(How(format=name), asked) else MODES:
-                yield rounding(choices, start, How(mode, name))
+    def other(draft: Draft) -> Iterator[Draft]:
+        every = (in_mode(own, mode) for own in plain for mode in (MODES[:1] if _exact(own, asked) else MODES))
+        return rounding(draft, dict.fromkeys(every))
 
-    def in_some(choices: Choices) -> Iterator[Choices]:
+    def in_some(draft: Draft) -> Iterator[Draft]:
         """Some steps add exact products, others rounded ones: a loop of fused steps, and what it leaves over."""
-        some = [frozenset(few) for size in range(1, len(adding)) for few in combinations(adding[:APART], size)]
-        for tried, few in product(known(choices), some):
-            if tried.products is not None:
-                yield replace(tried, unrounded=few)
+        for few in some_of(adders) if draft.products is not None else ():
+            yield replace(draft, unrounded=few)
 
-    def one_by_one(choices: Choices) -> Iterator[Choices]:
+    def one_by_one(draft: Draft) -> Iterator[Draft]:
         """Some products are exact, the others rounded, in any steps."""
-        few = fused()
-        for tried in known(choices) if few else ():
-            if tried.products is not None:
-                yield replace(tried, fused=few)
+        if draft.products is not None and (few := fused()):
+            yield replace(draft, fused=few)
 
-    def swapped(choices: Choices) -> Iterator[Choices]:
-        for start, how in product(SWAPPED if "binary" in kinds else (), of_products(choices)):
-            yield replace(choices, start=start, products=how)
+    def shortened(draft: Draft) -> Iterator[Draft]:
+        for bits, mode in product(range(2, asked.a.precision + asked.b.precision), MODES):
+            yield replace(draft, products=how(asked.d if bits <= asked.d.precision else likely.WIDE, mode, bits))
 
-    def normalised(choices: Choices) -> Iterator[Choices]:
-        """Products alone, and all terms or factors, which only subnormal ones tell apart."""
-        for start, counts in product(starts, NORMALISED[1:] if choices.fuses else NORMALISED[1:2]):
-            yield replace(choices, start=start, normalised=counts)
+    def read_apart(draft: Draft) -> Iterator[Draft]:
+        for mode in likely.DIRECT:
+            pairs = product(_readings(asked.a, mode), _readings(asked.b, mode))
+            yield from combined(begun, adding(read_once(*pair) for pair in pairs))(draft)
 
-    def shortened(choices: Choices) -> Iterator[Choices]:
-        for bits, mode, start in product(range(2, asked.a.precision + asked.b.precision), MODES, starts[:1]):
-            name = "" if bits <= asked.d.precision else WIDE
-            yield replace(choices, start=start, products=How(mode, name, bits))
-
-    def read(choices: Choices) -> Iterator[Choices]:
-        """Both inputs with fewer bits than they have."""
-        for bits, mode, tried in product(range(2, asked.a.precision), MODES, list(known(choices))):
-            yield replace(tried, parts=read_once(Reading(bits, mode), Reading(bits, mode)))
-
-    def read_apart(choices: Choices) -> Iterator[Choices]:
-        modes: tuple[Mode, ...] = ("nearest_even", "toward_zero")
-        for mode, start in product(modes, starts):
-            for one, other in product(_readings(asked.a, mode), _readings(asked.b, mode)):
-                yield replace(choices, start=start, parts=read_once(one, other))
-
-    def addend(choices: Choices) -> Iterator[Choices]:
+    def addend(draft: Draft) -> Iterator[Draft]:
         """c in a shorter format, or with fewer bits than its own has."""
-        for how in short_addends(asked):
-            yield replace(choices, addend=how)
-        for bits, mode in product(range(2, asked.c.precision), MODES):
-            yield replace(choices, addend=How(mode, asked.c.name, bits))
+        fewer = (how(asked.c, mode, bits) for bits, mode in product(range(2, asked.c.precision), MODES))
+        yield from (replace(draft, addend=own) for own in (*short_addends(asked), *fewer))
 
-    def in_parts(choices: Choices, several: bool, kept: bool = False) -> Iterator[Choices]:
-        for start, parts in product(dict.fromkeys((starts[0], starts[-1])), drafts_of_parts(asked, several, kept)):
-            yield replace(choices, start=start, parts=parts)
+    def normalised(draft: Draft) -> Iterable[Draft]:
+        """Products alone, and all terms or factors, which only subnormal ones tell apart."""
+        return list(normalising(draft, asked))[1 : None if draft.fuses else 2]
 
-    narrow = [read] if asked.a.precision > 2 and asked.a.precision == asked.b.precision else []
-    first = [known, *([swapped] if "binary" in kinds else [])]
-    first += [in_some] if len(adding) > 1 else []
-    first += [one_by_one] if "binary" in kinds else []
-    parts = [partial(in_parts, several=several) for several in (False, True)]
-    in_segments = partial(in_parts, several=False, kept=True)
-    joined = [addend] if asked.addend else []
-    return [*first, normalised, *joined, in_segments, other, shortened, *narrow, read_apart, *parts]
+    def in_parts(several: bool, kept: bool = False) -> Tier:
+        """As products of parts are many, they are listed where they are needed."""
+        ends = starting(dict.fromkeys((starts[0], starts[-1])))
+        return lambda draft: combined(ends, adding(drafts_of_parts(asked, several, kept)))(draft)
+
+    both = (Reading(bits, mode) for bits, mode in product(range(2, asked.a.precision), MODES))
+    narrow = [combined(adding(read_once(way, way) for way in both), known, begun)]
+    tiers = [combined(known, begun)]
+    if binary:
+        swapped = starting(likely.SWAPPED)
+        tiers.append(combined(swapped, lambda draft: (replace(draft, products=own) for own in of_products(draft))))
+    tiers += [combined(known, begun, in_some)] if len(adders) > 1 else []
+    tiers += [combined(known, begun, one_by_one)] if binary else []
+    tiers += [combined(begun, normalised), *([addend] if asked.addend else []), in_parts(False, kept=True)]
+    tiers += [combined(other, starting(starts[:2])), combined(first, shortened)]
+    tiers += narrow if 2 < asked.a.precision == asked.b.precision else []
+    return [*tiers, read_apart, in_parts(False), in_parts(True), partial(with_another_node, d=asked.d)]
 
 
-def of_products(choices: Choices) -> list[How | None]:
+def some_of(roles: Sequence[int]) -> list[frozenset[int]]:
+    """Some of the first roles, but not all."""
+    return [frozenset(few) for size in range(1, len(roles)) for few in combinations(roles[:APART], size)]
+
+
+def normalising(draft: Draft, asked: Signature) -> Iterator[Draft]:
+    """What counts in an alignment with the exponent of its leading bit, even if that of its format is larger, or a
+    product's is not its factors': nothing; products; all terms; subnormal factors; these, and c and sums so far."""
+
+    def with_product(form: Callable[[Node, Node], Product], counted: bool = False) -> Draft:
+        of = changed(draft.product, Product, lambda part: replace(form(*FACTORS), limit=part.limit))
+        return replace(draft, product=of, counted=counted)
+
+    def wider(left: Node, right: Node) -> Product:
+        return Product(Round(left, Rounding(formats[0])), Round(right, Rounding(formats[1])))
+
+    for counted in (False, True):
+        if not counted:
+            yield with_product(Product)
+        yield with_product(partial(Product, normalised=True), counted)
+    formats = [fmt for fmt in map(without_subnormals, (asked.a, asked.b)) if fmt is not None]
+    if len(formats) == len(FACTORS):
+        yield from (with_product(wider, counted) for counted in (False, True))
+
+
+def without_subnormals(fmt: Format) -> Format | None:
+    """A format in which the subnormal numbers of another are normal ones."""
+    every = (wider for wider in likely.ROOMY if wider.emin <= fmt.emin - fmt.fraction and wider.holds(fmt))
+    return next(every, None)
+
+
+def of_products(draft: Draft) -> list[Round | None]:
     """How products are likely to be rounded: not, or as sums are."""
-    found = [how for step in choices.steps for how in (step.how, step.leaves) if how is not None]
+    found = [own for step in draft.steps for own in (step.how, step.leaves) if own is not None]
     return [None, *dict.fromkeys(found)]
 
 
 def _readings(fmt: Format, mode: Mode) -> list[Reading | None]:
     """What may be all that is read of an input: as many bits as it has, or fewer."""
-    known = range(2, fmt.precision) if fmt.precision <= FORMATS["f16"].precision else READ_BITS
+    known = range(2, fmt.precision) if fmt.precision <= FORMATS["f16"].precision else likely.READ_BITS
     return [None, *(Reading(bits, mode) for bits in known if bits < fmt.precision)]
 
 
 # -- the ends of the range
 
 
-def all_tiny(choices: Choices, kind: Tiny, unbounded: bool, asked: Signature) -> Choices:
-    """The choices with one treatment of tiny results in every rounding."""
-    return choices.with_hows({at: tiny(how, kind, unbounded, asked) for at, how in choices.hows().items()})
-
-
-def tiny(how: How, kind: Tiny, unbounded: bool, asked: Signature) -> How:
+def tiny(own: Round, kind: Tiny, unbounded: bool) -> Round:
     """`unbounded`: first rounded with unbounded exponent, where it is not by itself."""
-    fmt = format_of(how, asked)
-    bits = how.bits if how.bits is not None and how.bits != fmt.precision else None
-    return replace(how, tiny=kind, bits=fmt.precision if unbounded and bits is None else bits)
+    precision, found = own.rounding.format.precision, with_ends(own, subnormals=kind)
+    if bits_of(own) in (None, precision):
+        return of_rounding(found.rounding, precision if unbounded else None)
+    return found
 
 
-def read_as(choices: Choices, reads: tuple[Subnormals, Subnormals]) -> Choices:
-    return replace(choices, a=reads[0], b=None, c=reads[1])
+def one_read(draft: Draft) -> list[Draft]:
+    """The draft in which the subnormals of one factor alone are zero."""
+    return [draft.read_as("zero", "keep", draft.c.subnormals), draft.read_as("keep", "zero", draft.c.subnormals)]
 
 
-def one_read(choices: Choices) -> list[Choices]:
-    """The choices in which the subnormals of one factor alone are zero."""
-    return [replace(choices, a="zero", b="keep"), replace(choices, a="keep", b="zero")]
-
-
-def of_ends(choices: Choices, like: Choices, asked: Signature) -> Choices:
-    """The choices with the treatment of tiny results, zeros and overflow taken from others."""
+def of_ends(draft: Draft, like: Draft) -> Draft:
+    """The draft with the treatment of tiny results, zeros and overflow taken from others."""
     ends, last = like.hows(), like.hows()[like.last]
 
-    def ended(how: How, given: How) -> How:
-        found = tiny(how, given.tiny, given.bits == format_of(given, asked).precision, asked)
-        return replace(found, zero=given.zero, overflow=given.overflow)
+    def ended(own: Round, given: Round) -> Round:
+        how = given.rounding
+        found = tiny(own, how.subnormals, bits_of(given) == how.format.precision)
+        return with_ends(found, zero=how.zero, overflow=how.overflow)
 
-    found = choices.with_hows({place: ended(how, ends.get(place, last)) for place, how in choices.hows().items()})
-    floor = {step.zeros for step in like.steps if step.fraction_bits is not None}
+    found = draft.with_hows({place: ended(own, ends.get(place, last)) for place, own in draft.hows().items()})
+    floor = {step.aligned.zeros for step in like.steps if step.aligned is not None}
     return with_floor(found, floor.pop()) if len(floor) == 1 else found
 
 
-def with_floor(choices: Choices, zeros: int | None) -> Choices:
+def with_floor(draft: Draft, zeros: int | None) -> Draft:
     """The exponent of zero terms of every fused sum."""
-    steps = tuple(step if step.fraction_bits is None else replace(step, zeros=zeros) for step in choices.steps)
-    return replace(choices, steps=steps)
+    return draft.with_sums(lambda root: changed(root, FusedSum, partial(replace, zeros=zeros)))
 
 
-def with_negated(choices: Choices, roles: Set[int]) -> Choices:
+def with_negated(draft: Draft, roles: Set[int]) -> Draft:
     """The sums of these roles, and of no others, with their signs changed."""
-    steps = tuple(replace(step, negated=role in roles) for role, step in enumerate(choices.steps))
-    return replace(choices, steps=steps)
+    steps = tuple(replace(step, negated=role in roles) for role, step in enumerate(draft.steps))
+    return replace(draft, steps=steps)
 
 
-def floors(choices: Choices, d: Format) -> Sequence[int | None]:
+def floors_of(draft: Draft, d: Format) -> Sequence[int | None]:
     """The exponents of zero terms that are tried."""
-    if not choices.fuses:
-        return (None,)
-    found = [None, *range(d.emin - 18, d.emin + 1)]
-    return [*found, *range(-139, -126)] if d.emin > -100 else found
+    return likely.floors(d) if draft.fuses else (None,)
 
 
-def at_ends(choices: Choices, weights: Weights) -> Iterator[Choices]:
+def at_ends(draft: Draft, weights: Weights) -> Iterator[Draft]:
     """What only the ends of the range show: what is multiplied by powers of two, and whether c is rounded then; which
     bits of subnormal numbers a segment takes."""
-    for leading in (True, False) if choices.parts.kept else (choices.parts.leading,):
-        yield from _multiplying(replace(choices, parts=replace(choices.parts, leading=leading)), weights)
+    multiplies = any(shift for _, shift in weights.values())
+    addends = [draft.addend, None] if draft.addend is not None else [None]
+    for leading in (True, False) if draft.parts.kept else (draft.parts.leading,):
+        found = replace(draft, parts=replace(draft.parts, leading=leading))
+        for scaled, addend in product(likely.SCALED, addends) if multiplies else ():
+            yield replace(found, scaled=scaled, addend=addend)
+        if not multiplies:
+            yield found
 
 
-def with_signs(choices: Choices) -> Iterator[Choices]:
+def with_signs(draft: Draft) -> Iterator[Draft]:
     """The signs of segments that are zero."""
-    for positive in (True, False) if choices.parts.kept else (choices.parts.positive,):
-        yield replace(choices, parts=replace(choices.parts, positive=positive))
+    for positive in (True, False) if draft.parts.kept else (draft.parts.positive,):
+        yield replace(draft, parts=replace(draft.parts, positive=positive))
 
 
-def _multiplying(choices: Choices, weights: Weights) -> Iterator[Choices]:
-    if all(shift == 0 for _, shift in weights.values()):
-        yield choices
-        return
-    addends = [choices.addend, None] if choices.addend is not None else [None]
-    for scaled, addend in product(SCALED, addends):
-        yield replace(choices, scaled=scaled, addend=addend)
+def reading(ways: Sequence[Reads]) -> Axis:
+    """How subnormal factors, and a subnormal c, are read."""
+    return lambda draft: (draft.read_as(factors, factors, c) for factors, c in ways)
+
+
+def every_tiny(draft: Draft) -> Iterator[Draft]:
+    """One treatment of tiny results in every rounding."""
+    return (draft.every_how(partial(tiny, kind=kind, unbounded=unbounded)) for kind, unbounded in likely.TINIES)
+
+
+def each_how(parameter: str, values: Sequence[Any]) -> Axis:
+    """One value of a parameter in every rounding."""
+    return lambda draft: (draft.every_how(partial(with_ends, **{parameter: value})) for value in values)
+
+
+def last_how(parameter: str, values: Sequence[Any]) -> Axis:
+    """One value in the last rounding, and one in all others."""
+
+    def axis(draft: Draft) -> Iterator[Draft]:
+        for last, rest in product(values, values):
+            hows = draft.hows().items()
+            apart = {at: with_ends(own, **{parameter: last if at == draft.last else rest}) for at, own in hows}
+            yield draft.with_hows(apart)
+
+    return axis
 
 
 def tiny_tiers(asked: Signature, weights: Weights, apart: bool) -> list[Tier]:
     """How subnormal numbers are read and written, in tiers. `apart`: with roundings that do otherwise than others."""
 
-    def alike(choices: Choices, reads: Sequence[tuple[Subnormals, Subnormals]]) -> Iterator[Choices]:
-        for tried, chosen, (kind, unbounded) in product(list(at_ends(choices, weights)), reads, TINIES):
-            yield read_as(all_tiny(tried, kind, unbounded, asked), chosen)
-
-    def differing(choices: Choices) -> Iterator[Choices]:
-        hows = choices.hows()
-        places = list(hows)
-        if len(places) > 4:  # the last one, and all others
-            groups = [[choices.last], [place for place in places if place != choices.last]]
-        else:
-            groups = [[place] for place in places]
-        for kinds in product(TINIES[:4], repeat=len(groups)):
+    def differing(draft: Draft) -> Iterator[Draft]:
+        hows = draft.hows()
+        groups = [[place] for place in hows]
+        if len(hows) > 4:  # the last one, and all others
+            groups = [[draft.last], [place for place in hows if place != draft.last]]
+        for kinds in product(likely.TINIES[:4], repeat=len(groups)):
             chosen = {place: kind for group, kind in zip(groups, kinds, strict=True) for place in group}
-            tried = choices.with_hows({place: tiny(how, *chosen[place], asked) for place, how in hows.items()})
-            for reads in READS:
-                yield read_as(tried, reads)
+            yield draft.with_hows({place: tiny(own, *chosen[place]) for place, own in hows.items()})
 
-    def floored(choices: Choices) -> Iterator[Choices]:
-        for zeros, reads in product(floors(choices, asked.d)[1:], READS[:3]):
-            yield with_floor(read_as(choices, reads), zeros)
+    def floored(draft: Draft) -> Iterator[Draft]:
+        yield from (with_floor(draft, zeros) for zeros in floors_of(draft, asked.d)[1:])
 
-    def tiny_products(choices: Choices) -> Iterator[Choices]:
+    def tiny_products(draft: Draft) -> Iterator[Draft]:
         """Products that are rounded where they are tiny alone, as all others fit."""
-        for mode in MODES if _exact(How(), asked) else ():
-            yield from alike(replace(choices, products=How(mode)), READS[:3])
+        for mode in MODES if _exact(how(asked.d), asked) else ():
+            yield replace(draft, products=how(asked.d, mode))
 
-    def every(choices: Choices) -> Iterator[Choices]:
-        for zeros, tried in product(floors(choices, asked.d)[1:], list(alike(choices, READS))):
-            yield with_floor(tried, zeros)
-
-    def one_side(choices: Choices) -> Iterator[Choices]:
-        for tried in alike(choices, (("keep", "keep"), ("keep", "zero"))):
-            yield from one_read(tried)
-
-    def fixed(choices: Choices) -> Iterator[Choices]:
+    def fixed(draft: Draft) -> Iterator[Draft]:
         """Sums in fixed point: products are cut at one place, which may have been taken for zeros."""
-        choices = replace(read_as(all_tiny(choices, "keep", False, asked), READS[0]), zeros="")
-        for role, step in enumerate(choices.steps[:APART]):
-            for tried in in_fixed_point(step, asked, FIXED):
-                yield with_step(choices, role, tried)
+        draft = ungated(draft.every_how(partial(tiny, kind="keep", unbounded=False)).read_as("keep", "keep", "keep"))
+        for role, step in enumerate(draft.steps[:APART]):
+            yield from (draft.with_step(role, tried) for tried in in_fixed_point(step, asked, FIXED))
 
-    first = [lambda choices: alike(choices, READS[:3]), floored, tiny_products]
-    return [*first, lambda choices: alike(choices, READS), one_side, fixed, *([differing] if apart else []), every]
+    ends, few, every = partial(at_ends, weights=weights), reading(likely.READS[:3]), reading(likely.READS)
+    exact_factors = reading([("keep", "keep"), ("keep", "zero")])
+    return [
+        combined(ends, few, every_tiny),
+        combined(floored, few),
+        combined(tiny_products, ends, few, every_tiny),
+        combined(ends, every, every_tiny),
+        combined(ends, exact_factors, every_tiny, one_read),
+        combined(partial(with_another_node, d=asked.d), ends, few, every_tiny),
+        fixed,
+        *([combined(differing, every)] if apart else []),
+        combined(floored, ends, every, every_tiny),
+    ]
 
 
-def tiny_tier(role: int, asked: Signature) -> Tier:
+def tiny_tier(role: int) -> Tier:
     """Whether the sums of one role are kept or flushed where they are tiny."""
-    places: list[Place] = [role, ("leaves", role)]
-    places += ["convert"] if role == 0 else []
+    places: tuple[Place, ...] = (role, ("leaves", role)) if role else (role, ("leaves", role), "convert")
 
-    def kept_or_flushed(choices: Choices) -> Iterator[Choices]:
-        hows = choices.hows()
-        for kind in TINIES[:2]:
-            yield choices.with_hows({at: tiny(hows[at], *kind, asked) for at in places if at in hows})
+    def kept_or_flushed(draft: Draft) -> Iterator[Draft]:
+        hows = draft.hows()
+        for kind in likely.TINIES[:2]:
+            yield draft.with_hows({at: tiny(hows[at], *kind) for at in places if at in hows})
 
     return kept_or_flushed
 
 
-def refined_tiers(asked: Signature, adding: Sequence[int]) -> list[Tier]:
+def refined_tiers(asked: Signature, adders: Sequence[int]) -> list[Tier]:
     """How what is flushed is flushed, where each role is known to keep or to flush what is tiny, and how subnormal
-    inputs are read; then products that some steps alone round, where they are tiny."""
+    inputs are read; then products that some steps alone round, where they are tiny. What a sum begins with shows here
+    alone where every product is a number of the format."""
 
-    def plain(choices: Choices) -> Iterator[Choices]:
-        hows = choices.hows()
-        flushed = [place for place, how in hows.items() if how.tiny != "keep"]
-        for kind, unbounded, reads in product(TINIES[1:4] if flushed else TINIES[1:2], (False, True), READS):
+    def flushing(draft: Draft) -> Iterator[Draft]:
+        hows = draft.hows()
+        flushed = [place for place, own in hows.items() if own.rounding.subnormals != "keep"]
+        for kind, unbounded in product(likely.TINIES[1:4] if flushed else likely.TINIES[1:2], (False, True)):
             kinds = {at: kind if at in flushed else ("keep", unbounded) for at in hows}
-            yield read_as(choices.with_hows({at: tiny(how, *kinds[at], asked) for at, how in hows.items()}), reads)
+            yield draft.with_hows({at: tiny(own, *kinds[at]) for at, own in hows.items()})
 
-    def begun(choices: Choices) -> Iterator[Choices]:
-        """What a sum begins with shows here alone where every product is a number of the format."""
-        for start in (*STARTS, *SWAPPED):
-            yield from plain(replace(choices, start=start))
+    def in_some(draft: Draft) -> Iterator[Draft]:
+        for few in some_of(adders) if draft.products is not None and _exact(draft.products, asked) else ():
+            yield replace(draft, unrounded=few)
 
-    def in_some(choices: Choices) -> Iterator[Choices]:
-        some = [frozenset(few) for size in range(1, len(adding)) for few in combinations(adding[:APART], size)]
-        for few in some if choices.products is not None and _exact(choices.products, asked) else ():
-            yield from begun(replace(choices, unrounded=few))
-
-    return [plain, begun, in_some]
+    plain, begun = (flushing, reading(likely.READS)), starting((*likely.STARTS, *likely.SWAPPED))
+    return [combined(*plain), combined(begun, *plain), combined(in_some, begun, *plain)]
 
 
 def zero_tiers(kinds: Sequence[str], asked: Signature) -> list[Tier]:
     """The signs of zeros, in tiers."""
-    begins: Sequence[Start | None] = (None, "zero", "first") if {"binary", "fused"} & set(kinds) else (None,)
 
-    def signs(choices: Choices) -> Iterator[Choices]:
-        choices = replace(with_negated(choices, frozenset()), positive_zeros=False, zeros="")
-        for given, sign, start in product(list(with_signs(choices)), SIGNS, begins):
-            tried = given.with_hows({place: replace(how, zero=sign) for place, how in given.hows().items()})
-            yield tried if start is None else replace(tried, start=start)
+    def plain(draft: Draft) -> list[Draft]:
+        return [ungated(with_negated(draft, frozenset())).with_zeros(positive=False)]
 
-    def last(choices: Choices) -> Iterator[Choices]:
-        choices = replace(with_negated(choices, frozenset()), positive_zeros=False, zeros="")
-        hows = choices.hows().items()
-        for one, other, start in product(SIGNS, SIGNS, begins):
-            apart = {place: replace(how, zero=one if place == choices.last else other) for place, how in hows}
-            tried = choices.with_hows(apart)
-            yield tried if start is None else replace(tried, start=start)
+    def begun(draft: Draft) -> Iterator[Draft]:
+        yield draft
+        if {"binary", "fused"} & set(kinds):
+            yield from starting(("zero", "first"))(draft)
 
-    def positive(choices: Choices) -> Iterator[Choices]:
-        for tried in signs(choices):
-            yield replace(tried, positive_zeros=True)
-
-    def negated(choices: Choices) -> Iterator[Choices]:
+    def negated(draft: Draft) -> Iterator[Draft]:
         """Sums of some steps are subtracted, or the last one changes its sign."""
-        roles = range(len(choices.steps))
+        roles = range(len(draft.steps))
         some = [frozenset(few) for size in (1, 2) for few in combinations(roles[:APART], size)]
-        for tried, few in product(signs(choices), dict.fromkeys([*some, frozenset(roles)])):
-            yield with_negated(tried, few)
+        yield from (with_negated(draft, few) for few in dict.fromkeys([*some, frozenset(roles)]))
 
-    def everything(choices: Choices) -> Iterator[Choices]:
-        for tried, reads, (kind, unbounded) in product(list(signs(choices)), READS, TINIES):
-            yield read_as(all_tiny(tried, kind, unbounded, asked), reads)
+    def floored(draft: Draft) -> Iterator[Draft]:
+        yield from (with_floor(draft, zeros) for zeros in floors_of(draft, asked.d))
 
-    def floored(choices: Choices) -> Iterator[Choices]:
-        for zeros, tried in product(floors(choices, asked.d), list(signs(choices))):
-            yield with_floor(tried, zeros)
-
-    def gated(choices: Choices) -> Iterator[Choices]:
-        """Products with a zero factor are left out, or +0."""
-        for tried, zeros in product(signs(choices), GATED):
-            yield replace(tried, zeros=zeros)
-
-    return [signs, positive, last, negated, floored, gated, everything]
+    signs = plain, with_signs, each_how("zero", likely.SIGNS), begun
+    return [
+        combined(*signs),
+        combined(*signs, lambda draft: [draft.with_zeros(positive=True)]),
+        combined(plain, last_how("zero", likely.SIGNS), begun),
+        combined(*signs, negated),
+        combined(floored, *signs),
+        combined(*signs, partial(with_another_node, d=asked.d)),  # as one that leaves out a product with a zero factor
+        combined(*signs, reading(likely.READS), every_tiny),
+    ]
 
 
 def end_tiers(asked: Signature, weights: Weights) -> list[Tier]:
     """What results beyond the largest number become, in tiers."""
-    limits = [asked.d.emax + 1, asked.d.emax + 2]
 
-    def alike(choices: Choices) -> Iterator[Choices]:
-        for tried, overflow in product(list(at_ends(choices, weights)), OVERFLOW):
-            same = {place: replace(how, overflow=overflow) for place, how in tried.hows().items()}
-            yield tried.with_hows(same)
+    def limited(draft: Draft) -> Iterator[Draft]:
+        yield from (with_limit(draft, limit) for limit in (asked.d.emax + 1, asked.d.emax + 2))
 
-    def limited(choices: Choices) -> Iterator[Choices]:
-        for tried, limit in product(list(alike(choices)), limits):
-            yield replace(tried, limit=limit)
-
-    def last(choices: Choices) -> Iterator[Choices]:
-        hows = choices.hows().items()
-        for one, other in product(OVERFLOW, OVERFLOW):
-            apart = {place: replace(how, overflow=one if place == choices.last else other) for place, how in hows}
-            yield choices.with_hows(apart)
-
-    def gated(choices: Choices) -> Iterator[Choices]:
-        """Zero times infinity is zero, or nothing."""
-        for tried, zeros in product(list(last(choices)), GATED):
-            yield replace(tried, zeros=zeros)
-
-    def rests(choices: Choices) -> Iterator[Choices]:
+    def rests(draft: Draft) -> Iterator[Draft]:
         """What a part leaves of infinities and NaNs."""
-        if len(choices.parts.pairs) > 1:
-            for tried, rest in product(list(last(choices)), RESTS):
-                yield replace(tried, parts=replace(tried.parts, rest=rest))
+        for rest in RESTS if len(draft.parts.pairs) > 1 else ():
+            yield replace(draft, parts=replace(draft.parts, rest=rest))
 
-    return [alike, last, limited, gated, rests]
+    alike = partial(at_ends, weights=weights), each_how("overflow", likely.OVERFLOW)
+    last = last_how("overflow", likely.OVERFLOW)
+    another = partial(with_another_node, d=asked.d)  # as one for which zero times infinity is zero, or nothing
+    return [
+        combined(*alike),
+        combined(*alike, limited),
+        last,
+        combined(lambda draft: [ungated(draft)], last, another),
+        combined(last, rests),
+    ]
+
+
+def ungated(draft: Draft) -> Draft:
+    """The draft with products of which a zero factor is one as any other."""
+    return replace(draft, product=changed(draft.product, Gate, lambda part: part.term))
+
+
+def with_limit(draft: Draft, limit: int | None) -> Draft:
+    """A product of magnitude 2^limit or more is infinite."""
+    return replace(draft, product=changed(draft.product, Product, partial(replace, limit=limit)))
 
 
 # -- what lies beside
 
 
-def neighbours(choices: Choices, asked: Signature, weights: Weights) -> Iterator[Choices]:
-    """The choices with one of them changed: what vectors of validation must refute."""
-    yield from ordinary_neighbours(choices, asked)
-    for zeros in floors(choices, asked.d):
-        yield with_floor(choices, zeros)
-    for place, own in choices.hows().items():
-        for changed in _other_ends(own, asked):
-            yield choices.with_hows({place: changed})
-    yield from at_ends(choices, weights)
-    yield from with_signs(choices)
-    yield replace(choices, positive_zeros=not choices.positive_zeros)
-    for given in ZEROS:
-        yield replace(choices, zeros=given)
-    for rest in RESTS if len(choices.parts.pairs) > 1 else ():
-        yield replace(choices, parts=replace(choices.parts, rest=rest))
-    yield replace(choices, limit=asked.d.emax + 1 if choices.limit is None else None)
-    for reads in READS:
-        yield read_as(choices, reads)
-    yield from one_read(choices)
+def neighbours(draft: Draft, asked: Signature, weights: Weights) -> Iterator[Draft]:
+    """The drafts with one thing changed: what vectors of validation must refute."""
+    yield from ordinary_neighbours(draft, asked)
+    for zeros in floors_of(draft, asked.d):
+        yield with_floor(draft, zeros)
+    for place, own in draft.hows().items():
+        for other in _other_ends(own):
+            yield draft.with_hows({place: other})
+    yield from at_ends(draft, weights)
+    yield from with_signs(draft)
+    yield draft.with_zeros(positive=not draft.c.positive_zeros)
+    for rest in RESTS if len(draft.parts.pairs) > 1 else ():
+        yield replace(draft, parts=replace(draft.parts, rest=rest))
+    yield from reading(likely.READS)(draft)
+    yield from one_read(draft)
 
 
-def ordinary_neighbours(choices: Choices, asked: Signature) -> Iterator[Choices]:
-    """Those of them that ordinary numbers tell from these choices."""
-    for role, step in enumerate(choices.steps):
-        for other in (*_other_steps(step, asked), *(_other_leaving(step, asked) if role else ())):
-            yield with_step(choices, role, other)
-    for leaves in dict.fromkeys(step.leaves for step in choices.steps):
-        if leaves is not None and choices.store is None:
-            yield from (replace(choices, store=Store(size, leaves)) for size in sizes(asked))
-    for place, own in choices.hows().items():
+def ordinary_neighbours(draft: Draft, asked: Signature) -> Iterator[Draft]:
+    """Those of them that ordinary numbers tell from this draft."""
+    for role, step in enumerate(draft.steps):
+        for other in (*_other_steps(step, asked), *(_other_leaving(step, asked.d) if role else ())):
+            yield draft.with_step(role, other)
+    yield from (replace(draft, product=other) for other in varied(draft.product, asked.d))
+    for leaves in dict.fromkeys(step.leaves for step in draft.steps):
+        if leaves is not None and draft.store is None:
+            yield from (replace(draft, store=Store(size, leaves)) for size in sizes(asked))
+    for place, own in draft.hows().items():
         for mode in MODES:
-            yield choices.with_hows({place: replace(own, mode=mode)})
-    for counts in NORMALISED:
-        yield replace(choices, normalised=counts)
-    for start in (*STARTS, *SWAPPED):
-        yield replace(choices, start=start)
-    for how in of_products(choices):
-        yield replace(choices, products=how)
-    for role in range(len(choices.steps)) if choices.products is not None else ():
-        yield replace(choices, unrounded=choices.unrounded ^ {role})
-    for leaf in range(asked.length) if choices.fused else ():
-        yield replace(choices, fused=choices.fused ^ {leaf})
-    if choices.addend is not None:
-        yield replace(choices, addend=None)
-    for parts in other_parts(choices.parts):
-        yield replace(choices, parts=parts)
-    for name in INNER:
-        if choices.convert is None and FORMATS[name] != asked.d:
-            steps = tuple(replace(step, how=replace(step.how, format=name)) for step in choices.steps)
-            yield replace(choices, steps=steps, convert=How(choices.steps[0].how.mode))
-    if choices.convert is not None:
-        once = replace(choices.steps[0], how=replace(choices.steps[0].how, format=""))
-        yield replace(with_step(choices, 0, once), convert=None)
+            yield draft.with_hows({place: in_mode(own, mode)})
+    yield from normalising(draft, asked)
+    yield from starting((*likely.STARTS, *likely.SWAPPED))(draft)
+    for products in of_products(draft):
+        yield replace(draft, products=products)
+    for role in range(len(draft.steps)) if draft.products is not None else ():
+        yield replace(draft, unrounded=draft.unrounded ^ {role})
+    for leaf in range(asked.length) if draft.fused else ():
+        yield replace(draft, fused=draft.fused ^ {leaf})
+    if draft.addend is not None:
+        yield replace(draft, addend=None)
+    for parts in other_parts(draft.parts):
+        yield replace(draft, parts=parts)
+    if draft.convert is not None:
+        last = draft.steps[0]
+        yield replace(draft.with_step(0, replace(last, how=last.how and _in(last.how, asked.d))), convert=None)
+        return
+    for fmt in likely.INNER:
+        if fmt != asked.d:
+            steps = tuple(step if step.how is None else replace(step, how=_in(step.how, fmt)) for step in draft.steps)
+            yield replace(draft, steps=steps, convert=how(asked.d, draft.hows()[0].rounding.mode))
+
+
+def _in(own: Round, fmt: Format) -> Round:
+    """A rounding to another format."""
+    return Round(own.term, replace(own.rounding, format=fmt))
 
 
 def _other_steps(step: Step, asked: Signature) -> Iterator[Step]:
-    bits = step.fraction_bits
     yield replace(step, negated=not step.negated)
-    if bits is None:
+    yield from (replace(step, sum=other) for other in varied(step.sum, asked.d))
+    if step.aligned is None:
         yield from in_fixed_point(step, asked, 1)
-        for more in FEWER:
-            yield replace(step, fraction_bits=format_of(step.how, asked).precision + more)
+        for more in likely.FEWER:
+            yield replace(step, sum=fused_sum(step.rounding(asked.d).precision + more))
         return
-    for other in (bits - 1, bits + 1):
-        yield replace(step, fraction_bits=other)
-    for align in MODES:
-        yield replace(step, align=align, sticky=False)
-    if not step.rounded:
-        yield replace(step, cancels=not step.cancels)
-    if step.align == "toward_zero":
-        yield replace(step, sticky=not step.sticky)
-    if step.late is None and not step.groups:
-        for carry in (None, *range(7)):
-            yield replace(step, carry_bits=carry)
-    if (late := step.late) is not None:
-        for change in (-1, 1):
-            yield replace(step, late=replace(late, sum_bits=late.sum_bits + change))
-            yield replace(step, late=replace(late, addend_bits=late.addend_bits + change))
-            if late.cut is not None:
-                yield replace(step, late=replace(late, cut=late.cut + change))
-        for align in MODES:
-            yield replace(step, late=replace(late, align=align))
-        yield replace(step, late=replace(late, reach=bits + 1 if late.reach is None else None))
+    yield from (aligning(step, align, sticky=False) for align in MODES)
+    if step.how is None and isinstance(step.sum, FusedSum):
+        yield replace(step, sum=Cancelling(step.sum))
 
 
-def _other_leaving(step: Step, asked: Signature) -> Iterator[Step]:
-    """The choices with the result of a role's steps converted where it was not, or not where it was; or not rounded."""
+def _other_leaving(step: Step, d: Format) -> Iterator[Step]:
+    """The draft with the result of a role's steps converted where it was not, or not where it was; or not rounded."""
     if step.leaves is not None:
         yield replace(step, leaves=None)
         return
-    if step.fraction_bits is None:
-        yield replace(step, rounded=not step.rounded)
-    own = format_of(step.how, asked)
-    for short in SHORT:
-        if FORMATS[short].precision < own.precision:
-            yield replace(step, leaves=How(MODES[0], short))
-    for wide in ROOMY:
-        if FORMATS[wide].precision > own.precision:  # as short, but only where it leaves them
-            yield replace(step, how=replace(step.how, format=wide), leaves=step.how)
+    if step.aligned is None:
+        yield replace(step, how=how(d) if step.how is None else None)
+    for short in likely.SHORT:
+        if short.precision < step.rounding(d).precision:
+            yield replace(step, leaves=how(short))
+    for wide in likely.ROOMY:
+        if wide.precision > step.rounding(d).precision:  # as short, but only where it leaves them
+            yield replace(step, how=how(wide) if step.how is None else _in(step.how, wide), leaves=step.how or how(d))
 
 
-def _other_ends(how: How, asked: Signature) -> Iterator[How]:
-    for kind, unbounded in TINIES:
-        yield tiny(how, kind, unbounded, asked)
-    for sign in SIGNS:
-        yield replace(how, zero=sign)
-    for overflow in OVERFLOW:
-        yield replace(how, overflow=overflow)
+def _other_ends(own: Round) -> Iterator[Round]:
+    for kind, unbounded in likely.TINIES:
+        yield tiny(own, kind, unbounded)
+    for sign in likely.SIGNS:
+        yield with_ends(own, zero=sign)
+    for overflow in likely.OVERFLOW:
+        yield with_ends(own, overflow=overflow)
 
 
 # -- what says the same
 
 
-def simplest(choices: Choices, asked: Signature, weights: Weights) -> Choices:
-    """The simplest choices that describe the same arithmetic."""
+def simplest(draft: Draft, asked: Signature, weights: Weights) -> Draft:
+    """The simplest draft of the same arithmetic."""
     shifts = [weights.get(k, ADDED)[1] for k in (range(asked.length) if weights else (0,))]
-    if choices.products is not None and _always_fits(choices.products, asked, min(shifts), max(shifts)):
-        choices = replace(choices, products=None, fused=frozenset(), unshown=choices.unshown - {"products"})
+    if draft.products is not None and _always_fits(draft.products, asked, min(shifts), max(shifts)):
+        draft = replace(draft, products=None, fused=frozenset(), unshown=draft.unshown - {"products"})
     addend = weights.get("c", ADDED)[1]
-    least = _least(choices, asked, min(shifts), addend)
-    own = _least(replace(choices, products=None), asked, min(shifts), addend)  # of terms before they are rounded
+    least = _least(draft, asked, min(shifts), addend)
+    own = _least(replace(draft, products=None), asked, min(shifts), addend)  # of terms before they are rounded
     largest = max(asked.a.emax + asked.b.emax + max(0, *shifts), asked.c.emax + max(0, addend)) + 2
     most = largest + (asked.length + 1).bit_length() + 2  # no sum is as large as 2^most, however often it is rounded
     if asked.scale is not None:
         least, own, most = -ANY, -ANY, ANY
-    hows = choices.hows().items()
-    return choices.with_hows({at: _simplest(how, asked, own if at in TERMS else least, most) for at, how in hows})
+    hows = draft.hows().items()
+    return draft.with_hows({at: _simplest(x, own if at in TERMS_ROUNDED else least, most) for at, x in hows})
 
 
-def _exact(how: How, asked: Signature) -> bool:
+def _exact(own: Round, asked: Signature) -> bool:
     """Whether a product that is rounded so is the exact one, unless it is tiny or infinite."""
-    return asked.a.precision + asked.b.precision <= min(format_of(how, asked).precision, how.bits or 64)
+    return asked.a.precision + asked.b.precision <= min(own.rounding.format.precision, bits_of(own) or 64)
 
 
-def _always_fits(how: How, asked: Signature, low: int, high: int) -> bool:
-    fmt = format_of(how, asked)
-    bits = min(fmt.precision, how.bits or fmt.precision)
+def _always_fits(own: Round, asked: Signature, low: int, high: int) -> bool:
+    fmt = own.rounding.format
     return (
-        asked.a.precision + asked.b.precision <= bits
+        _exact(own, asked)
         and unit_of(asked.a) + unit_of(asked.b) + low >= unit_of(fmt)
         and asked.a.emax + asked.b.emax + high + 1 < fmt.emax
     )
 
 
-def _simplest(how: How, asked: Signature, least: int, most: int) -> How:
+def _simplest(own: Round, least: int, most: int) -> Round:
     """`least`, `most`: what is rounded is zero or at least 2^least, a multiple of it, and less than 2^most."""
-    fmt = format_of(how, asked)
-    if most <= fmt.emax or (how.overflow == "infinity" and how.mode in NEAREST):
-        how = replace(how, overflow="ieee")  # which prescribes infinity for these
+    given, fmt = own.rounding, own.rounding.format
+    if most <= fmt.emax or (given.overflow == "infinity" and given.mode in NEAREST):
+        own = with_ends(own, overflow="ieee")  # which prescribes infinity for these
     exact = least >= unit_of(fmt)  # tiny results are
-    unbounded = how.bits == fmt.precision
+    unbounded = bits_of(own) == fmt.precision
     if least >= fmt.emin:
-        return replace(how, tiny="keep", bits=None if unbounded else how.bits)
-    if how.tiny == "keep":  # rounded twice in one direction, or to odd, is rounded once
-        return replace(how, bits=None) if unbounded and (exact or how.mode not in NEAREST) else how
-    if (unbounded or how.tiny == "flush_after") and (exact or how.mode in NEVER_UP):
-        # no rounded result reaches the least normal number from below
-        return replace(how, tiny="flush_before", bits=None if unbounded else how.bits)
-    return how
+        return tiny(own, "keep", False)
+    if given.subnormals == "keep":  # rounded twice in one direction, or to odd, is rounded once
+        return tiny(own, "keep", False) if unbounded and (exact or given.mode not in NEAREST) else own
+    if (unbounded or given.subnormals == "flush_after") and (exact or given.mode in NEVER_UP):
+        return tiny(own, "flush_before", False)  # no rounded result reaches the least normal number from below
+    return own
 
 
-def _least(choices: Choices, asked: Signature, shift: int, addend: int) -> int:
+def _least(draft: Draft, asked: Signature, shift: int, addend: int) -> int:
     """The exponent of the last place that any term has. `shift`, `addend`: the least powers of two with which products
     count, and that of c."""
-    rounded = choices.products
-    least = unit_of(asked.a) + unit_of(asked.b) + min(shift, 0 if choices.scaled == "sums" else shift)
-    if rounded is not None and not choices.unrounded and not choices.fused:
-        least = max(least, unit_of(format_of(rounded, asked)))
+    rounded = draft.products
+    least = unit_of(asked.a) + unit_of(asked.b) + min(shift, 0 if draft.scaled == "sums" else shift)
+    if rounded is not None and not draft.unrounded and not draft.fused:
+        least = max(least, unit_of(rounded.rounding.format))
     return min(least, unit_of(asked.c) + min(addend, 0)) if asked.addend else least

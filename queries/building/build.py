@@ -2,9 +2,9 @@
 
 Steps are decided one role at a time, from the last one down: its inputs are sums that the steps below pass on as they
 are. Then come products and what sums begin with, the smallest numbers and zeros, the largest, infinities and NaNs; each
-stage has inputs on which only its own choices can show. Candidates are drafted from the choices of a stage, tried
-against the answers so far, and the next question is the one that splits them best. The unit that is left answers
-thousands of vectors over the whole range before it is called found.
+stage has inputs on which only its own part of a draft can show. Candidates are drafts with other expressions in that
+part, tried against the answers so far, and the next question is the one that splits them best. The unit that is left
+answers thousands of vectors over the whole range before it is called found.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 
 from mmaprobe.queries.building.answers import BUILT, Answers, joined
 from mmaprobe.queries.building.axes import of_ends
-from mmaprobe.queries.building.candidates import Candidate, Sketch, choices_of
+from mmaprobe.queries.building.candidates import Candidate, Sketch, drafts_of
 from mmaprobe.queries.building.clock import Clock
 from mmaprobe.queries.building.counting import every, finite, nonzero, not_zero, ordinary
-from mmaprobe.queries.building.draft import Choices, TooDeepError
+from mmaprobe.queries.building.draft import Draft
+from mmaprobe.queries.building.drafter import TooDeepError
 from mmaprobe.queries.building.lanes import with_one_lane
 from mmaprobe.queries.building.mending import mended, of_result
 from mmaprobe.queries.building.naming import same_signature, with_nan
@@ -184,7 +185,7 @@ class Builder:
 
     def _built(self, alive: Sequence[Candidate]) -> None:
         result = self.result
-        result.verdict, result.why, result.choices = "built", "", alive[0].choices
+        result.verdict, result.why, result.draft = "built", "", alive[0].draft
         assert result.unit is not None
         result.unit = with_nan(result.unit, self.answers.nan())
 
@@ -197,7 +198,7 @@ class Builder:
         if not right:
             return False
         nan = self.answers.nan()
-        result.unit, result.choices = with_nan(right[0].unit, nan), right[0].choices
+        result.unit, result.draft = with_nan(right[0].unit, nan), right[0].draft
         result.open = [*self.validation.known(), *(candidate.model for candidate in right[1:])]
         result.equal, result.refuted, result.unseen = [], 0, 0
         result.why = f"the time ran out before {result.untried}"
@@ -303,15 +304,15 @@ class Builder:
         right = [unit for unit in found if not wrong_on(np.arange(len(rows)), [unit]).any()]
         return [Candidate(None, unit) for unit in right]
 
-    def _near(self) -> list[tuple[Unit, Choices]]:
-        """The last candidates that came near, of those drafted from choices of this sketch."""
+    def _near(self) -> list[tuple[Unit, Draft]]:
+        """The last candidates that came near, of those that are drafts of this sketch."""
         noted = list(self.search.noted.items())[-NAMED:]
-        return [(unit, choices) for unit, choices in noted if choices is not None]
+        return [(unit, draft) for unit, draft in noted if draft is not None]
 
-    def _one_lane(self) -> list[Choices]:
+    def _one_lane(self) -> list[Draft]:
         """What to begin with again where one lane that keeps other fraction bits explains every ordinary answer that a
         candidate which came near does not give."""
-        near = [(unit, choices) for unit, choices in self._near() if choices.fuses and choices.odd is None]
+        near = [(unit, draft) for unit, draft in self._near() if draft.fuses and draft.odd is None]
         if not near:
             return []
         rows, answers = joined([*self.answers.bank, *self.answers.validated])
@@ -334,7 +335,7 @@ class Builder:
             tried += right(search.drafted([base], lanes, None), missed)
         tried = right(tried, np.arange(len(rows)))
         tried = search.split(tried, search.stages.all[-5], None, self.shapes.rows("middle", POOL))
-        found = [replace(search.sketch.start()[choices.tree], odd=choices.odd) for choices in choices_of(tried)]
+        found = [replace(search.sketch.start()[draft.tree], odd=draft.odd) for draft in drafts_of(tried)]
         return list(dict.fromkeys(found))
 
     def _one_stage_again(self) -> list[Candidate]:
@@ -355,7 +356,7 @@ class Builder:
                 tiers = tiers if stage in self.search.stages.all[-3:] else [self._ended(tier) for tier in tiers]
                 whole = replace(stage, name=f"{stage.name}, again", rank=last, tiers=tiers, counts=every, otherwise=())
                 if found := self.search.through([base], whole):
-                    return self.search.drafted(choices_of(found), lambda given: [given], None)
+                    return self.search.drafted(drafts_of(found), lambda given: [given], None)
         return []
 
     def _likely_first(self, unit: Unit) -> list[Stage]:
@@ -375,8 +376,8 @@ class Builder:
         return [*first, zeros, *steps]
 
     def _ended(self, tier: Tier) -> Tier:
-        """A tier of choices whose treatment of overflow and tiny results is unchanged."""
-        return lambda given: (of_ends(found, given, self.asked) for found in tier(given))
+        """A tier of drafts whose treatment of overflow and tiny results is unchanged."""
+        return lambda given: (of_ends(found, given) for found in tier(given))
 
     def _late(self) -> bool:
         """Whether the last attempt ended where all numbers are ordinary, but every step was taken to be decided."""

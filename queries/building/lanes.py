@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from mmaprobe.queries.building.counting import nonzero
-from mmaprobe.queries.building.draft import Choices
+from mmaprobe.queries.building.draft import Draft
 from mmaprobe.queries.building.roles import Part
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.inputs.signature import Signature
@@ -30,8 +30,8 @@ def lanes_of(part: Part) -> list[frozenset[int]]:
     return list(found)
 
 
-def with_one_lane(base: Choices, part: Part, wrong: Table, asked: Signature) -> Iterator[Choices]:
-    """The choices with one lane that keeps other fraction bits. `wrong`: the inputs whose results it must explain: in
+def with_one_lane(base: Draft, part: Part, wrong: Table, asked: Signature) -> Iterator[Draft]:
+    """The drafts with one lane that keeps other fraction bits. `wrong`: the inputs whose results it must explain: in
     each of them a product of that lane is not zero."""
     length = asked.length
     counts = nonzero(wrong[:, :length], asked.a) & nonzero(wrong[:, length : 2 * length], asked.b)

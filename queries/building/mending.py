@@ -9,7 +9,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from mmaprobe.queries.building.steps import MODES
+from mmaprobe.queries.building.draft import with_node
+from mmaprobe.queries.building.likely import MODES
 from mmaprobe.queries.compare.neighbours import neighbours
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
@@ -69,7 +70,7 @@ def _of_one_term(root: Node) -> Iterator[Node]:
                 for change in (-1, 1):
                     changed = _kept(node, at, parts, place, change)
                     if changed is not None:
-                        yield _with(root, node, changed)
+                        yield with_node(root, node, changed)
 
 
 def _rounded_twice(root: Node) -> Iterator[Node]:
@@ -78,15 +79,11 @@ def _rounded_twice(root: Node) -> Iterator[Node]:
         if not isinstance(node, Round):
             continue
         if isinstance(node.term, Round):
-            yield _with(root, node, replace(node, term=node.term.term))
+            yield with_node(root, node, replace(node, term=node.term.term))
             continue
         for name, mode in product(WIDER, MODES):
             if FORMATS[name].precision > node.rounding.format.precision:
-                yield _with(root, node, replace(node, term=Round(node.term, Rounding(FORMATS[name], mode))))
-
-
-def _with(root: Node, old: Node, new: Node) -> Node:
-    return replaced(root, lambda part: new if part == old else None)
+                yield with_node(root, node, replace(node, term=Round(node.term, Rounding(FORMATS[name], mode))))
 
 
 def _apart(item: Node) -> Iterator[tuple[list[Node], int]]:

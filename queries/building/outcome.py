@@ -7,7 +7,7 @@ from typing import Literal
 
 from mmaprobe.queries.building.answers import BUILT
 from mmaprobe.queries.building.candidates import Candidate
-from mmaprobe.queries.building.draft import Choices
+from mmaprobe.queries.building.draft import Draft
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unit import Unit
@@ -23,7 +23,7 @@ class Built:
 
     verdict: Verdict = "open"
     unit: Unit | None = None
-    choices: Choices | None = None
+    draft: Draft | None = None
     equal: list[tuple[Model, str]] = field(default_factory=list)  # proved equal to the unit, and how
     open: list[Model] = field(default_factory=list)  # that answer alike as far as was asked, and nothing is proved
     standing: list[Candidate] = field(default_factory=list)  # that agreed with the vectors over the whole range, last

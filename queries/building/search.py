@@ -1,4 +1,4 @@
-"""The search through tiers of choices, and the questions that split what is left best."""
+"""The search through tiers of drafts, and the questions that split what is left best."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmaprobe.queries.building.answers import Answers, Kept, joined
-from mmaprobe.queries.building.axes import all_tiny, ordinary_neighbours, simplest
-from mmaprobe.queries.building.candidates import Candidate, choices_of
+from mmaprobe.queries.building.axes import ordinary_neighbours, simplest, tiny
+from mmaprobe.queries.building.candidates import Candidate, drafts_of
 from mmaprobe.queries.building.counting import Counts, finite, nonzero, not_zero, ordinary, unsigned
-from mmaprobe.queries.building.draft import Choices, Odd, Store
+from mmaprobe.queries.building.draft import Draft, Odd, Store
+from mmaprobe.queries.building.likely import MODES
 from mmaprobe.queries.building.mending import in_mode
 from mmaprobe.queries.building.stages import Pool, Stage, Stages
-from mmaprobe.queries.building.steps import MODES, Tier, format_of, merged, shown
+from mmaprobe.queries.building.steps import Tier, merged, shown
 from mmaprobe.queries.search.samples import Table
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.batch import Patterns
@@ -36,8 +37,8 @@ NARROW = -100  # the smallest exponent of formats above which sums within may be
 
 
 class Search:
-    """The search for the arithmetic of the trees of one sketch. `noted`: units that came near, with the choices of this
-    sketch, if they are drafted from any; `strict`: the last step to be decided must give every answer of ordinary
+    """The search for the arithmetic of the trees of one sketch. `noted`: units that came near, with their drafts of
+    this sketch, if there are any; `strict`: the last step to be decided must give every answer of ordinary
     numbers; `farthest`: the last stage at which an attempt ended, by its number; `ended`: where the last one did, and
     with what. `before`: a search over another sketch."""
 
@@ -45,17 +46,17 @@ class Search:
         self.sketch, self.stages, self.answers = stages.sketch, stages, answers
         self.asked = answers.asked
         self.strict = False
-        self.noted: dict[Unit, Choices | None] = dict.fromkeys(before.noted) if before else {}
+        self.noted: dict[Unit, Draft | None] = dict.fromkeys(before.noted) if before else {}
         self.farthest: tuple[int, str] = before.farthest if before else (-1, "")
-        self.ended: tuple[int, Sequence[Choices]] | None = before.ended if before else None
-        self._agreed: dict[tuple[Choices | Unit, Kept, Counts], set[int]] = {}  # the numbers of questions
+        self.ended: tuple[int, Sequence[Draft]] | None = before.ended if before else None
+        self._agreed: dict[tuple[Draft | Unit, Kept, Counts], set[int]] = {}  # the numbers of questions
 
     @property
     def at_a_step(self) -> bool:
         """Whether the last attempt ended where a step is decided."""
         return self.ended is not None and self.ended[0] < len(self.stages.all) - 5
 
-    def by_stages(self, start: Sequence[Choices] = ()) -> list[Candidate]:
+    def by_stages(self, start: Sequence[Draft] = ()) -> list[Candidate]:
         """The units that are left when every stage has been decided once, beginning with `start` if given."""
         alive = list(start) or self.sketch.start()
         for number, stage in enumerate(self.stages.all):
@@ -64,13 +65,13 @@ class Search:
                 self.farthest = max(self.farthest, (number, self.answers.at), key=lambda reached: reached[0])
                 self.ended = number, alive
                 return []
-            alive = merged(choices_of(found))[: ENDS if stage in self.stages.all[-3:] else KEPT]
+            alive = merged(drafts_of(found))[: ENDS if stage in self.stages.all[-3:] else KEPT]
         self.ended = None
         found = self.drafted(alive, shown, None)  # so far they may be parts, of few leaves
         right = self.agreeing(found, self.stages.everything) if len(found) > len(alive) else found
         return right or found
 
-    def through(self, alive: Sequence[Choices], stage: Stage) -> list[Candidate]:
+    def through(self, alive: Sequence[Draft], stage: Stage) -> list[Candidate]:
         """The candidates of the first tier that fits."""
         self.answers.at = stage.name
         for number, tier in enumerate(stage.tiers, start=1):
@@ -84,39 +85,39 @@ class Search:
             found = self.through(alive, other)
             if not found:
                 break
-            alive = choices_of(found[:KEPT])
+            alive = drafts_of(found[:KEPT])
         return found
 
     def unit(self, candidate: Candidate, kept: Kept) -> Unit:
         """The unit of a candidate, as far as leaves that are not kept are zero."""
-        return candidate.unit if candidate.choices is None else self.sketch.unit(candidate.choices, kept)
+        return candidate.unit if candidate.draft is None else self.sketch.unit(candidate.draft, kept)
 
-    def simplest(self, tier: Tier, base: Choices) -> list[Choices]:
-        """A tier's choices, each in its simplest form once."""
-        found = (simplest(choices, self.asked, self.sketch.weights) for choices in tier(base))
+    def simplest(self, tier: Tier, base: Draft) -> list[Draft]:
+        """A tier's drafts, each in its simplest form once."""
+        found = (simplest(draft, self.asked, self.sketch.weights) for draft in tier(base))
         return list(dict.fromkeys(found))
 
-    def drafted(self, alive: Sequence[Choices], tier: Tier, kept: Kept) -> list[Candidate]:
-        """All combinations of the remaining candidates with a tier's choices, each arithmetic once."""
+    def drafted(self, alive: Sequence[Draft], tier: Tier, kept: Kept) -> list[Candidate]:
+        """All combinations of the remaining candidates with a tier's drafts, each arithmetic once."""
         seen: dict[Unit, Candidate] = {}
         for base in alive:
-            for choices in self.simplest(tier, base):
+            for draft in self.simplest(tier, base):
                 try:
-                    unit = self.sketch.unit(choices, kept)
+                    unit = self.sketch.unit(draft, kept)
                 except ParameterError:
                     continue
                 if unit not in seen:
-                    seen[unit] = Candidate(choices, unit)
+                    seen[unit] = Candidate(draft, unit)
         return list(seen.values())
 
-    def _narrow(self, alive: Sequence[Choices], tier: Tier, stage: Stage) -> list[Candidate]:
+    def _narrow(self, alive: Sequence[Draft], tier: Tier, stage: Stage) -> list[Candidate]:
         """The candidates that give every answer, once no input of the stage distinguishes them any more."""
-        choices: list[Choices] = [found for base in alive for found in self.simplest(tier, base)]
+        drafts: list[Draft] = [found for base in alive for found in self.simplest(tier, base)]
         # how small numbers are treated shows in few answers to other questions: those come last
         own = replace(stage, since=stage.rank) if stage.counts in (nonzero, finite) else stage
         for number, pool in enumerate(stage.pools):
             self.answers.in_time()
-            candidates = self.drafted(choices, lambda given: [given], pool.kept)
+            candidates = self.drafted(drafts, lambda given: [given], pool.kept)
             candidates = self.agreeing(candidates, own)
             if not candidates:
                 return []
@@ -132,10 +133,10 @@ class Search:
             if candidates and ordinary_only:
                 candidates = self._confirmed(candidates, stage, pool, first)
             left = {candidate.unit for candidate in candidates}
-            choices = [given for given in choices if self._drafts(given, pool.kept) in left]
+            drafts = [given for given in drafts if self._drafts(given, pool.kept) in left]
         # other leaves may tell those apart that are one unit here
-        alike: dict[tuple[Store | None, Odd | None, tuple[Unit | None, ...]], Choices] = {}
-        for given in choices:  # how often a running sum is stored shows at leaves of many steps alone
+        alike: dict[tuple[Store | None, Odd | None, tuple[Unit | None, ...]], Draft] = {}
+        for given in drafts:  # how often a running sum is stored shows at leaves of many steps alone
             alike.setdefault(
                 (given.store, given.odd, tuple(self._drafts(given, pool.kept) for pool in stage.pools)), given
             )
@@ -143,18 +144,18 @@ class Search:
         found = [Candidate(given, self.sketch.unit(given, last)) for given in alike.values()]
         return found if own is stage else self.agreeing(found, stage)
 
-    def _drafts(self, choices: Choices, kept: Kept) -> Unit | None:
-        """The unit of some choices; None where they exclude each other."""
+    def _drafts(self, draft: Draft, kept: Kept) -> Unit | None:
+        """The unit of a draft; None where its parts exclude each other."""
         try:
-            return self.sketch.unit(choices, kept)
+            return self.sketch.unit(draft, kept)
         except ParameterError:
             return None
 
     def _confirmed(self, alive: list[Candidate], stage: Stage, pool: Pool, most: int) -> list[Candidate]:
         """Those that stand some inputs, `most` at most, that tell one of them from the units that differ from it in one
         choice: what splits a tier need not tell it from what is right in another one."""
-        [choices] = choices_of(alive[:1])
-        beside = self.drafted([choices], lambda given: ordinary_neighbours(given, self.asked), pool.kept)
+        [draft] = drafts_of(alive[:1])
+        beside = self.drafted([draft], lambda given: ordinary_neighbours(given, self.asked), pool.kept)
         rows = pool.rows(CONFIRMED)
         results = self._counted(self._results([alive[0], *beside], rows, pool.kept), stage)
         usable = np.flatnonzero(stage.counts(results, self.asked.d).all(axis=0))
@@ -214,21 +215,17 @@ class Search:
     ) -> NDArray[np.bool_]:
         """Where it matters that a sum within, or the result, is tiny for a candidate, kept in a narrow range."""
         found = np.zeros(results.shape, dtype=np.bool_)
-        narrow = [
-            (at, x.choices) for at, x in enumerate(alive) if x.choices is not None and self._narrow_within(x.choices)
-        ]
+        narrow = [(at, x.draft) for at, x in enumerate(alive) if x.draft is not None and self._narrow_within(x.draft)]
         if narrow:
-            flushing = [
-                replace(alive[at], choices=all_tiny(choices, "flush_before", False, self.asked))
-                for at, choices in narrow
-            ]
+            flush = partial(tiny, kind="flush_before", unbounded=False)
+            flushing = [replace(alive[at], draft=draft.every_how(flush)) for at, draft in narrow]
             places = [at for at, _ in narrow]
             found[places] = self._counted(self._results(flushing, rows, kept), stage) != results[places]
         return found
 
-    def _narrow_within(self, choices: Choices) -> bool:
+    def _narrow_within(self, draft: Draft) -> bool:
         """Whether sums are kept in a format of a narrow range."""
-        return any(format_of(how, self.asked).emin > NARROW for how in choices.hows().values())
+        return any(own.rounding.format.emin > NARROW for own in draft.hows().values())
 
     def agreeing(self, candidates: list[Candidate], stage: Stage) -> list[Candidate]:
         """The candidates that give the answers so far to the inputs of this stage and of earlier ones."""
@@ -283,7 +280,7 @@ class Search:
 
     def _known(self, candidate: Candidate, kept: Kept, stage: Stage) -> set[int]:
         """The questions about some leaves whose answers a candidate is known to give."""
-        return self._agreed.setdefault((candidate.choices or candidate.unit, kept, stage.counts), set())
+        return self._agreed.setdefault((candidate.draft or candidate.unit, kept, stage.counts), set())
 
     def _results(self, candidates: Sequence[Candidate], table: Table, kept: Kept) -> Patterns:
         """The results of all candidates, shape (candidates, rows); those that are one unit here are evaluated once."""
@@ -306,4 +303,4 @@ class Search:
         except ParameterError:  # of few leaves alone it was one
             return
         self.noted.pop(unit, None)
-        self.noted[unit] = candidate.choices
+        self.noted[unit] = candidate.draft

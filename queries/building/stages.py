@@ -1,4 +1,4 @@
-"""Stages of building: the choices that each decides, and the inputs on which those alone can show."""
+"""Stages of building: the parts of a draft that each decides, and the inputs on which those alone can show."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class Pool:
 
 @dataclass(frozen=True)
 class Stage:
-    """Choices to decide, in tiers: the next one where no candidate of those before fits. `counts`: the results by which
-    candidates are judged. `rank`: its inputs tell about stages from that on; `since`: the least rank of those by
-    which candidates are judged. `otherwise`: the stages that are tried one after another where no tier fits."""
+    """Part of a draft to decide, in tiers: the next one where no candidate of those before fits. `counts`: the results
+    by which candidates are judged. `rank`: its inputs tell about stages from that on; `since`: the least rank of those
+    by which candidates are judged. `otherwise`: the stages that are tried one after another where no tier fits."""
 
     name: str
     rank: int
@@ -92,7 +92,7 @@ class Stages:
         return [products, carries, small, ends, ends, ends, ends]
 
     def _stages(self) -> list[Stage]:
-        """The steps by role, from the last one down, then the choices that all steps share."""
+        """The steps by role, from the last one down, then what all steps share."""
         kinds, asked, weights = self.sketch.kinds, self.asked, self.sketch.weights
         every_kind = sorted({kind for found in kinds for kind in found.values()})
         count, found = self.sketch.count, []
@@ -140,7 +140,7 @@ class Stages:
             return Stage(name, rank, tiers, small, nonzero)
         last, by_role = rank + self.sketch.count, list[Stage]()
         for role in range(self.sketch.count):
-            tier, pools = tiny_tier(role, self.asked), self._sums_of(role)
+            tier, pools = tiny_tier(role), self._sums_of(role)
             by_role.append(Stage(f"{name} of step {role + 1}", rank + role, [tier], pools, unsigned, since=rank))
         refined = Stage(f"{name} of each step", last, refined_tiers(self.asked, self._adding()), small, nonzero)
         return Stage(name, last, tiers, small, nonzero, (*by_role, refined))

@@ -92,7 +92,7 @@ class Validation:
         """Whether the device answers as the unit does on the covering vectors of the unit: on inputs that reach its
         conditions, and on some that tell it from each unit that differs in a single choice. Others are kept as
         questions."""
-        few = self.stages.few and found.choices is not None
+        few = self.stages.few and found.draft is not None
         self.answers.at = "validation"
         deadline, now = self.clock.deadline, time.monotonic()
         until = None if deadline is None else now + BESIDE * (deadline - now)
@@ -140,13 +140,13 @@ class Validation:
 
     def _changes(self, found: Candidate, kept: Kept) -> Iterator[Change]:
         """The units that differ from one in a single choice."""
-        if found.choices is None:
+        if found.draft is None:
             yield from (Change(str(number), Model(BUILT, unit)) for number, unit in enumerate(beside(found.unit)))
             return
-        for number, choices in enumerate(neighbours(found.choices, self.asked, self.search.sketch.weights)):
-            if choices != found.choices:
+        for number, draft in enumerate(neighbours(found.draft, self.asked, self.search.sketch.weights)):
+            if draft != found.draft:
                 try:
-                    yield Change(str(number), Model(BUILT, self.search.sketch.unit(choices, kept)))
+                    yield Change(str(number), Model(BUILT, self.search.sketch.unit(draft, kept)))
                 except ParameterError:
                     continue
         if kept is None and (converted := in_wider_format(found.unit)):

@@ -47,7 +47,7 @@ PARTS = (Part.SIGN, Part.EXPONENT, Part.IS_ZERO, Part.IS_NAN, Part.IS_INFINITE)
 SUMMED = (Stage.TERM, Stage.MAXIMUM, Stage.ALIGNED, Stage.PLACED, Stage.SUM)  # signals of a sum
 WIDE = FORMATS["f16"]  # in which units multiply narrower factors
 READ = ("operand", "index")  # which input an element is
-#: kinds of nodes, those first of which a parameter is most often wrong
+#: kinds of nodes, those first of which a parameter is most often wrong; kinds that it does not name come last
 FIRST = ("fused", "grid", "cut", "product", "gate", "round", "exact", "element", "scale", "repeat", "each", "acc",
          "zero", "number", "segment", "cancelling", "relu")  # fmt: skip
 
@@ -270,7 +270,8 @@ def _changed(unit: Unit) -> Iterator[tuple[Variant, Unit]]:
         if _is_exact(node, formats):
             continue
         groups.setdefault(_parameters(node), []).append(node)
-    firsts = sorted((nodes[0] for nodes in groups.values()), key=lambda node: FIRST.index(node.kind))
+    rank = {kind: number for number, kind in enumerate(FIRST)}
+    firsts = sorted((nodes[0] for nodes in groups.values()), key=lambda node: rank.get(node.kind, len(FIRST)))
     for change in dict.fromkeys(variant for node in firsts for variant in node.variants()):
         affected = [nodes for nodes in groups.values() if _varied(nodes[0], change) != nodes[0]]
         scopes = [(change.parameter, [node for nodes in affected for node in nodes])]

@@ -47,8 +47,9 @@ RULES = _by_name({
 #: rules of rewriting, which `rewritten` applies: name -> module
 REWRITES = _by_name({
     "rewriting": "unreached gated_zero held_product normalised_in_vain needless_floor needless_carry "
-                 "plain_overflow no_sum_to_zero no_last_sum_to_zero fitting_sum positive_term "
-                 "unread_sign nested_sum zero_added single_term rounded_again first_step positive_chain",
+                 "lossless_sum plain_overflow no_sum_to_zero no_last_sum_to_zero fitting_sum positive_term "
+                 "unread_sign nested_sum zero_added single_term rounded_again rounded_twice rounded_in_vain "
+                 "minus_zero_added first_step positive_chain",
 })  # fmt: skip
 
 #: statements about all values of some bits, which engines or evaluation settle: name -> module
@@ -56,7 +57,7 @@ LEMMAS = _by_name({
     "lemmas": "AlignmentLoses",
     "rounding_losses": "RoundingLoses TruncationKeeps",
     "effects": "BoundKeeps AlignmentKeepsUnit LargestIsKept NeverReaches Normalises FormatHolds "
-               "NumberIsKept RoundsAlike RoundingKeepsUnit",
+               "NumberIsKept RoundsAlike RoundsTwice RoundingKeepsUnit",
     "opposite": "RoundsOpposite",
     "rounding_rises": "RoundingRises RoundingScales",
     "undecided": "FirstWordIsWhole ZerosGiveZero ConditionsReadNumbers",

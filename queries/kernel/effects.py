@@ -14,7 +14,7 @@ from mmaprobe.queries.kernel.rounding_losses import SPARE, OfMagnitudes
 from mmaprobe.smtmodel.arithmetic.alignment import align, reaches
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, unpack
 from mmaprobe.smtmodel.arithmetic.rounding import Mode, Target, round_and_pack
-from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, truth
+from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, choose, constant, truth
 
 
 def _text(target: Target) -> str:
@@ -226,6 +226,37 @@ class RoundsAlike(OfMagnitudes):
 
 
 @dataclass(frozen=True)
+class RoundsTwice(OfMagnitudes):
+    """A magnitude whose first bit is set, rounded for `first` and then for `then`, is as it is rounded for `once`, a
+    target of the same format as `then`; where the first rounding overflows to infinity, so does that one."""
+
+    first: Target
+    then: Target
+    once: Target
+
+    def statement(self) -> str:
+        twice = f"rounded to {_text(self.first)}, then to {_text(self.then)}"
+        return f"a normalised magnitude, {twice}, is as it is rounded to {_text(self.once)}"
+
+    @property
+    def span(self) -> tuple[int, int, int]:
+        formats = self.first.format, self.then.format
+        width = max(fmt.precision for fmt in formats) + SPARE
+        return width, min(fmt.emin - fmt.fraction for fmt in formats) - width - 1, max(fmt.emax for fmt in formats) + 2
+
+    def claim(self, given: tuple[Bits, ...]) -> Bit:
+        sign, magnitude, unit, admitted = self.given(given)
+        between = unpack(round_and_pack(sign, magnitude, unit, self.first), self.first.format)
+        term = between.term
+        then = round_and_pack(term.sign, term.significand, term.exponent.offset(-term.fraction), self.then)
+        once = round_and_pack(sign, magnitude, unit, self.once)
+        found = unpack(once, self.once.format)
+        infinite = found.is_infinite & ~(found.sign ^ between.sign)
+        admitted = admitted & magnitude.msb()
+        return ~admitted | (~between.is_nan & choose(between.is_infinite, infinite, then.eq(once)))
+
+
+@dataclass(frozen=True)
 class RoundingKeepsUnit(OfMagnitudes):
     """A nonzero multiple of 2^unit, rounded for a target, is a multiple of 2^unit, an infinity or NaN; and not zero if
     `nonzero`."""
@@ -258,4 +289,4 @@ class RoundingKeepsUnit(OfMagnitudes):
 
 #: the lemmas that rules of rewriting rest on, besides what alignment loses
 EFFECTS = (BoundKeeps, AlignmentKeepsUnit, LargestIsKept, NeverReaches, Normalises, FormatHolds, NumberIsKept,
-           RoundsAlike, RoundingKeepsUnit)  # fmt: skip
+           RoundsAlike, RoundsTwice, RoundingKeepsUnit)  # fmt: skip

@@ -14,18 +14,16 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, select, truth
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.nodes import (
-    Constant,
     Each,
     Element,
     ExactSum,
     Gate,
     Node,
     Product,
-    Repeat,
-    Round,
-    Running,
     Scale,
 )
+from mmaprobe.smtmodel.nodes.known import Known
+from mmaprobe.smtmodel.nodes.node import Knowledge
 from mmaprobe.smtmodel.units.unit import Unit
 
 Symbol = Callable[[str, int], Bits]
@@ -129,27 +127,17 @@ class Scope:
     def __hash__(self) -> int:
         return self._hash
 
+    @cached_property
+    def _knowledge(self) -> Knowledge:
+        return Knowledge(dict(self.formats), running={at: Known.number(one.formats, one.unit) for at, one in self.held})
+
+    def known(self, node: Node) -> Known:
+        """What is known of a node's value."""
+        return self._knowledge.of(node)
+
     def within(self, level: int, held: Held) -> Scope:
         """The scope of a loop's body."""
         return replace(self, held=(*self.held, (level, held)))
-
-
-def formats_of(scope: Scope, node: Node) -> frozenset[Format] | None:
-    """The formats of which a node's value is a number: no format for a zero; None if not known."""
-    match node:
-        case Element():
-            fmt = dict(scope.formats).get(node.operand)
-            return None if fmt is None else frozenset((fmt,))
-        case Constant():
-            return frozenset()
-        case Round():
-            return frozenset((node.rounding.format,))
-        case Running():
-            held = dict(scope.held).get(node.level)
-            return None if held is None else held.formats
-        case Repeat(body=Round() as body):
-            return frozenset((body.rounding.format,))
-    return None
 
 
 @remembered(1 << 12)
@@ -174,24 +162,13 @@ def ranges_of(scope: Scope, node: Node) -> frozenset[Range] | None:
             return frozenset(map(_normalised_range, first)) if normalised else first
         case ExactSum():  # as a term, which has the exponent 0
             own = [ranges_of(scope, item) for item in node.items]
-            known = [one for found in own if found is not None and len(found) == 1 for one in found]
+            single = [one for found in own if found is not None and len(found) == 1 for one in found]
             counts = [item.count for item in node.items]
-            return frozenset((_sum_range(tuple(known), tuple(counts)),)) if len(known) == len(own) else None
-    formats = formats_of(scope, node)
-    if formats is None:
-        return None
-    return frozenset(_number_range(fmt, _unit_of(scope, node)) for fmt in formats)
-
-
-def _unit_of(scope: Scope, node: Node) -> int | None:
-    """The power of two of which a number of known formats is a multiple; None: of their smallest. A rounded number is
-    one of the format's as it is, or zero, or a multiple of a place above its last one, or the largest number."""
-    if isinstance(node, Running):
-        return dict(scope.held)[node.level].unit
-    if not isinstance(node, Round) or not node.rounding.nan_or_zero or not (own := ranges_of(scope, node.term)):
-        return None
-    unit, fmt = min(one.unit for one in own), node.rounding.format
-    return unit if unit <= fmt.largest_number[0] - fmt.fraction else None
+            return frozenset((_sum_range(tuple(single), tuple(counts)),)) if len(single) == len(own) else None
+    known = scope.known(node)
+    if known.zero:
+        return frozenset()
+    return None if known.formats is None else frozenset(_number_range(fmt, known.grid) for fmt in known.formats)
 
 
 def _nought(width: int) -> Bits:

@@ -30,12 +30,15 @@ from mmaprobe.queries.kernel.effects import (
     NumberIsKept,
     RoundingKeepsUnit,
     RoundsAlike,
+    RoundsTwice,
 )
 from mmaprobe.queries.kernel.lemmas import AlignmentLoses, Lemma
-from mmaprobe.queries.kernel.ranges import Held, Range, Scope, formats_of, ranges_of
+from mmaprobe.queries.kernel.ranges import Held, Range, Scope, ranges_of
+from mmaprobe.queries.kernel.rounding_rises import RoundingScales
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.queries.kernel.wording import unit_digest
-from mmaprobe.smtmodel.arithmetic.rounding import Mode, Overflow, Target
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import NEAREST, Mode, Overflow, Target
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.nodes import (
     Constant,
@@ -120,7 +123,7 @@ def gated_zero(scope: Scope, node: Node) -> Replacement | None:
     a NaN or infinite: the product is zero where a factor is."""
     if not isinstance(node, Gate):
         return None
-    held = [formats_of(scope, factor) for factor in node.term.operands]
+    held = [scope.known(factor).formats for factor in node.term.operands]
     if all(own is not None and not any(fmt.has_nan or fmt.has_infinity for fmt in own) for own in held):
         return Replacement(node.term, signs=False)
     return Replacement(replace(node, minus_zero=False), signs=False) if node.minus_zero else None
@@ -212,6 +215,23 @@ def _head(scope: Scope, node: Node) -> Fraction | None:
     return max((Fraction((1 << one.width) - 1, 1 << one.fraction) for one in ranges), default=Fraction(0))
 
 
+@rewrite("fused sum that loses nothing")
+def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
+    """If every term is a multiple of 2^(m - F) at the largest m that there can be, no alignment loses anything, since
+    it loses less than one unit: the sum is exact. Whether it counts as zero, and the sign of a zero, depend on the
+    numbers added, in both."""
+    if not isinstance(node, FusedSum) or node.sticky or node.carry_bits is not None or not _is_several(node):
+        return None
+    if any(far is not None for far in node.reach) or not (terms := _ranges(scope, node)):
+        return None
+    bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None]
+    top = max([one.high for one, _ in terms] + bounds)
+    if any(one.unit < top - bits for one, bits in terms):
+        return None
+    lemmas = dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, node.rounding) for one, bits in terms)
+    return Replacement(ExactSum(node.items), tuple(lemmas), counting=False)
+
+
 @rewrite("overflow as the rounding has it")
 def plain_overflow(scope: Scope, node: Node) -> Replacement | None:
     """IEEE 754-2019, 7.4: beyond the largest number, to nearest gives infinity, and toward zero the largest number. The
@@ -242,7 +262,7 @@ def no_last_sum_to_zero(scope: Scope, node: Node) -> Replacement | None:
     terms' signs, and reads the sign of a zero nowhere else."""
     if not isinstance(node, Repeat) or len(node.places) < 2 or not is_blind(node.body):
         return None
-    last = scope.within(node.level, Held(formats_of(scope, node.body) or frozenset()))
+    last = scope.within(node.level, Held(scope.known(node.body).formats or frozenset()))
     found = no_sum_to_zero(last, node.body)
     return None if found is None else replace(found, other=replace(node, body=found.other))
 
@@ -371,10 +391,62 @@ def rounded_again(scope: Scope, node: Node) -> Replacement | None:
     if not isinstance(node, Round) or not isinstance(node.term, (Round, Repeat)):
         return None
     how, inner = node.rounding, node.term
-    if formats_of(scope, inner) != frozenset((how.format,)) or how.subnormals == "flush_before" or how.loses_nan:
+    if scope.known(inner).formats != frozenset((how.format,)) or how.subnormals == "flush_before" or how.loses_nan:
         return None
     lemma = NumberIsKept(replace(target_of(how), positive_zero=False))
     return Replacement(inner, (lemma,), signs=how.zero != "positive")
+
+
+@rewrite("rounding that the next one makes needless")
+def rounded_twice(scope: Scope, node: Node) -> Replacement | None:
+    """A number rounded twice is as if it were rounded once, if every normalised magnitude is, and rounding does not
+    depend on the unit: so it is where the first rounding goes to odd with two bits to spare, or both go one way. An
+    exact zero sum has its sign from the first rounding."""
+    if not isinstance(node, Round) or not isinstance(node.term, Round):
+        return None
+    how, first = node.rounding, node.term.rounding
+    if "flush_before" in (how.subnormals, first.subnormals) or not first.keeps_nan or not first.format.has_infinity:
+        return None
+    spare = first.format.precision - how.format.precision
+    if not (spare >= 2 and first.mode == "to_odd") and not (spare >= 0 and first.mode == how.mode not in NEAREST):
+        return None
+    other = Round(node.term.term, replace(how, zero="positive" if how.zero == "positive" else first.zero))
+    if other.rounding.zero == "ieee" and (how.mode == "down") != (first.mode == "down"):
+        return None
+    targets = target_of(first), target_of(how), target_of(other.rounding)
+    scales = dict.fromkeys((RoundingScales(targets[0]), RoundingScales(targets[2])))
+    return Replacement(other, (RoundsTwice(*targets), *scales))
+
+
+@rewrite("rounding that the number needs not")
+def rounded_in_vain(scope: Scope, node: Node) -> Replacement | None:
+    """If a first rounding does not change any number that it gets, a second one gets the same number without it. An
+    exact zero sum has its sign from the first rounding."""
+    if not isinstance(node, Round) or not isinstance(node.term, Round):
+        return None
+    how, first = node.rounding, node.term.rounding
+    if first.format.specials != "ieee" or not first.keeps_nan or first.subnormals == "flush_before":
+        return None
+    if not (ranges := ranges_of(scope, node.term.term)) or not all(_may_hold(first.format, one) for one in ranges):
+        return None
+    other = Round(node.term.term, replace(how, zero="positive" if how.zero == "positive" else first.zero))
+    if other.rounding.zero == "ieee" and (how.mode == "down") != (first.mode == "down"):
+        return None
+    return Replacement(other, tuple(FormatHolds(one, target_of(first)) for one in _sorted(ranges)))
+
+
+@rewrite("-0 added")
+def minus_zero_added(_: Scope, node: Node) -> Replacement | None:
+    """Unless rounding is down, -0 among the terms of an exact sum changes nothing, not even the sign of a zero sum,
+    which is -0 if all terms are. A sum of one term is that term, also where exact zero sums are +0."""
+    if not isinstance(node, Round) or not isinstance(node.term, ExactSum) or node.rounding.mode == "down":
+        return None
+    items = tuple(item for item in node.term.items if item != Constant(negative=True))
+    if not items or len(items) == len(node.term.items):
+        return None
+    other = replace(node, term=ExactSum(items))
+    several = _is_several(other.term) or node.rounding.zero != "exact_positive"
+    return Replacement(other, signs=several)
 
 
 @rewrite("first step of a loop")
@@ -483,9 +555,20 @@ def _items(node: Node) -> tuple[Node, ...]:
     return node.items if isinstance(node, (ExactSum, FusedSum)) else ()
 
 
+def _may_hold(fmt: Format, one: Range) -> bool:
+    """Whether a format may hold the numbers of a range, so that the lemma is tried."""
+    bits = one.width - max(0, one.unit - one.low + one.fraction)
+    return bits <= fmt.precision and one.unit >= fmt.emin - fmt.fraction and one.high + one.integer <= fmt.emax + 1
+
+
+def _is_several(node: Node) -> bool:
+    """Whether a sum has more than one term."""
+    return sum(item.count for item in _items(node)) > 1
+
+
 def _is_sum(node: Node) -> bool:
     """Whether a zero result of a node has the sign of a zero sum: an exact sum of one term is that term instead."""
-    return isinstance(node, FusedSum) or sum(item.count for item in _items(node)) > 1
+    return isinstance(node, FusedSum) or _is_several(node)
 
 
 def _has_ieee_zeros(node: Node) -> bool:
@@ -634,13 +717,13 @@ def looped(scope: Scope, node: Repeat, body: Theorem, lemmas: Sequence[Theorem] 
 
 def _one_format(scope: Scope, node: Node, other: Node) -> bool:
     """Whether both are numbers of the same formats."""
-    found = formats_of(scope, node)
-    return found is not None and found == formats_of(scope, other)
+    found = scope.known(node).formats
+    return found is not None and found == scope.known(other).formats
 
 
 def kind_of(scope: Scope, node: Repeat) -> Held | None:
     """What is known of the results of a loop by their formats."""
-    start, body = formats_of(scope, node.start), formats_of(scope, node.body)
+    start, body = scope.known(node.start).formats, scope.known(node.body).formats
     return None if start is None or not body else Held(start | body)
 
 

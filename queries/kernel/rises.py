@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache, partial
+from math import ceil
 
 from mmaprobe.queries.kernel.arguments import remembered
 from mmaprobe.queries.kernel.enclosures import LOSSES, terms_of
@@ -38,27 +40,23 @@ from mmaprobe.smtmodel.nodes import (
     Running,
     Scale,
 )
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.known import Known, all_known
+from mmaprobe.smtmodel.nodes.node import Knowledge, walk
 from mmaprobe.smtmodel.nodes.round import Rounding
 from mmaprobe.smtmodel.units.unit import Unit
 
 Places = Mapping[int, int]
-Known = Mapping[int, tuple[Format, bool]]  # of the result so far of a loop, by its level: format, whether it rises
+Results = Mapping[int, tuple[Format, bool]]  # so far of the loops around, by level: the format, whether they rise
 
 # -- the effect on a node of an operand that rises
 
 
 @dataclass(frozen=True)
 class Term:
-    """What is known about every value v of a node: its exponent e is from low to high, v has `fraction` digits below
-    it, |v| < head * 2^e, and v is a multiple of 2^grid. `gains`: the least increases of a node that rises; None: it
-    does not."""
+    """What is known of the values of a term of a sum. `gains`: the least increases where it rises; None: it does
+    not."""
 
-    low: int
-    high: int
-    fraction: int
-    head: int
-    grid: int
+    known: Known
     gains: Callable[[], Gains] | None = None
 
 
@@ -69,8 +67,9 @@ class _Rise:
     def __init__(self, unit: Unit, raised: int | None, normal: bool) -> None:
         self.unit, self.raised, self.subnormals = unit, raised, not normal
         self.lemmas: dict[Lemma, None] = {}
+        self.knowledge: dict[tuple[tuple[int, Format], ...], Knowledge] = {}  # by the formats of results so far
 
-    def rounded(self, node: Node, places: Places, running: Known) -> tuple[Format, bool]:
+    def rounded(self, node: Node, places: Places, running: Results) -> tuple[Format, bool]:
         """The format of the numbers of a rounded node, of the addend or of a result so far, and whether it rises.
         Raises RuleError if it may fall."""
         match node:
@@ -93,7 +92,7 @@ class _Rise:
                 return self._loop(node, places, running)
         raise RuleError(f"rises: a {node.kind} is not a number of a format")
 
-    def _loop(self, node: Repeat, places: Places, running: Known) -> tuple[Format, bool]:
+    def _loop(self, node: Repeat, places: Places, running: Results) -> tuple[Format, bool]:
         if not isinstance(node.body, Round):
             raise RuleError("rises: the results of a loop are not rounded")
         fmt = node.body.rounding.format
@@ -120,30 +119,37 @@ class _Rise:
         for operand in () if isinstance(node, Each) else (node.start,) if isinstance(node, Repeat) else node.operands:
             yield from self._raised(operand, places)
 
-    def term(self, node: Node, places: Places, running: Known) -> Term:
-        """What is known about a node. Raises RuleError if it may fall."""
+    def term(self, node: Node, places: Places, running: Results) -> Term:
+        """What is known of a node, and its gains if it rises. Raises RuleError if it may fall."""
+        known = self._known(node, running)
         match node:
             case Element() | Round() | Running() | Repeat():
-                return self._number(node, places, running)
+                fmt, rises = self.rounded(node, places, running)
+                kept = node.subnormals == "keep" if isinstance(node, Element) else True
+                return Term(known, (lambda: gains_of(numbers_of(fmt, kept), fmt.fraction)) if rises else None)
             case Constant():
-                return Term(0, 0, 0, 1, 0)
+                return Term(known)
             case Product() if not node.normalised:
-                return self._product(*self._factor(node.left), *self._factor(node.right), places)
+                return Term(known, self._product(*self._factor(node.left), *self._factor(node.right), places))
             case Gate():  # a product that is no NaN, but for the sign of a zero
                 return self.term(node.term, places, running)
             case Scale(left=Element(is_factor=True), right=Element(is_factor=True)):
-                return self._scaled(self.term(node.term, places, running))
+                return Term(known, self._scaled(self.term(node.term, places, running).gains))
             case ExactSum():
-                return self._exact(node, self._terms(node, places, running))
+                rises = any(term.gains for term, _ in self._terms(node, places, running))
+                # unless it is zero, it counts with the exponent 0, whatever its value; it is a multiple of 2^grid
+                least = 0 if known.grid is None else power(known.grid)
+                return Term(known, partial(dict, {(ZERO, 0): least, (0, ZERO): least}) if rises else None)
             case FusedSum():
-                return self._fused(node, self._terms(node, places, running))
+                return Term(known, self._fused(node, self._terms(node, places, running)))
         raise RuleError(f"rises: of a {node.kind} nothing is known")
 
-    def _number(self, node: Node, places: Places, running: Known) -> Term:
-        fmt, rises = self.rounded(node, places, running)
-        kept = node.subnormals == "keep" if isinstance(node, Element) else True
-        gains = (lambda: gains_of(numbers_of(fmt, kept), fmt.fraction)) if rises else None
-        return Term(fmt.emin, fmt.emax, fmt.fraction, 2, fmt.emin - fmt.fraction, gains)
+    def _known(self, node: Node, running: Results) -> Known:
+        results = tuple((level, fmt) for level, (fmt, _) in running.items())
+        if results not in self.knowledge:
+            own = {level: Known.number(frozenset({fmt})) for level, fmt in results}
+            self.knowledge[results] = Knowledge(self.unit.formats, running=own)
+        return self.knowledge[results].of(node)
 
     def _factor(self, node: Node) -> tuple[Element, Factor]:
         """The element that a factor is, and how it is read. Raises RuleError for another node, and for a conversion to
@@ -161,37 +167,34 @@ class _Rise:
         _check_nan(node.rounding)
         return element, Factor(own, converted=True)
 
-    def _product(self, left: Element, a: Factor, right: Element, b: Factor, places: Places) -> Term:
+    def _product(self, left: Element, a: Factor, right: Element, b: Factor, places: Places
+                 ) -> Callable[[], Gains] | None:  # fmt: skip
         if {left.operand, right.operand} != {"a", "b"} or any(x.index is None for x in (left, right)):
             raise RuleError("rises: a product of other factors than a and b")
         ks = {x.index.at(places) for x in (left, right) if x.index is not None}
-        gains = None
-        if self.raised in ks:
-            if len(ks) > 1 or "keep" not in (left.subnormals, right.subnormals) or left.subnormals != right.subnormals:
-                raise RuleError("rises: a factor of the product that rises is lost, or stands in another one too")
-            gains = cache(lambda: gains_of(products_of(a, b, self.subnormals), a.format.fraction + b.format.fraction))
-        fraction = a.format.fraction + b.format.fraction
-        return Term(a.least + b.least, a.format.emax + b.format.emax, fraction, 4, a.grid + b.grid, gains)
+        if self.raised not in ks:
+            return None
+        if len(ks) > 1 or "keep" not in (left.subnormals, right.subnormals) or left.subnormals != right.subnormals:
+            raise RuleError("rises: a factor of the product that rises is lost, or stands in another one too")
+        return cache(lambda: gains_of(products_of(a, b, self.subnormals), a.format.fraction + b.format.fraction))
 
-    def _scaled(self, term: Term) -> Term:
-        fmt = self.unit.scale
+    def _scaled(self, given: Callable[[], Gains] | None) -> Callable[[], Gains] | None:
+        fmt, found = self.unit.scale, dict[tuple[int, int], int]()
         if fmt is None or fmt.signed:
             raise RuleError("rises: a scale factor with a sign")
-        low, high, fraction = 2 * fmt.emin, 2 * fmt.emax, 2 * fmt.fraction
-        given, found = term.gains, dict[tuple[int, int], int]()
+        factors = range(2 * fmt.emin, 2 * fmt.emax + 1)
 
         def gains() -> Gains:
             for (before, after), gain in given().items() if given is not None else ():
-                for by in range(low, high + 1):
+                for by in factors:
                     key = (before if before == ZERO else before + by, after if after == ZERO else after + by)
-                    own = (gain << by if by >= 0 else gain >> -by) >> fraction  # a lower bound
+                    own = (gain << by if by >= 0 else gain >> -by) >> 2 * fmt.fraction  # a lower bound
                     found[key] = min(own, found.get(key, own))
             return found
 
-        return Term(term.low + low, term.high + high, term.fraction + fraction, 4 * term.head,
-                    term.grid + low - fraction, None if given is None else gains)  # fmt: skip
+        return None if given is None else gains
 
-    def _terms(self, node: ExactSum | FusedSum, places: Places, running: Known
+    def _terms(self, node: ExactSum | FusedSum, places: Places, running: Results
                ) -> list[tuple[Term, int]]:  # fmt: skip
         """The terms of a sum, each with the position of its operand."""
         found = []
@@ -202,85 +205,71 @@ class _Rise:
             raise RuleError("rises: several terms of a sum rise")
         return found
 
-    def _exact(self, node: ExactSum, terms: Sequence[tuple[Term, int]]) -> Term:
-        """An exact sum: unless it is zero, it counts with the exponent 0, whatever its value; it is a multiple of
-        2^grid."""
-        grid = min(term.grid for term, _ in terms)
-        gains: Callable[[], Gains] | None = None
-        if any(term.gains is not None for term, _ in terms):
-            gains = partial(dict, {(ZERO, 0): power(grid), (0, ZERO): power(grid)})
-        top = max(term.high + term.head.bit_length() for term, _ in terms) + len(terms).bit_length()
-        return Term(0, 0, -grid, 1 << max(top, 1), grid, gains)
-
-    def _fused(self, node: FusedSum, terms: Sequence[tuple[Term, int]]) -> Term:
-        finest = max(node.bits_of_terms)
-        bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None]
-        low, high = min([t.low for t, _ in terms] + bounds), max([t.high for t, _ in terms] + bounds)
-        head, grid = sum(term.head + 1 for term, _ in terms), min(term.grid for term, _ in terms)
+    def _fused(self, node: FusedSum, terms: Sequence[tuple[Term, int]]) -> Callable[[], Gains] | None:
         own = next(((term, at) for term, at in terms if term.gains is not None), None)
         if own is None:
-            return Term(low, high, finest + node.sticky, head, grid - node.sticky)
+            return None
         if node.sticky or node.carry_bits is not None:
             raise RuleError("rises: a sum that wraps, or has a sticky bit")
         others = [_Other(term, node, at) for term, at in terms if term is not own[0]]
         raised = _Other(own[0], node, own[1])
         for one in (*others, raised):
             self.lemmas |= dict.fromkeys(one.lemmas)
-        gains = _summed(node, raised, others, low)
+        bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None]
+        gains = _summed(node, raised, others, min([one.least for one in (*others, raised) if not one.zero] + bounds))
 
         def known() -> Gains:
             if bounds:  # one that changes no sum here may be left out, which changes the exponent for another sum
                 raise RuleError("rises: a sum whose exponent has a bound is a term of another one")
             return gains
 
-        return Term(low, high, finest, head, grid, known)
+        return known
 
 
-@dataclass(frozen=True)
 class _Other:
-    """A term of a fused sum, and the effect of alignment on it."""
+    """A term of a fused sum, and the effect of alignment on it. Raises RuleError where too little is known of it."""
 
-    term: Term
-    node: FusedSum
-    at: int
+    def __init__(self, term: Term, node: FusedSum, at: int) -> None:
+        self.at, self.gains, self.mode, known = at, term.gains, node.rounding, term.known
+        bits, self.reach = node.each(node.fraction_bits, at), node.each(node.reach, at)
+        facts = known.least, known.digits, known.grid, bits
+        if known.head is None or (numbers := all_known(facts if not known.zero else (0, 0, known.grid, bits))) is None:
+            raise RuleError("rises: too little is known of a term of a sum")
+        self.zero, self.is_number, self.head = known.zero, known.formats is not None, known.head
+        self.least, self.digits, self.grid, self.bits = numbers
 
     @property
-    def bits(self) -> int:
-        found = self.node.each(self.node.fraction_bits, self.at)
-        assert found is not None
-        return found
-
-    @property
-    def reach(self) -> int | None:
-        return self.node.each(self.node.reach, self.at)
+    def kind(self) -> tuple[object, ...]:
+        """What has the same effect has the same kind."""
+        return self.bits, self.grid, self.reach, self.head
 
     @property
     def lemmas(self) -> list[Lemma]:
-        width = self.term.fraction + self.term.head.bit_length() - 1
-        return [AlignmentLoses(width, self.term.fraction, self.bits, self.node.rounding)] if width > 0 else []
+        width = int(self.head * Fraction(2) ** self.digits).bit_length()
+        return [AlignmentLoses(width, self.digits, self.bits, self.mode)] if width > 0 and not self.zero else []
 
     def part(self, m: int, side: int, exponent: int | None = None) -> int:
         """The most that alignment at 2^m lowers it (`side` 0) or raises it (1), as a loss (gains.py); `exponent`: its
         own, if known."""
         kept = m - self.bits
-        if exponent == ZERO or (exponent == m and self.term.fraction <= self.bits):
+        if exponent == ZERO or (exponent == m and self.digits <= self.bits):
             return 0
-        if self.term.grid >= kept:
+        if self.grid >= kept:
             return self.lost(m)
-        share = LOSSES[self.node.rounding][side]
+        share = LOSSES[self.mode][side]
         return max(-(-loss(kept) * share.numerator // share.denominator), self.lost(m))
 
     def lost(self, m: int) -> int:
         """The most that is lost if it is beyond its reach when aligned at 2^m."""
-        return 0 if self.reach is None or m <= NONE else self.term.head * loss(m - self.reach - 1)
+        return 0 if self.reach is None or m <= NONE else ceil(self.head * loss(m - self.reach - 1))
 
     def falls(self, before: int, after: int) -> int:
         """The most by which it is less aligned at 2^after than aligned at 2^before."""
-        mode = self.node.rounding
+        mode = self.mode
         coarse, fine = max(before, after), min(before, after)
-        if fine <= NONE or self.term.grid >= coarse - self.bits:
+        if fine <= NONE or self.grid >= coarse - self.bits:
             return self.lost(coarse) if fine > NONE else 0
-        unit, finer = loss(coarse - self.bits), power(max(fine - self.bits, self.term.grid))
+        unit, finer = loss(coarse - self.bits), power(max(fine - self.bits, self.grid))
         if mode == "toward_zero":
             found = unit - finer
         elif mode in ("down", "up"):
@@ -292,22 +281,22 @@ class _Other:
 
 def _summed(node: FusedSum, own: _Other, others: Sequence[_Other], low: int) -> dict[tuple[int, int], int]:
     """The gains of a sum, by its largest exponents before and after. Raises RuleError for a gain below zero."""
-    assert own.term.gains is not None
-    if own.reach is not None and own.term.head != 2:
+    assert own.gains is not None
+    if own.reach is not None and not own.is_number:
         raise RuleError("rises: a term that may vanish, and is not a number")
     bound = max([NONE] + [x for x in (node.least, node.each(node.floors, own.at)) if x is not None])
-    if node.zeros is not None and any(one.term.low >= node.zeros for one in others):
+    if node.zeros is not None and any(one.zero or one.least >= node.zeros for one in others):
         bound = max(bound, node.zeros)  # of that term, be it zero or not
     zero = NONE if node.zeros is None else node.zeros
 
     def counted(e: int) -> int:
         return max(zero if e == ZERO else e, bound)
 
-    kinds: dict[tuple[int, int, int | None, int], tuple[_Other, int]] = {}
+    kinds: dict[tuple[object, ...], tuple[_Other, int]] = {}
     for one in others:
-        kind = (one.bits, one.term.grid, one.reach, one.term.head)
-        kinds[kind] = (one, kinds.get(kind, (one, 0))[1] + 1)
-    gains, found = own.term.gains(), dict[tuple[int, int], int]()
+        if not one.zero:
+            kinds[one.kind] = (one, kinds.get(one.kind, (one, 0))[1] + 1)
+    gains, found = own.gains(), dict[tuple[int, int], int]()
     for up in (True, False):  # where the larger exponent is that after, or before, and the raised term has it
         tops: dict[int, dict[int, int]] = {}
         for (before, after), gain in gains.items():

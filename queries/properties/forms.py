@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable
 from contextlib import suppress
+from dataclasses import replace
 
 from mmaprobe.queries.kernel.expressions import one_expression, one_form, one_sum, units_of
 from mmaprobe.queries.kernel.problem import Problem
+from mmaprobe.queries.kernel.ranges import Scope
+from mmaprobe.queries.kernel.rewriting import lossless_sum, rounded_in_vain, rounded_twice
 from mmaprobe.queries.kernel.statements import Reordered
 from mmaprobe.queries.kernel.theorem import RuleError
 from mmaprobe.queries.search.distinguish import Options
@@ -15,8 +18,9 @@ from mmaprobe.queries.search.samples import sample_rows
 from mmaprobe.queries.search.witness import replay
 from mmaprobe.queries.tactics.normalising import Normaliser, rules_of
 from mmaprobe.queries.tactics.records import Proof
-from mmaprobe.smtmodel.nodes import FusedSum, Node, Product, Round
+from mmaprobe.smtmodel.nodes import FusedSum, Product, Round
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.units.unit import Unit
 
 SAMPLES = 512  # inputs on which both sides must agree before lemmas are asked
 SAME = "the expressions are one"
@@ -47,7 +51,7 @@ def by_rewriting(problem: Problem, options: Options, confirm: bool = True) -> Pr
         units = units_of(problem, "by_rewriting")
     except RuleError:
         return None
-    if _kept(units[0].result) != _kept(units[1].result):
+    if _kept(units[0]) != _kept(units[1]):
         return None
     if _differ_on_samples(problem):  # no lemma needs to be asked
         return None
@@ -69,13 +73,15 @@ def _differ_on_samples(problem: Problem) -> bool:
     return bool(replay(problem, sample_rows(problem.layout, SAMPLES)).differs.any())
 
 
-def _kept(node: Node) -> frozenset[Hashable]:
+def _kept(unit: Unit) -> frozenset[Hashable]:
     """The parameters of an expression that no rewriting rule changes: two expressions that differ in them have no
     common normal form."""
-    found = set[Hashable]()
-    for part in walk(node):
-        if isinstance(part, FusedSum):
+    found, scope, every = set[Hashable](), Scope.of(unit), list(walk(unit.result))
+    gone = {part.term for part in every if isinstance(part, Round)
+            and (rounded_twice(scope, part) or rounded_in_vain(scope, part))}  # fmt: skip
+    for part in every:
+        if isinstance(part, FusedSum) and lossless_sum(scope, replace(part, carry_bits=None)) is None:
             found.add((part.fraction_bits, part.rounding, part.sticky))
-        elif isinstance(part, Round) and not isinstance(part.term, Product):
+        elif isinstance(part, Round) and not isinstance(part.term, Product) and part not in gone:
             found.add((part.rounding.format, part.rounding.subnormals))
     return frozenset(found)

@@ -41,7 +41,8 @@ class Cut(Unary):
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         fraction = self.bits - 1
         (y,) = operands
-        return Known(self.least, 2 - power(-fraction), fraction, y.grid, self.bits, zero=y.zero, finite=y.finite)
+        top = y.top if y.top is None or self.least is None else max(y.top, self.least)
+        return Known(self.least, top, 2 - power(-fraction), fraction, y.grid, self.bits, zero=y.zero, finite=y.finite)
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         value = context.value(self.term, self.bits)

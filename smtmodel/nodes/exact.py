@@ -11,7 +11,7 @@ from mmaprobe.smtmodel.arithmetic.alignment import magnitude_of, place_all, tota
 from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term
 from mmaprobe.smtmodel.arithmetic.ieee import sum_two
 from mmaprobe.smtmodel.carriers.algebra import constant
-from mmaprobe.smtmodel.nodes.known import Known, all_known, grid_of
+from mmaprobe.smtmodel.nodes.known import Known, all_known, grid_of, power
 from mmaprobe.smtmodel.nodes.node import Changed, Context, Knowledge, Node, Total, Value
 from mmaprobe.smtmodel.nodes.repeat import Each
 from mmaprobe.smtmodel.nodes.sums import Sum
@@ -85,9 +85,13 @@ class ExactSum(Sum):
         """In an alignment it counts with the exponent 0, whatever its size."""
         terms = tuple(one for known in operands for one in (known.terms or (known,)))
         tops = all_known(known.top for known in operands)
-        top = None if tops is None else max(tops) + (len(terms) - 1).bit_length()
+        top = None if tops is None else max(tops) + (len(operands) - 1).bit_length()
+        grid, head, digits = grid_of(operands), None, None
+        if grid is not None and top is not None and grid <= top:
+            head, digits = power(top) - power(grid), -grid
         return Known(
-            0, grid=grid_of(operands), bits=operands[0].bits if len(operands) == 1 else None, top=top,
+            0, 0, head, digits, grid,
+            bits=operands[0].bits if len(operands) == 1 else None, top=top,
             zero=all(known.zero for known in operands), finite=all(known.finite for known in operands), terms=terms,
         )  # fmt: skip
 

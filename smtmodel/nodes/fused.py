@@ -15,7 +15,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, check_number
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, any_of, constant, max_of, select, truth
 from mmaprobe.smtmodel.nodes.exact import ExactSum
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, grid_of, power, top_of
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -76,15 +76,19 @@ class FusedSum(Sum):
         if not terms:
             return replace(ZERO, never_minus=all(known.never_minus for known in operands))
         finest = max(self.bits_of_terms)
-        leasts = all_known(known.least for known, _ in terms)
+        leasts, mosts = (
+            all_known(ends) for ends in zip(*((known.least, known.most) for known, _ in terms), strict=True)
+        )
+        bounds = [bound for bound in (self.zeros, self.least, *self.floors) if bound is not None]
         heads = all_known(
             None if known.head is None else aligned_head(known.head, bits, self.rounding) for known, bits in terms
         )
+        head = None if heads is None else sum(heads) + power(-finest)
+        most = None if mosts is None else max(mosts + bounds)
         return Known(
-            None if leasts is None else min(leasts), None if heads is None else sum(heads) + power(-finest),
-            finest + self.sticky,
+            None if leasts is None else min(leasts), most, head, finest + self.sticky,
             None if self.sticky else grid_of([known for known, _ in terms]),
-            finite=all(known.finite for known in operands),
+            top=top_of(head, most), finite=all(known.finite for known in operands),
         )  # fmt: skip
 
     def evaluate(self, context: Context, keep: int | None) -> Value:

@@ -42,6 +42,11 @@ class Gate(Unary):
         """It is the product, with its exponent, but for the sign of a zero."""
         return replace(operands[0], never_minus=False, terms=())
 
+    @classmethod
+    def around(cls, node: Node) -> Iterator[Node]:
+        if isinstance(node, Product):
+            yield from (cls(node, minus_zero) for minus_zero in (True, False))
+
     def variants(self) -> Iterator[Variant]:
         yield from others("minus_zero", self.minus_zero, (False, True))
         yield Variant("gate", True, False)

@@ -12,7 +12,7 @@ from mmaprobe.smtmodel.arithmetic.decode import Exponent, Term, Unpacked
 from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Mode
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, choose, constant, max_of, select, truth
-from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, total
+from mmaprobe.smtmodel.nodes.known import ZERO, Known, all_known, power, top_of, total
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Total, Value, Variant, near, others
 from mmaprobe.smtmodel.nodes.sums import Sum, bare, enter, record
 from mmaprobe.smtmodel.nodes.trace import Part, Stage, Trace
@@ -60,10 +60,13 @@ class GridSum(Sum):
             return replace(ZERO, never_minus=all(known.never_minus for known in operands))
         finest = max(self.bits_of_terms)
         leasts = all_known(total(known.least, -bits) for known, bits in terms)
+        mosts = all_known(total(known.most, -bits) for known, bits in terms)
+        floors = [e - bits for e, bits in zip(self.floors, self.fraction_bits, strict=False) if e is not None]
         heads = all_known(None if known.head is None else known.head * power(bits - finest) for known, bits in terms)
+        head = None if heads is None else sum(heads) + 2 * len(operands) * power(-finest)
+        most = None if mosts is None else max(mosts + floors) + finest
         return Known(
-            None if leasts is None else min(leasts) + finest,
-            None if heads is None else sum(heads) + 2 * len(operands) * power(-finest), finest,
+            None if leasts is None else min(leasts) + finest, most, head, finest, top=top_of(head, most),
             finite=all(known.finite for known in operands),
         )  # fmt: skip
 

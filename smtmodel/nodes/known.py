@@ -17,13 +17,15 @@ ANY = 1 << 20  # an exponent above all: zero is a multiple of every power of two
 class Known:
     """What is true of every value v of a node that is finite. None, or False: not known.
 
-    Where v counts as nonzero in an alignment, its exponent e there satisfies `least` <= e and |v| <= `head` * 2^e, and
-    v is a multiple of 2^(e - `digits`). v is a multiple of 2^`grid`, has at most `bits` significant bits, and |v| <
-    2^`top`; it is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is not -0. `never_tiny`: v
-    is zero or at least the smallest normal number of its format. `finite`: no value of the node is infinite or a NaN.
+    Where v counts as nonzero in an alignment, its exponent e there satisfies `least` <= e <= `most`, |v| <= `head` *
+    2^e, and v is a multiple of 2^(e - `digits`). v is a multiple of 2^`grid`, has at most `bits` significant bits, and
+    |v| < 2^`top`; it is zero or a number of one of `formats`. `zero`: v is zero. `never_minus`: v is not -0.
+    `never_tiny`: v is zero or at least the smallest normal number of its format. `finite`: no value of the node is
+    infinite or a NaN.
     `terms`: of an exact sum, what is known of each term."""
 
     least: int | None = None
+    most: int | None = None
     head: Fraction | None = None
     digits: int | None = None
     grid: int | None = None
@@ -37,17 +39,18 @@ class Known:
     terms: tuple[Known, ...] = ()
 
     @staticmethod
-    def number(formats: frozenset[Format], grid: int | None = None) -> Known:
-        """A number of one of these formats (of none: zero), and, if given, a multiple of 2^grid. Its exponent is that
-        of its magnitude, but at least emin; with f fraction bits it is a multiple of 2^(e - f), and at most (2 - 2^-f)
-        * 2^e."""
+    def number(formats: frozenset[Format], grid: int | None = None, bits: int | None = None) -> Known:
+        """A number of one of these formats (of none: zero), and, if given, a multiple of 2^grid of so many significant
+        bits. Its exponent is that of its magnitude, but at least emin; with f fraction bits it is a multiple of 2^(e -
+        f), and at most (2 - 2^-f) * 2^e."""
         if not formats:
             return ZERO
-        own, fraction = min(fmt.emin - fmt.fraction for fmt in formats), max(fmt.fraction for fmt in formats)
-        return Known(
-            min(fmt.emin for fmt in formats), 2 - power(-fraction), fraction, own if grid is None else max(grid, own),
-            fraction + 1, max(fmt.emax for fmt in formats) + 1, formats,
-        )  # fmt: skip
+        emin, own = min(fmt.emin for fmt in formats), min(fmt.emin - fmt.fraction for fmt in formats)
+        emax, digits = max(fmt.emax for fmt in formats), max(fmt.fraction for fmt in formats)
+        grid, bits = own if grid is None else max(grid, own), digits + 1 if bits is None else min(bits, digits + 1)
+        if len(formats) == 1:  # what is below 2^emin is a multiple of 2^grid, what is not has so many bits
+            digits = max(0, bits - 1, emin - grid)
+        return Known(max(emin, grid), emax, 2 - power(-digits), digits, grid, bits, emax + 1, formats)
 
     def or_else(self, other: Known) -> Known:
         """What is true of both."""
@@ -55,8 +58,9 @@ class Known:
             found = replace(self if other.zero else other, zero=self.zero and other.zero)
         else:
             found = Known(
-                _least(self.least, other.least), _most(self.head, other.head), _most(self.digits, other.digits),
-                _least(self.grid, other.grid), _most(self.bits, other.bits), _most(self.top, other.top),
+                _least(self.least, other.least), _most(self.most, other.most), _most(self.head, other.head),
+                _most(self.digits, other.digits), _least(self.grid, other.grid), _most(self.bits, other.bits),
+                _most(self.top, other.top),
                 None if self.formats is None or other.formats is None else self.formats | other.formats,
             )  # fmt: skip
             found = replace(found, never_tiny=self.never_tiny and other.never_tiny)
@@ -66,14 +70,15 @@ class Known:
     def times(self, other: Known) -> Known:
         """Of exact products, unnormalised: exponents add up, and so do the places of last bits."""
         return Known(
-            total(self.least, other.least), None if self.head is None or other.head is None else self.head * other.head,
+            total(self.least, other.least), total(self.most, other.most),
+            None if self.head is None or other.head is None else self.head * other.head,
             total(self.digits, other.digits), total(self.grid, other.grid), total(self.bits, other.bits),
             total(self.top, other.top), zero=self.zero or other.zero, finite=self.finite and other.finite,
         )  # fmt: skip
 
 
 UNKNOWN = Known()
-ZERO = Known(None, Fraction(2), 0, ANY, 0, -ANY, frozenset(), True, True, True, True)
+ZERO = Known(None, None, Fraction(2), 0, ANY, 0, -ANY, frozenset(), True, True, True, True)
 
 
 def power(exponent: int) -> Fraction:
@@ -91,6 +96,11 @@ def all_known(values: Iterable[Size | None]) -> list[Size] | None:
     every = list(values)
     found = [value for value in every if value is not None]
     return found if len(found) == len(every) else None
+
+
+def top_of(head: Fraction | None, most: int | None) -> int | None:
+    """An exponent t such that all numbers of at most head * 2^most are below 2^t, where both are known."""
+    return None if head is None else total(most, int(head).bit_length())
 
 
 def grid_of(every: Sequence[Known]) -> int | None:

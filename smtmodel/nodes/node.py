@@ -339,6 +339,12 @@ class Node:
         """Plausible other values of its parameters, one at a time; impossible combinations are among them."""
         return iter(())
 
+    @classmethod
+    def around(cls, node: Node) -> Iterator[Node]:
+        """The nodes of this kind that a unit may have around one that another unit has alone: what `identify` tries,
+        with their variants, where nothing else explains an answer."""
+        return iter(())
+
     def varied(self, variant: Variant) -> Node:
         """The node with another value where a parameter, or one for an operand, has the old one; else itself. Raises
         ParameterError."""
@@ -457,6 +463,13 @@ class Unary(Node):
 
     def place(self, context: Context) -> str:
         return self.term.place(context)
+
+
+def kinds(base: type[Node] = Node) -> Iterator[type[Node]]:
+    """Every class of nodes."""
+    for kind in base.__subclasses__():
+        yield kind
+        yield from kinds(kind)
 
 
 def others(parameter: str, old: object, values: Iterable[object]) -> Iterator[Variant]:

@@ -96,10 +96,10 @@ class Product(Node):
         if not self.normalised:
             return found
         if None in (left.formats, right.formats) and (found.head is None or found.head >= 4):
-            return replace(found, least=found.grid, head=None, digits=None)
+            return replace(found, least=found.grid, most=total(found.top, -1), head=None, digits=None)
         digits = total(found.digits, 1)
-        return replace(found, least=found.grid, head=Fraction(2) if digits is None else 2 - power(-digits),
-                       digits=digits)  # fmt: skip
+        return replace(found, least=found.grid, most=total(found.top, -1),
+                       head=Fraction(2) if digits is None else 2 - power(-digits), digits=digits)  # fmt: skip
 
     def variants(self) -> Iterator[Variant]:
         yield from others("normalised", self.normalised, (False, True))

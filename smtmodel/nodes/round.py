@@ -80,12 +80,15 @@ class Rounding:
         """What is known of a number y once it is rounded. `fits`: y is finite, and does not overflow.
 
         A multiple of 2^g stays one, unless the largest number stands for it, or the pattern of a NaN, which may be any
-        number. Unless rounding is down, an exact zero sum is -0 only if all its terms are negative or -0; so it is not
-        if one of them is never -0. What is not zero is rounded to -0, or is subnormal, only if it may lie near zero
-        (`_is_far`)."""
+        number. A number of no more bits than are kept, which lies below the largest ones, does not get more. Unless
+        rounding is down, an exact zero sum is -0 only if all its terms are negative or -0; so it is not if one of them
+        is never -0. What is not zero is rounded to -0, or is subnormal, only if it may lie near zero (`_is_far`)."""
         fmt, plain = self.format, self.nan_or_zero or fits
         grid = None if y.grid is None or not plain else min(y.grid, fmt.largest_number[0] - fmt.fraction)
-        found = replace(Known.number(frozenset({fmt}), grid), finite=fits or not (fmt.has_infinity or fmt.has_nan))
+        same = y.finite or (fmt.has_infinity and self.overflow == "ieee")  # no number stands for an infinity
+        below = fits or (same and y.top is not None and y.top <= fmt.emax)
+        found = Known.number(frozenset({fmt}), grid, y.bits if plain and below else None)
+        found = replace(found, finite=fits or not (fmt.has_infinity or fmt.has_nan))
         if not plain:
             return found
         if y.zero:

@@ -7,26 +7,36 @@ import random
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from benchmarks.blind.sixth import SIXTH
-from benchmarks.built import answers
 from mmaprobe.cli.main import main
 from mmaprobe.queries.building.answers import Answered
-from mmaprobe.queries.building.axes import neighbours, ordinary_neighbours, product_tiers, simplest, tiny_tiers
+from mmaprobe.queries.building.axes import (
+    end_tiers,
+    neighbours,
+    normalising,
+    ordinary_neighbours,
+    product_tiers,
+    simplest,
+    tiny_tiers,
+    with_floor,
+    with_limit,
+    zero_tiers,
+)
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.candidates import Candidate, Sketch
 from mmaprobe.queries.building.clock import Clock
 from mmaprobe.queries.building.counting import ordinary
-from mmaprobe.queries.building.draft import STARTS, SWAPPED, Choices, How, Late, Normalised, Start, Step, Store
+from mmaprobe.queries.building.draft import EXACT, OTHERS, PRODUCTS, Draft, Start, Step, Store, fused, of_rounding
 from mmaprobe.queries.building.lanes import lanes_of, with_one_lane
+from mmaprobe.queries.building.likely import MODES, STARTS, SWAPPED
 from mmaprobe.queries.building.mending import beside, mended
 from mmaprobe.queries.building.naming import same_by_form, with_nan
 from mmaprobe.queries.building.outcome import text_of
@@ -34,7 +44,7 @@ from mmaprobe.queries.building.parts import PASSES, Parts, Reading, read_once
 from mmaprobe.queries.building.roles import alike, apart, placements
 from mmaprobe.queries.building.shapes import Shapes
 from mmaprobe.queries.building.stages import KINDS
-from mmaprobe.queries.building.steps import MODES, StepAxes, merged, shown
+from mmaprobe.queries.building.steps import StepAxes, merged, shown
 from mmaprobe.queries.building.validation import Validation
 from mmaprobe.queries.compare.steady import AGAIN
 from mmaprobe.queries.covering.cover import Cover
@@ -57,6 +67,7 @@ from mmaprobe.runner.model_device import ModelDevice
 from mmaprobe.runner.protocol import DeviceError
 from mmaprobe.runner.recorded import RecordedDevice
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS
+from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, Mode
 from mmaprobe.smtmodel.base.errors import OutOfTimeError
 from mmaprobe.smtmodel.evaluate.batch import Patterns, evaluate_batch, evaluate_models, evaluate_rows
 from mmaprobe.smtmodel.evaluate.model import Model
@@ -64,14 +75,20 @@ from mmaprobe.smtmodel.evaluate.numbers import nans
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
-from mmaprobe.smtmodel.nodes import FusedSum, Repeat, Round
-from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes import Cancelling, Cut, FusedSum, Gate, Product, Repeat, Round
+from mmaprobe.smtmodel.nodes import Node as Expression
+from mmaprobe.smtmodel.nodes.element import SUBNORMALS
+from mmaprobe.smtmodel.nodes.node import kinds, walk
+from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
 from mmaprobe.smtmodel.tables.reference import parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit
 from tests.cpu import differing
+from tests.programs import PROGRAMS
 
 pytestmark = pytest.mark.solvers
+
+NEAREST = of_rounding(Rounding(FORMATS["f32"]))
 
 PAIR = """unit: pair
 formats: {a: bf16, b: bf16, c: f32, d: f32}
@@ -83,7 +100,7 @@ ODD = """unit: odd
 formats: {a: bf16, b: bf16, c: f32, d: f32}
 length: 2
 roundings: {r: "round(f32, nearest_even)"}
-steps: {d: "r(exact(c, r(exact(a[0] * b[0], a[0] * b[0], a[1] * b[1]))))"}
+steps: {d: "r(exact(c, r(exact(a[0] * b[0], a[0] * b[0], a[0] * b[0], a[1] * b[1]))))"}
 """
 
 
@@ -374,7 +391,7 @@ def test_a_long_sum_that_was_looked_at_through_few_leaves_is_whole(monkeypatch: 
     for name in ("LONG", "WHOLE"):
         monkeypatch.setattr(f"mmaprobe.queries.building.stages.{name}", 2)
     asked, root = parse_signature("bf16,bf16,f32", 10), chain_of([*range(9, -1, -1)])
-    truth = Sketch([alike(root)], asked).unit(Choices(steps=(Step(How("up")),)), None)
+    truth = Sketch([alike(root)], asked).unit(draft(step(how("up"))), None)
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
         rows = np.array([[*v.operands.a, *v.operands.b, v.operands.c] for v in vectors], dtype=np.uint64)
@@ -393,7 +410,7 @@ def test_long_sums_have_as_many_vectors_of_validation_where_time_and_memory_allo
     monkeypatch.setattr("mmaprobe.queries.building.validation.LONG", 2)
     monkeypatch.setattr("mmaprobe.queries.building.validation.VALIDATION", 1400)
     asked, root = parse_signature("bf16,bf16,f32", 10), chain_of([*range(10)])
-    truth = Sketch([alike(root)], asked).unit(Choices(), None)
+    truth = Sketch([alike(root)], asked).unit(draft(), None)
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
         rows = np.array([[*v.operands.a, *v.operands.b, v.operands.c] for v in vectors], dtype=np.uint64)
@@ -481,16 +498,29 @@ def test_options_belong_to_one_way_or_the_other() -> None:
 # -- drafts
 
 
-def drafted(root: Node | Leaf, choices: Choices, formats: str, length: int, kept: frozenset[Leaf] | None = None) -> Any:
-    return Sketch([alike(root)], parse_signature(formats, length)).unit(choices, kept)
+def how(mode: Mode = "nearest_even", name: str = "f32", bits: int | None = None, **ends: Any) -> Round:
+    return of_rounding(Rounding(FORMATS[name], mode, **ends), bits)
+
+
+def step(own: Round | None = NEAREST, total: Expression = EXACT, leaves: Round | None = None) -> Step:
+    return Step(own, total, leaves)
+
+
+def draft(*steps: Step, d: str = "f32", **more: Any) -> Draft:
+    """Of one exact sum, rounded to nearest, if no steps are given."""
+    return Draft(steps or (step(how(name=d)),), **more)
+
+
+def drafted(root: Node | Leaf, chosen: Draft, formats: str, length: int, kept: frozenset[Leaf] | None = None) -> Any:
+    return Sketch([alike(root)], parse_signature(formats, length)).unit(chosen, kept)
 
 
 def test_drafts_of_long_chains_are_loops() -> None:
-    unit = drafted(chain_of(["c", *range(600)]), Choices(), "f32,f32,f32,f32", 600)
+    unit = drafted(chain_of(["c", *range(600)]), draft(), "f32,f32,f32,f32", 600)
     assert unit.result == parse_reference("ieee/fma/f32@length=600").unit.result
     blocks = chain_of([chain_of(list(range(k, k + 8))) for k in range(0, 600, 8)])
     root = Node("binary", (blocks, "c"))
-    unit = drafted(root, Choices(start="zero", steps=(Step(),) * alike(root).count), "f32,f32,f32,f32", 600)
+    unit = drafted(root, draft(*[step()] * alike(root).count, start="zero"), "f32,f32,f32,f32", 600)
     rows = Shapes(parse_signature("f32,f32,f32,f32", 600)).middle(20)
     d = evaluate_batch(Model("x", unit), rows[:, :600], rows[:, 600:1200], rows[:, 1200])
     assert len(d) == 20
@@ -500,17 +530,18 @@ def test_drafts_of_long_chains_are_loops() -> None:
 
 def test_fused_steps_are_the_tables() -> None:
     tree = joined("fused", ["c", *range(16)])
-    how = How("toward_zero", zero="positive", overflow="infinity")
-    unit = drafted(tree, Choices(steps=(Step(how, 25, zeros=-133),)), "f16,f16,f32,f32", 16)
+    own = how("toward_zero", zero="positive", overflow="infinity")
+    unit = drafted(tree, with_floor(draft(step(own, fused(25))), -133), "f16,f16,f32,f32", 16)
     table = parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32")
     assert same_by_form(Model("x", unit), table)
     assert not same_by_form(Model("x", unit), parse_reference("hopper/mma/m16n8k16.f32.f16.f16.f32@fraction_bits=24"))
 
 
 def test_what_joins_a_finished_sum_is_the_tables() -> None:
-    how = How(zero="exact_positive", overflow="infinity")
-    step = Step(how, 24, late=Late(32, 24, "down", 32))
-    unit = drafted(joined("fused", ["c", *range(4)]), Choices(steps=(step,), limit=128), "f16,f16,f32,f32", 4)
+    own = how(zero="exact_positive", overflow="infinity")
+    late = FusedSum((fused(24, items=(PRODUCTS,)), OTHERS), (32, 24), "down")
+    found = with_limit(draft(step(own, Cut(late, 32, "down", -126))), 128)
+    unit = drafted(joined("fused", ["c", *range(4)]), found, "f16,f16,f32,f32", 4)
     assert same_by_form(Model("x", unit), parse_reference("cdna3/mfma/f32_32x32x4_2b_f16"))
 
 
@@ -564,31 +595,31 @@ def test_leaves_that_show_a_step_meet_in_none_below() -> None:
             assert max(few.roles[id(node)] for node in nodes_of(few.root) if len(node.children) > 1) == role
 
 
-STEPS = Step(How("up")), Step(How("down", "f64")), Step(How("to_odd"))
+STEPS = step(how("up")), step(how("down", "f64")), step(how("to_odd"))
 PARTS = Parts((Reading(5, "nearest_even"), None), (Reading(4, "toward_zero"), None), ((0, 1), (1, 0), (0, 0)))
 KEPT = replace(PARTS, a=(Reading(5, "toward_zero"), None), kept=True)
 ALIGNED_TWICE = Node("fused", (Node("fused", tuple(range(4))), Node("fused", tuple(range(4, 8))), "c"))
-STORED = Choices(steps=(Step(),), convert=How("down"), store=Store(4, How("toward_zero", "bf16")))
+STORED = draft(convert=how("down"), store=Store(4, how("toward_zero", "bf16")))
 
 
 @pytest.mark.parametrize(
-    ("root", "choices"),
+    ("root", "chosen"),
     [
-        *((LANES, Choices(steps=STEPS, start=start)) for start in STARTS),
-        (LANES, Choices(steps=(*STEPS[:2], Step(How("to_odd"), leaves=How("down", "bf16"))))),
-        (LANES, Choices(steps=STEPS, parts=read_once(Reading(5, "toward_zero"), Reading(7, "nearest_even")))),
-        *((LANES, Choices(steps=STEPS, start="zero", parts=replace(PARTS, passes=passes))) for passes in PASSES),
-        (chain_of(["c", *range(8)]), Choices(parts=replace(PARTS, passes="whole"))),
-        *((LANES, Choices(steps=STEPS, parts=replace(KEPT, passes=passes))) for passes in PASSES),
-        (ALIGNED_TWICE, Choices(steps=(Step(fraction_bits=24), Step(fraction_bits=15, rounded=False, cancels=True)))),
-        (ALIGNED_TWICE, Choices(steps=(Step(fraction_bits=24), Step(fraction_bits=15)), odd=(frozenset([1, 5]), -3))),
+        *((LANES, draft(*STEPS, start=start)) for start in STARTS),
+        (LANES, draft(*STEPS[:2], step(how("to_odd"), leaves=how("down", "bf16")))),
+        (LANES, draft(*STEPS, parts=read_once(Reading(5, "toward_zero"), Reading(7, "nearest_even")))),
+        *((LANES, draft(*STEPS, start="zero", parts=replace(PARTS, passes=passes))) for passes in PASSES),
+        (chain_of(["c", *range(8)]), draft(parts=replace(PARTS, passes="whole"))),
+        *((LANES, draft(*STEPS, parts=replace(KEPT, passes=passes))) for passes in PASSES),
+        (ALIGNED_TWICE, draft(step(total=fused(24)), step(None, Cancelling(fused(15))))),
+        (ALIGNED_TWICE, draft(step(total=fused(24)), step(total=fused(15)), odd=(frozenset([1, 5]), -3))),
         (chain_of(["c", *range(8)]), STORED),
-        (Node("binary", (chain_of([*range(8)]), "c")), replace(STORED, steps=(Step(), Step()))),
+        (Node("binary", (chain_of([*range(8)]), "c")), replace(STORED, steps=(step(), step()))),
         (chain_of(["c", *(k ^ 1 for k in range(8))]), STORED),
-        (chain_of(["c", *range(8)]), Choices(products=How(format="bf16"), fused=frozenset([0, 3]))),
+        (chain_of(["c", *range(8)]), draft(products=how(name="bf16"), fused=frozenset([0, 3]))),
     ],
 )
-def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, choices: Choices) -> None:
+def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, chosen: Draft) -> None:
     """But for the signs of zeros."""
     asked, length = parse_signature("f16,f16,f32,f32", 8), 8
     sketch = Sketch([alike(root)], asked)
@@ -596,7 +627,7 @@ def test_the_tree_of_few_leaves_computes_as_the_whole(root: Node, choices: Choic
     for kept in map(frozenset, few_leaves):
         rows = Shapes(asked, 5).at("middle", 60, kept)
         whole, few = (
-            evaluate_batch(Model("x", sketch.unit(choices, given)), rows[:, :length], rows[:, length:-1], rows[:, -1])
+            evaluate_batch(Model("x", sketch.unit(chosen, given)), rows[:, :length], rows[:, length:-1], rows[:, -1])
             for given in (None, kept)
         )
         counts = ordinary(whole, asked.d) & (whole % (1 << 31) != 0)
@@ -614,10 +645,10 @@ def test_products_are_fused_one_by_one() -> None:
 
     tiers = product_tiers(["binary"], asked, [0], seen)
     assert not calls
-    found = [choices for tier in tiers[:3] for choices in tier(Choices(steps=(Step(),)))]
-    some = [choices for choices in found if choices.fused]
+    found = [chosen for tier in tiers[:3] for chosen in tier(draft())]
+    some = [chosen for chosen in found if chosen.fused]
     assert calls
-    assert {(choices.fused, choices.products) for choices in some} == {(frozenset([5]), How())}
+    assert {(chosen.fused, chosen.products) for chosen in some} == {(frozenset([5]), how())}
     part = alike(chain_of(["c", *range(12)]))
     unit = Sketch([part], asked).unit(some[0], None)
     loops = [node for node in walk(unit.result) if isinstance(node, Repeat)]
@@ -633,8 +664,8 @@ def test_products_are_fused_one_by_one() -> None:
     builder.turn_to([alike(chain_of(["c", *range(11, -1, -1)]))])  # another tree is asked about by itself
     builder._fused()
     assert builder.answers.questions == 24
-    assert {choices.fused for choices in ordinary_neighbours(some[0], asked)} >= {frozenset(), frozenset([5, 7])}
-    assert simplest(replace(some[0], products=How(format="f64")), asked, {}).fused == frozenset()
+    assert {chosen.fused for chosen in ordinary_neighbours(some[0], asked)} >= {frozenset(), frozenset([5, 7])}
+    assert simplest(replace(some[0], products=how(name="f64")), asked, {}).fused == frozenset()
 
 
 def test_a_lane_that_keeps_other_bits() -> None:
@@ -646,7 +677,7 @@ def test_a_lane_that_keeps_other_bits() -> None:
     lanes = lanes_of(part)
     assert {frozenset([1, 5, 9, 13]), frozenset([9])} <= set(lanes)
     assert len(lanes) == 20
-    sketch, plain = Sketch([part], asked), Choices(steps=(Step(How("toward_zero"), 25),))
+    sketch, plain = Sketch([part], asked), draft(step(how("toward_zero"), fused(25)))
     whole = sketch.unit(replace(plain, odd=(frozenset([1, 5, 9, 13]), -1)), None)
     assert isinstance(whole.result, Repeat)
     [loop] = [node for node in walk(whole.result) if isinstance(node, FusedSum)]
@@ -658,16 +689,16 @@ def test_a_lane_that_keeps_other_bits() -> None:
     right, wrong = evaluate_models([Model("", sketch.unit(plain, None)), Model("", alone)], rows)
     missed = rows[right != wrong]
     assert len(missed)
-    tried = [choices.odd for choices in with_one_lane(plain, part, missed, asked)]
+    tried = [chosen.odd for chosen in with_one_lane(plain, part, missed, asked)]
     assert (frozenset([9]), 2) in tried
     missed[0, 9] = 0
-    assert (frozenset([9]), 2) not in [choices.odd for choices in with_one_lane(plain, part, missed, asked)]
+    assert (frozenset([9]), 2) not in [chosen.odd for chosen in with_one_lane(plain, part, missed, asked)]
 
 
 def test_stores_of_an_inner_chain() -> None:
     """They are drafted, and told from one conversion at its end, through leaves of steps that are far apart."""
-    asked, store = parse_signature("bf16,bf16,f32,f32", 24), Store(4, How("nearest_even", "bf16"))
-    once = Choices(steps=(Step(), Step(leaves=store.how)))
+    asked, store = parse_signature("bf16,bf16,f32,f32", 24), Store(4, how("nearest_even", "bf16"))
+    once = draft(step(), step(leaves=store.how))
     assert any(found.store == store for tier in StepAxes("binary", 1, asked).tiers() for found in tier(once))
     assert any(found.store == store for found in ordinary_neighbours(once, asked))
     places = placements(alike(Node("binary", (chain_of([*range(24)]), "c"))), 1, random.Random(1), 3)
@@ -677,11 +708,11 @@ def test_stores_of_an_inner_chain() -> None:
 
 def test_steps_that_come_again_after_a_few_are_a_loop() -> None:
     order: list[Leaf] = ["c", *(k ^ 1 for k in range(600))]
-    unit = drafted(chain_of(order), Choices(), "bf16,bf16,f32,f32", 600)
+    unit = drafted(chain_of(order), draft(), "bf16,bf16,f32,f32", 600)
     assert isinstance(unit.result, Repeat)
     assert len(unit.result.places) == 300
-    few = drafted(chain_of(order[:13]), Choices(), "bf16,bf16,f32,f32", 12)
-    plain = drafted(chain_of(order[:13]), Choices(), "bf16,bf16,f32,f32", 12, frozenset(order[:13]))
+    few = drafted(chain_of(order[:13]), draft(), "bf16,bf16,f32,f32", 12)
+    plain = drafted(chain_of(order[:13]), draft(), "bf16,bf16,f32,f32", 12, frozenset(order[:13]))
     assert few != plain
     rows = Shapes(parse_signature("bf16,bf16,f32,f32", 12)).middle(50)
     one, other = evaluate_models([Model("x", few), Model("y", plain)], rows)
@@ -694,9 +725,9 @@ def test_a_draft_with_loops_computes_as_the_one_without(start: Start) -> None:
     for k in range(0, 12, 4):
         total = Node("binary", (total, chain_of([*range(k, k + 4)])))
     assert isinstance(total, Node)
-    formats, choices = "bf16,bf16,bf16,bf16", Choices(steps=(Step(),) * alike(total).count, start=start)
-    few = drafted(total, choices, formats, 12)
-    plain = drafted(total, choices, formats, 12, frozenset(leaves_of(total)))
+    formats, chosen = "bf16,bf16,bf16,bf16", draft(*[step(how(name="bf16"))] * alike(total).count, start=start)
+    few = drafted(total, chosen, formats, 12)
+    plain = drafted(total, chosen, formats, 12, frozenset(leaves_of(total)))
     assert few != plain
     rows = Shapes(parse_signature(formats, 12)).middle(100)
     one, other = evaluate_models([Model("x", few), Model("y", plain)], rows)
@@ -707,8 +738,8 @@ def test_inputs_are_read_with_fewer_bits() -> None:
     asked = parse_signature("f32,f32,f32,f32", 1)
     tiers = product_tiers(["binary"], asked, [0])
     wanted = Reading(11, "toward_zero")
-    assert any(found.parts == read_once(wanted, wanted) for tier in tiers for found in tier(Choices()))
-    unit = Sketch([alike(joined("binary", ["c", 0]))], asked).unit(Choices(parts=read_once(wanted, wanted)), None)
+    assert any(found.parts == read_once(wanted, wanted) for tier in tiers for found in tier(draft()))
+    unit = Sketch([alike(joined("binary", ["c", 0]))], asked).unit(draft(parts=read_once(wanted, wanted)), None)
     rows = np.array([[0x3F801FFF, 0x40001FFF, 0], [0x3F803FFF, 0xC0000FFF, 0]], dtype=np.uint64)
     assert evaluate_models([Model("x", unit)], rows)[0].tolist() == [0x40000000, 0xC0002000]
 
@@ -729,16 +760,16 @@ IN_BF16 = (Reading(8, "nearest_even"), Reading(8, "nearest_even"))
 )
 def test_products_in_parts(parts: Parts, agrees: bool) -> None:
     """Two parts of each input, and three of the four products: as a program in exact numbers computes it."""
-    truth = SIXTH.units["bf16-3pass-4"]
+    truth = PROGRAMS["bf16-3pass-4"]
     asked = parse_signature(truth.formats, truth.length)
-    tree, choices = Node("binary", (joined("exact", [*range(4)]), "c")), Choices(steps=(Step(), Step()), parts=parts)
-    model = Model("x", Sketch([alike(tree)], asked).unit(choices, None))
+    tree, chosen = Node("binary", (joined("exact", [*range(4)]), "c")), draft(step(), step(), parts=parts)
+    model = Model("x", Sketch([alike(tree)], asked).unit(chosen, None))
     rows = np.concatenate([Shapes(asked, 3).rows(kind, 40) for kind in KINDS])
-    found, wanted = evaluate_models([model], rows)[0], answers(truth, rows)
+    found, wanted = evaluate_models([model], rows)[0], truth.answers(rows)
     assert (((found == wanted) | nans(found, asked.d) & nans(wanted, asked.d)).all()) == agrees
     if agrees:
         tiers = product_tiers(["exact", "binary"], asked, [1])
-        assert any(replace(choices, parts=parts) in tier(Choices(steps=choices.steps)) for tier in tiers)
+        assert any(replace(chosen, parts=parts) in tier(draft(*chosen.steps)) for tier in tiers)
         assert parse_unit(text_of(replace(model.unit, reference="x")), "x.yaml")
 
 
@@ -752,27 +783,50 @@ def test_likely_orders_have_every_leaf_once() -> None:
 
 def test_choices_that_say_the_same_are_one() -> None:
     asked, long = parse_signature("f16,f16,f32,f32", 4), parse_signature("f32,f32,f32,f32", 4)
-    assert simplest(Choices(products=How()), asked, {}) == Choices()  # products of f16 fit f32
-    assert simplest(Choices(products=How()), long, {}) == Choices(products=How())
-    assert simplest(Choices(steps=(Step(How(overflow="infinity")),)), asked, {}) == Choices()
-    flushed, cut = How("nearest_away", "f16", tiny="flush_after"), How(tiny="flush_after", overflow="infinity")
-    found = simplest(Choices(steps=(Step(flushed),), products=cut, convert=cut), long, {})  # each for itself
-    assert found.hows() == {0: flushed, "products": How(tiny="flush_after"), "convert": How(tiny="flush_before")}
-    assert simplest(Choices(steps=(Step(cut),)), asked, {}).steps == (Step(How(tiny="flush_before")),)
-    some = Choices(steps=(Step(How(tiny="flush_after")),), products=How(), unrounded=frozenset([0]))
+    assert simplest(draft(products=how()), asked, {}) == draft()  # products of f16 fit f32
+    assert simplest(draft(products=how()), long, {}) == draft(products=how())
+    assert simplest(draft(step(how(overflow="infinity"))), asked, {}) == draft()
+    flushed = how("nearest_away", "f16", subnormals="flush_after")
+    cut = how(subnormals="flush_after", overflow="infinity")
+    found = simplest(draft(step(flushed), products=cut, convert=cut), long, {})  # each for itself
+    before, after = how(subnormals="flush_before"), how(subnormals="flush_after")
+    assert found.hows() == {0: flushed, "products": after, "convert": before}
+    assert simplest(draft(step(cut)), asked, {}).steps == (step(before),)
+    some = draft(step(after), products=how(), unrounded=frozenset([0]))
     assert simplest(some, long, {}) == some  # these sums are of exact products
-    short, most = parse_signature("f16,f16,f16,f16", 4), How("up", "f32", tiny="flush_after", overflow="saturate")
-    assert simplest(Choices(steps=(Step(most),)), short, {}).steps == (Step(How("up", "f32")),)  # neither is reached
+    short, most = parse_signature("f16,f16,f16,f16", 4), how("up", "f32", subnormals="flush_after", overflow="saturate")
+    assert simplest(draft(step(most)), short, {}).steps == (step(how("up")),)  # neither is reached
+
+
+def test_a_draft_has_no_parameter_of_a_node() -> None:
+    """They are where the nodes are: in its expressions."""
+    known = {name for kind in kinds() if is_dataclass(kind) for name in kind.field_names()}
+    known |= {item.name for item in fields(Rounding)}
+    own = {item.name for part in (Draft, Step, Store) for item in fields(part)}
+    assert own & known == {"start"}  # with which a sum begins; of a loop it is an operand
+
+
+def test_every_value_that_a_node_has_is_tried() -> None:
+    """In the roundings and inputs of a draft; also one that only the node's file names."""
+    asked = parse_signature("f16,f16,f16,f16", 2)
+    tiers = [*tiny_tiers(asked, {}, True), *zero_tiers(["exact"], asked), *end_tiers(asked, {})]
+    found = [x for tier in tiers for x in tier(draft(d="f16"))]
+    hows = [x.steps[0].how.rounding for x in found if x.steps[0].how is not None]
+    assert {how.subnormals for how in hows} == {*TINY}
+    assert {how.zero for how in hows} == {*ZEROS}
+    assert {how.overflow for how in hows} == {*OVERFLOWS}
+    assert {x.c.subnormals for x in found} == {*SUBNORMALS}
+    assert {*map(type, (x.product for x in found))} == {Product, Gate}
 
 
 def test_modes_that_no_answer_shows_are_one_draft() -> None:
-    steps = [Choices(steps=(Step(How(mode)), Step(How("up"))), products=How("down")) for mode in MODES]
+    steps = [draft(step(how(mode)), step(how("up")), products=how("down")) for mode in MODES]
     [one] = merged(steps)
     assert one.unshown == {0}
     assert shown(one) == steps
     assert merged(steps[1:]) == steps[1:]
     both = replace(one, unshown=frozenset((0, 1, "products")))
-    assert {tuple(how.mode for how in found.hows().values()) for found in shown(both)} >= {
+    assert {tuple(own.rounding.mode for own in found.hows().values()) for found in shown(both)} >= {
         ("up", "up", "up"), ("up", "up", "down"), ("to_odd", "down", "to_odd")
     }  # fmt: skip
 
@@ -780,12 +834,14 @@ def test_modes_that_no_answer_shows_are_one_draft() -> None:
 def test_sums_in_a_shorter_format_are_drafted_from_the_bits_of_results() -> None:
     asked = parse_signature("e5m2,e5m2,f16,f16", 8)
     axes = StepAxes("fused", 0, asked, lambda: 8)
-    assert axes.shorter == ["bf16"]
-    step = Step(How("up", "bf16"), 7)
-    wanted = Choices(steps=(step,), convert=How(), unshown=frozenset(["convert"]))  # which only overflow shows
-    assert wanted in axes.fused_shorter(Choices())
-    assert replace(wanted, steps=(replace(step, align="nearest_even"),)) in axes.aligned_shorter(Choices())
-    assert StepAxes("fused", 0, parse_signature("e5m2,e5m2,f64,f64", 8), lambda: 11).shorter == ["f16", "tf32"]
+    assert [fmt.name for fmt in axes.shorter] == ["bf16"]
+    own, d = how("up", "bf16"), how(name="f16")
+    hidden = frozenset(["convert"])  # which only overflow shows
+    assert draft(step(own, fused(7)), convert=d, unshown=hidden) in axes.tier("fused_shorter")(draft(d="f16"))
+    aligned = step(own, fused(7, "nearest_even"))
+    assert draft(aligned, convert=d, unshown=hidden) in axes.tier("aligned_shorter")(draft(d="f16"))
+    longer = StepAxes("fused", 0, parse_signature("e5m2,e5m2,f64,f64", 8), lambda: 11)
+    assert [fmt.name for fmt in longer.shorter] == ["f16", "tf32"]
     assert not StepAxes("fused", 1, asked, lambda: 8).shorter  # of whose sums nothing is seen
     assert not StepAxes("fused", 0, asked, lambda: 9).shorter
 
@@ -794,9 +850,9 @@ def test_a_register_in_fixed_point_has_room_for_the_addend() -> None:
     """What is below its last bit is cut, however large c is; of products alone no more bits are needed."""
     asked = parse_signature("f16,f16,f32,f32", 2)
     [tried] = [
-        choices
-        for choices in StepAxes("exact", 0, asked).fixed(Choices())
-        if (step := choices.steps[0]).fraction_bits == 62 and (step.how, step.align) == (How(), "down")  # 32 + 30
+        chosen
+        for chosen in StepAxes("exact", 0, asked).fixed(draft())
+        if chosen.steps == (step(total=fused(62, "down", least=32)),)  # 32 + 30
     ]
     with_c, alone = (
         Sketch([alike(Node("exact", leaves))], asked).unit(tried, None) for leaves in (("c", 0, 1), (0, 1))
@@ -839,16 +895,16 @@ def test_covering_vectors_of_a_sum_without_an_addend(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("mmaprobe.queries.building.validation.POOL", 20)
     asked = parse_signature("f32,f32,f32", 12)
     root = chain_of([*range(12)])
-    unit = Sketch([alike(root)], asked).unit(Choices(start="zero"), None)
+    unit = Sketch([alike(root)], asked).unit(draft(start="zero"), None)
 
     def ask(vectors: Sequence[Vector]) -> list[int]:
         return evaluate_rows(Model("x", unit), [vector.operands for vector in vectors])
 
     builder = Builder([root], asked, ask, Options())
     builder.turn_to([alike(root)])
-    assert builder.validation.covered(Candidate(Choices(start="zero"), unit))
+    assert builder.validation.covered(Candidate(draft(start="zero"), unit))
     assert builder.answers.checks > 20
-    assert not builder.validation.covered(Candidate(Choices(start="zero", steps=(Step(How("up")),)), unit))
+    assert not builder.validation.covered(Candidate(draft(step(how("up")), start="zero"), unit))
 
 
 @pytest.mark.parametrize(
@@ -954,8 +1010,8 @@ def test_small_numbers_cancel_with_the_addend() -> None:
         asked = parse_signature(formats, 3)
         rows = Shapes(asked).rows("small", 600)
         units = [
-            drafted(Node("exact", ("c", 0, 1, 2)), Choices(steps=(Step(how),)), formats, 3)
-            for how in (How("nearest_even"), How("down"))
+            drafted(Node("exact", ("c", 0, 1, 2)), draft(step(how(mode, asked.d.name))), formats, 3)
+            for mode in ("nearest_even", "down")
         ]
         nearest, down = evaluate_models([Model("", unit) for unit in units], rows)
         addends = rows[:, -1] & np.uint64(asked.c.sign_bit - 1)
@@ -966,7 +1022,7 @@ def test_vanishing_terms_beside_zeros() -> None:
     """Both products of a sum below the least subnormal result, and c zero: the sign of the result is the sum's."""
     asked = parse_signature("bf16,bf16,f32,f32", 4)
     pairs = Node("exact", (Node("exact", ("c", 0, 1)), 2, 3))
-    unit = drafted(pairs, Choices(steps=(Step(), Step())), "bf16,bf16,f32,f32", 4)
+    unit = drafted(pairs, draft(step(), step()), "bf16,bf16,f32,f32", 4)
     rows = Shapes(asked).rows("vanishing", 1500)
     [found] = evaluate_models([Model("", unit)], rows)
     sizes = rows & np.array([*[asked.a.sign_bit - 1] * 8, asked.c.sign_bit - 1], dtype=np.uint64)
@@ -977,23 +1033,24 @@ def test_vanishing_terms_beside_zeros() -> None:
 @pytest.mark.parametrize("formats", ["f16,f16,f32,f32", "bf16,bf16,f32,f32", "e4m3,e4m3,f16,f16", "f32,f32,f32,f32"])
 def test_subnormal_factors_that_count_normalised(formats: str) -> None:
     """Among terms of their size, which alone tells such a unit from one that aligns them as the format has them."""
-    step = Step(fraction_bits=12)
-    choices = Choices(steps=(step,))
-    normalised = replace(choices, normalised="factors")
     asked, root = parse_signature(formats, 4), Node("fused", ("c", 0, 1, 2, 3))
-    units = [drafted(root, own, formats, 4) for own in (choices, normalised)]
+    chosen = draft(step(how(name=asked.d.name), fused(12)))
+    normalised = list(normalising(chosen, asked))[3]
+    units = [drafted(root, own, formats, 4) for own in (chosen, normalised)]
     rows = Shapes(asked).rows("subnormal", 1500)
     plain, other = evaluate_models([Model("", unit) for unit in units], rows)
     assert (plain != other).sum() >= 75
-    assert normalised in neighbours(choices, asked, {})
-    assert any(normalised in tier(choices) for tier in product_tiers(["fused"], asked, [0]))
+    assert normalised in neighbours(chosen, asked, {})
+    assert any(normalised in tier(chosen) for tier in product_tiers(["fused"], asked, [0]))
 
 
 def test_subnormal_addends_that_count_normalised_too() -> None:
     """As where inputs are normalised once they are read."""
-    step, formats = Step(fraction_bits=12), "bf16,bf16,f32,f32"
-    root, rows = Node("fused", ("c", 0)), Shapes(parse_signature(formats, 1)).rows("subnormal", 1000)
-    units = [drafted(root, Choices(steps=(step,), normalised=counts), formats, 1) for counts in get_args(Normalised)]
+    formats, root = "bf16,bf16,f32,f32", Node("fused", ("c", 0))
+    asked = parse_signature(formats, 1)
+    rows = Shapes(asked).rows("subnormal", 1000)
+    units = [drafted(root, tried, formats, 1) for tried in normalising(draft(step(total=fused(12))), asked)]
+    assert len(units) == 5
     found = evaluate_models([Model("", unit) for unit in units], rows)
     assert len(np.unique(found, axis=0)) == len(units)
 
@@ -1076,9 +1133,10 @@ def test_sums_show_whether_they_are_rounded_twice(formats: str, leaves: frozense
     asked = parse_signature(formats, 3)
     root = Node("fused", tuple(leaves))
     inner = "f64" if asked.d.name == "f32" else "f32"
-    once = [Choices()]
-    twice = [Choices(steps=(Step(How(mode, inner)),), convert=How()) for mode in ("nearest_even", "toward_zero", "up")]
-    models = [Model("", drafted(root, choices, formats, 3)) for choices in (*once, *twice)]
+    d, modes = asked.d.name, ("nearest_even", "toward_zero", "up")
+    once = [draft(d=d)]
+    twice = [draft(step(how(mode, inner)), convert=how(name=d)) for mode in modes]
+    models = [Model("", drafted(root, chosen, formats, 3)) for chosen in (*once, *twice)]
     found = evaluate_models(models, Shapes(asked).sums(600, leaves, 4))
     for one, other in combinations(range(len(models)), 2):
         assert (found[one] != found[other]).sum() >= 5, (one, other)
@@ -1086,17 +1144,17 @@ def test_sums_show_whether_they_are_rounded_twice(formats: str, leaves: frozense
 
 def test_longer_sums_above_a_step_are_tried_with_it() -> None:
     asked = parse_signature("f16,f16,f16,f16", 4)
-    steps = (Step(How("toward_zero")), Step(), Step())
-    long = Step(How("nearest_even", "f32"))
-    tried = {found for tier in StepAxes("exact", 1, asked).tiers() for found in tier(Choices(steps=steps))}
-    both = Choices(steps=(long, long, Step()), convert=How("toward_zero"))
-    assert {both, replace(both, steps=(Step(How("toward_zero", "f32")), long, Step()))} <= tried
-    assert all(found.convert is None for found in tried if found.steps[1].how.format == "bf16")
+    truncated, own, long = step(how("toward_zero", "f16")), step(how(name="f16")), step()
+    start = draft(truncated, own, own)
+    tried = {found for tier in StepAxes("exact", 1, asked).tiers() for found in tier(start)}
+    both = draft(long, long, own, convert=truncated.how)
+    assert {both, replace(both, steps=(step(how("toward_zero")), long, own))} <= tried
+    assert all(found.convert is None for found in tried if found.steps[1].rounding(asked.d) == FORMATS["bf16"])
 
 
 def test_products_are_rounded_in_some_steps_alone() -> None:
     asked = parse_signature("f32,f32,f32,f32", 4)
-    found = {tried.unrounded for tier in product_tiers(["binary"], asked, [1, 3]) for tried in tier(Choices())}
+    found = {tried.unrounded for tier in product_tiers(["binary"], asked, [1, 3]) for tried in tier(draft())}
     assert {frozenset[int](), frozenset([1]), frozenset([3])} <= found
 
 
@@ -1112,11 +1170,13 @@ def test_subnormal_factors_of_products_that_are_not_zero() -> None:
 def test_one_factor_alone_is_read_as_zero_where_it_is_subnormal() -> None:
     asked = parse_signature("f16,f16,f32,f32", 3)
     sketch = Sketch([alike(chain_of(["c", 0, 1, 2]))], asked)
-    tried = [found for tier in tiny_tiers(asked, {}, True) for found in tier(Choices())]
+    tried = [found for tier in tiny_tiers(asked, {}, True) for found in tier(draft())]
     rows = [Operands((0x0001, 0, 0), (0x3C00, 0, 0), 0), Operands((0x3C00, 0, 0), (0x0001, 0, 0), 0)]
     least = 0x33800000  # 2^-24
     for b, expected in (("keep", [0, least]), ("zero", [least, 0])):
-        found = [choices for choices in tried if choices.b == b and choices == replace(Choices(a=choices.a), b=b)]
+        a = "zero" if b == "keep" else "keep"
+        found = [chosen for chosen in tried if chosen == draft().read_as(a, b, "keep")]
         assert found
         assert evaluate_rows(Model("x", sketch.unit(found[0], None)), rows) == expected
-    assert {Choices(a="zero", b="keep"), Choices(b="zero")} <= {*neighbours(Choices(), asked, {})}
+    one, other = draft().read_as("zero", "keep", "keep"), draft().read_as("keep", "zero", "keep")
+    assert {one, other} <= {*neighbours(draft(), asked, {})}

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 import mmaprobe
-from benchmarks.blind.sets import UNITS
 from benchmarks.order import ORDERS, chain_tree, measure
 from mmaprobe.cli.main import main
 from mmaprobe.queries.compare.steady import ContradictionError
@@ -32,6 +31,7 @@ from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.inputs.signature import parse_signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 from mmaprobe.smtmodel.units.unitfile import parse_unit
+from tests.programs import PROGRAMS
 
 pytestmark = pytest.mark.solvers
 
@@ -428,7 +428,7 @@ def test_units_are_counted_beside_traces_that_fill_a_narrow_result(name: str, li
     """Truncating steps leave a trace of the mask in every sum, and the result holds few bits beside it. Results in e4m3
     of sums in f32: only a mask larger than every result hides a unit. Sums in f16 below a result in bf16: no sum holds
     the result's largest mask, and the answers under it fit no tree."""
-    unit = UNITS[name]
+    unit = PROGRAMS[name]
     asked = parse_signature(unit.formats, unit.length)
 
     def answer(vector: Vector) -> int:
@@ -478,7 +478,7 @@ steps: {{d: "{d}"}}
 )
 def test_terms_that_are_subtracted_or_scaled(name: str, first: str, said: list[str]) -> None:
     """The powers of two at leaves are chosen so that the device adds what is meant; earlier questions stay as asked."""
-    unit = UNITS[name]
+    unit = PROGRAMS[name]
 
     def answer(vector: Vector) -> int:
         return unit.result(vector.operands.a, vector.operands.b, vector.operands.c)

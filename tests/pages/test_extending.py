@@ -122,6 +122,13 @@ EXAMPLES = {
         *CERTIFIED,
     ],
     "an operand": OPERANDS,
+    "a multiplier": [
+        (
+            "identify --device model:flushed.yaml --formats f16,f16,f16,f16 --length 1 --save mine.yaml",
+            "d: r(exact(flushed(a[0] * b[0], -15), c))",
+        ),
+        ("prove flushed.yaml mine.yaml --solver bitwuzla --no-confirm", "equal: proved in"),
+    ],
     "a solver": [("distinguish ieee/fma/f16 ieee/fma/f16@nan=none --solver z3-seeded", "z3-seeded")],
     "an instruction": [
         ("list models", "mine/mma/half"),
@@ -183,9 +190,11 @@ def test_a_new_node_with_a_rounding_of_its_own(copy: Path) -> None:
 
 
 def write_units(copy: Path, more: str = "") -> None:
-    """A unit with the node of the example, and two that compute the same; `more`: arguments of the node."""
+    """A unit with the node of the example, and two that compute the same; one with another multiplier. `more`:
+    arguments of the node."""
     once, product = f"minus(a[0] * b[0]{more})", "minus(a[0] * b[0])"
-    terms = {"minus": f"{once}, c", "turned": f"c, {once}", "thrice": f"minus(minus({once}{more}){more}), c"}
+    terms = {"minus": f"{once}, c", "turned": f"c, {once}", "thrice": f"minus(minus({once}{more}){more}), c",
+             "flushed": "flushed(a[0] * b[0], -15), c"}  # fmt: skip
     for name, text in terms.items():
         (copy / f"{name}.yaml").write_text(MINUS.replace(f"{product}, c", text), encoding="utf-8")
 

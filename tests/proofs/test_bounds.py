@@ -505,14 +505,20 @@ def test_rules_refuse_premises_about_something_else() -> None:
     refused("weakened", UNIT, number(1))
 
 
+def error_in(node: FusedSum, first: Theorem) -> Fraction:
+    """The constant of the error of a sum of an exact sum and c, in units of its weight."""
+    lemmas = [believed(goal) for goal in enclosures.alignments(node, (), [first, of(C)])]
+    goal = RULES["fused"](node, (), [first, of(C)], lemmas).goal
+    assert isinstance(goal, enclosures.Enclosed)
+    return sum((factor for _, factor in goal.facts.high.parts.items()), Fraction(0))
+
+
 def test_rules_refuse_what_they_know_nothing_of() -> None:
     a_sum = ExactSum((A, C))
     exact = RULES["exact"](a_sum, (), [of(A), of(C)])
     refused_sum(FusedSum((A, C), 1, carry_bits=0), [of(A), of(C)])  # may wrap
-    refused_sum(FusedSum((a_sum, C), 1, carry_bits=9), [exact, of(C)])  # of no known head
-    refused_sum(FusedSum((a_sum, C), 1, reach=(3, None)), [exact, of(C)])  # may vanish at any size
-    grid = GridSum((a_sum, C), (1, 2), reach=(3, None))
-    refused("grid", grid, (), [exact, of(C)])  # may vanish at any size
+    refused_sum(FusedSum((a_sum, C), 1, carry_bits=2), [exact, of(C)])  # a sum of two numbers, with the exponent 0
+    assert error_in(FusedSum((a_sum, C), 1, reach=(3, None)), exact) > error_in(FusedSum((a_sum, C), 1), exact)
     refused("grid", GridSum((A, C), (1, 2)), (), [of(C), of(A)])
     cut_sum = Cut(a_sum, 4)
     kept = RULES["cut"](cut_sum, (), [exact], [believed(cut_loses(4, cut_sum.mode))])

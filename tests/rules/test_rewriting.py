@@ -106,6 +106,37 @@ roundings: {{r: "round(f16, nearest_even, zero=exact_positive)"}}
 steps: {{d: "r(exact(gate(a[0:2] * b[0:2], {}), c))"}}
 """
 
+LOSSLESS = """
+unit: lossless
+formats: {{a: e4m3, b: e4m3, c: f32, d: f64}}
+length: 2
+roundings: {{r: "round(f64, nearest_even)"}}
+steps: {{d: "r(fused(a[0:2] * b[0:2], F={}))"}}
+"""
+#: an exact sum rounded to f32, then to f16
+TWICE = """
+unit: twice
+formats: {{a: f16, b: f16, c: f32, d: f16}}
+length: 2
+roundings: {{o: "round(f32, {})", r: "round(f16, {})"}}
+steps: {{d: "r(o(exact(a[0:2] * b[0:2], c)))"}}
+"""
+#: an exact sum of two products in f32, in which more than 24 bits do not fit
+HELD_SUM = """
+unit: held
+formats: {{a: {0}, b: {0}, c: f32, d: f16}}
+length: 2
+roundings: {{w: "round(f32, nearest_even)", r: "round(f16, nearest_even)"}}
+steps: {{d: "r(w(exact(a[0:2] * b[0:2])))"}}
+"""
+MINUS_ZERO = """
+unit: minus
+formats: {a: f16, b: f16, c: f32, d: f32}
+length: 2
+roundings: {r: "round(f32, nearest_even)"}
+steps: {d: "r(exact(a[0:2] * b[0:2], c, -0))"}
+"""
+
 #: (a published unit or one near it, the rules that apply); with another parameter, at its limit, they do not
 USEFUL = [
     (F16, ("floor below every term", "no sum rounded to zero")),
@@ -126,6 +157,10 @@ USEFUL = [
     (GATED.format("e4m3", "-0"), ("gated products whose zeros",)),
     (CHAIN, ("first step of a loop", "zero added", "sum of one term")),
     (NESTED, ("exact sum in an exact sum",)),
+    (LOSSLESS.format(34), ("fused sum that loses nothing",)),
+    (TWICE.format("to_odd", "nearest_away"), ("rounding that the next one makes needless",)),
+    (HELD_SUM.format("e3m2"), ("rounding that the number needs not",)),
+    (MINUS_ZERO, ("-0 added",)),
 ]
 
 
@@ -192,6 +227,14 @@ LIMITS = [
     ("number of the format, rounded again", LANES, LANES.replace("even)", "even, subnormals=flush_after)")),
     ("zero added", CHAIN, CHAIN.replace("exact_positive", "ieee").replace("nearest_even", "down")),
     ("first step of a loop", CHAIN, CHAIN.replace("+0", "c")),
+    ("fused sum that loses nothing", LOSSLESS.format(34), LOSSLESS.format(33)),
+    ("rounding that the next one makes needless", TWICE.format("to_odd", "up"), TWICE.format("up", "to_odd")),
+    ("rounding that the next one makes needless", TWICE.format("to_odd", "nearest_even"),
+     TWICE.format("to_odd", "nearest_even").replace("d: f16", "d: e8m22_ieee").replace("f16, ne", "e8m22_ieee, ne")),
+    ("rounding that the next one makes needless", TWICE.format("toward_zero", "toward_zero"),
+     TWICE.format("toward_zero", "nearest_even")),
+    ("rounding that the number needs not", HELD_SUM.format("e3m2"), HELD_SUM.format("e4m3")),
+    ("-0 added", MINUS_ZERO, MINUS_ZERO.replace("nearest_even", "down")),
     ("exact sum in an exact sum", NESTED,
      NESTED.replace("exact(a", "fused(a").replace("])", "], F=3)").replace("c)", "c, F=3)")),
 ]  # fmt: skip
@@ -230,7 +273,7 @@ def test_a_rule_without_a_proof_is_not_applied(name: str) -> None:
         refused("rewritten", step.scope, step.node, name, [other] * len(proved))
         late = Normaliser(Options("bitwuzla", 0.0))
         found = late._step(step.scope, step.node, Wanted(False, True))
-        assert found is None or {one.rule for one in found.walk()} == {"rewritten", "exhausted"}
+        assert found is None or {one.rule for one in found.walk()} <= {"rewritten", "exhausted"}
     refused("rewritten", step.scope, Constant(), name, PLAIN.settle.all_of(proposed.lemmas))
 
 
@@ -643,4 +686,4 @@ steps: {{d: "r2(exact(r(a[0]), c))"}}
 def test_the_largest_number_may_be_finer_than_what_is_rounded() -> None:
     node = Round(Element("a", Index(0)), Rounding(FORMATS["e2m1"], "down"))
     (found,) = ranges_of(Scope((("a", MULTIPLES_OF_64),)), node) or ()
-    assert found.unit == FORMATS["e2m1"].emin - FORMATS["e2m1"].fraction
+    assert found.unit == FORMATS["e2m1"].emax - FORMATS["e2m1"].fraction < 6

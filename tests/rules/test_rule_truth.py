@@ -41,7 +41,7 @@ from mmaprobe.queries.kernel.conditions import Condition
 from mmaprobe.queries.kernel.effects import Normalises
 from mmaprobe.queries.kernel.enclosures import LOSSES
 from mmaprobe.queries.kernel.errors import RuleError
-from mmaprobe.queries.kernel.ranges import Range, Scope, formats_of, ranges_of
+from mmaprobe.queries.kernel.ranges import Range, Scope, ranges_of
 from mmaprobe.queries.kernel.recorded import Addend, Words
 from mmaprobe.queries.kernel.rounding_losses import RoundingLoses
 from mmaprobe.queries.kernel.shares import Space, WordIsSmall
@@ -303,7 +303,7 @@ def test_a_scope_without_scale_factors_says_nothing_of_them() -> None:
     unit = Unit(fmt, fmt, fmt, 1, Round(ExactSum((Element("c"),)), Rounding(fmt)))
     for node in (Element("scale_a", Index(0)), Product(Element("scale_a", Index(0)), Element("a", Index(0)))):
         assert ranges_of(Scope.of(unit), node) is None
-    assert formats_of(Scope.of(unit), Element("scale_a", Index(0))) is None
+    assert Scope.of(unit).known(Element("scale_a", Index(0))).formats is None
 
 
 def test_a_range_without_numbers_is_refused() -> None:

@@ -23,7 +23,8 @@ from tests.second.term_ranges import Known, Scope, read_scope
 
 #: the lemmas about the datapath that rules of rewriting rest on
 LEMMAS = ("AlignmentLoses", "BoundKeeps", "AlignmentKeepsUnit", "LargestIsKept", "NeverReaches", "Normalises",
-          "FormatHolds", "NumberIsKept", "RoundsAlike", "RoundingKeepsUnit")  # fmt: skip
+          "FormatHolds", "NumberIsKept", "RoundsAlike", "RoundsTwice", "RoundingScales",
+          "RoundingKeepsUnit")  # fmt: skip
 
 
 @dataclass(frozen=True)

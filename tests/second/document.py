@@ -110,18 +110,22 @@ class Document:
         return found
 
     def numbers(self, formats: frozenset[int], low: Form, high: Form, size: Form, grid: int | None = None,
-                flushed: bool = False) -> Facts:  # fmt: skip
-        """The facts that hold of a number of one of these formats."""
+                flushed: bool = False, bits: int | None = None) -> Facts:  # fmt: skip
+        """The facts that hold of a number of one of these formats, of so many significant bits, if given."""
         if not formats:
-            return Facts(low, high, size, {}, None, Fraction(2), 0, ANY, 0, formats)
+            return Facts(low, high, size, {}, None, Fraction(2), 0, ANY, 0, formats, None, -ANY)
         own = min(map(self.last, formats))
         grid = own if grid is None else max(own, grid)
         top = max(map(self.emin, formats))
         tiny = plain(0 if flushed or grid >= top else two(top) - two(grid))
         fraction = max(int(self.formats[fmt]["fraction"]) for fmt in formats)
         weight = add(size, most(low, high), tiny)
-        least = min(map(self.emin, formats))
-        return Facts(low, high, size, weight, least, 2 - two(-fraction), fraction, grid, fraction + 1, formats)
+        emin, emax = min(map(self.emin, formats)), max(largest_number(self.formats[fmt])[0] for fmt in formats)
+        bits = fraction + 1 if bits is None or bits > fraction else bits
+        if len(formats) == 1:  # normal numbers have so many bits, subnormal ones lie on the grid
+            fraction = max(bits - 1, emin - grid, 0)
+        return Facts(low, high, size, weight, max(emin, grid), 2 - two(-fraction), fraction, grid, bits, formats, emax,
+                     emax + 1)  # fmt: skip
 
 
 def operands_of(node: Mapping[str, Any]) -> list[int]:

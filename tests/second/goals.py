@@ -31,6 +31,8 @@ class Facts:
     grid: int | None = None
     bits: int | None = None
     formats: frozenset[int] | None = None
+    most: int | None = None
+    top: int | None = None
 
     @property
     def error(self) -> Form:
@@ -75,7 +77,7 @@ class Goal:
 
 def read_facts(given: Mapping[str, Any]) -> Facts:
     forms = {name: read_form(given[name]) for name in ("low", "high", "size", "weight") if given[name] is not None}
-    numbers = {name: given[name] for name in ("least", "digits", "grid", "bits")}
+    numbers = {name: given[name] for name in ("least", "digits", "grid", "bits", "most", "top")}
     need(all(value is None or type(value) is int for value in numbers.values()), "a number is not a whole number")
     head = None if given["head"] is None else Fraction(given["head"])
     known = None if given["formats"] is None else frozenset(given["formats"])

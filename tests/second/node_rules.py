@@ -84,7 +84,8 @@ def _product(every: Sequence[Facts]) -> Facts:
     so_far = every[0]
     for facts in every[1:]:
         error = add(times(so_far.size, facts.error), times(facts.size, so_far.error), times(so_far.error, facts.error))
-        sums = {name: joined(name, lambda x, y: x + y, so_far, facts) for name in ("least", "digits", "grid", "bits")}
+        names = ("least", "most", "digits", "grid", "bits", "top")
+        sums = {name: joined(name, lambda x, y: x + y, so_far, facts) for name in names}
         so_far = Facts(error, error, times(so_far.size, facts.size), joined("weight", times, so_far, facts),
                        head=joined("head", lambda x, y: x * y, so_far, facts), **sums)  # fmt: skip
     return so_far
@@ -107,7 +108,8 @@ def product(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None
         need(small or all(one.formats is not None for one in every), "a factor may be too large beside its exponent")
         digits = None if facts.digits is None else facts.digits + 1
         head = 2 - (Fraction(0) if digits is None else two(-digits))
-        facts = replace(facts, weight=facts.value, least=facts.grid, head=head, digits=digits)
+        top = None if facts.top is None else facts.top - 1
+        facts = replace(facts, weight=facts.value, least=facts.grid, most=top, head=head, digits=digits)
     conclude(goal, facts)
 
 
@@ -134,7 +136,19 @@ def exact(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
     every = tree.about(goal, premises, [term[:2] for term in tree.terms(what["items"], goal.places)])
     sums = [add(*(getattr(facts, name) for facts in every)) for name in ("low", "high", "size")]
     bits = every[0].bits if len(every) == 1 else None
-    conclude(goal, Facts(sums[0], sums[1], sums[2], plain(1), 0, grid=grid_of(every), bits=bits))
+    own, tops = grid_of(every), [facts.top for facts in every]
+    found = Facts(sums[0], sums[1], sums[2], plain(1), 0, grid=own, bits=bits, most=0)
+    if None not in tops:
+        top = max(one for one in tops if one is not None) + next(k for k in count() if len(every) <= 1 << k)
+        found = replace(found, top=top)
+        if own is not None and own <= top:
+            found = replace(found, head=two(top) - two(own), digits=-own)
+    conclude(goal, found)
+
+
+def _below(head: Fraction, largest: int) -> int:
+    """An exponent t such that head * 2^largest < 2^t, the least one from 2^largest on."""
+    return largest + next(k for k in count() if head < two(k))
 
 
 @dataclass(frozen=True)
@@ -200,10 +214,15 @@ def fused(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
             for bound in bounds]  # fmt: skip
         sides.append(add(times(m, Fraction(own)), plain(max(fixed, default=0))))
     leasts = [facts.least for facts in some if facts.least is not None]
+    ends = [facts.most for facts in some]
+    floors = [bound for bound in (what["zeros"], what["least"], *what["floors"]) if bound is not None]
+    end = None if None in ends else max([one for one in ends if one is not None] + floors)
+    head = room + two(-finest) if known else None
     conclude(goal, Facts(
         add(*(f.low for f in some), sides[0]), add(*(f.high for f in some), sides[1]), add(*(f.size for f in some)),
         add(m, plain(max(map(two, bounds), default=0))), min(leasts) if len(leasts) == len(some) else None,
-        room + two(-finest) if known else None, finest + sticky, None if sticky else grid_of(some),
+        head, finest + sticky, None if sticky else grid_of(some), most=end,
+        top=None if head is None or end is None else _below(head, end),
     ))  # fmt: skip
     return None
 
@@ -239,10 +258,13 @@ def grid(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         sides.append(times(unit, sum(lost, Fraction(0)) - (min(lost) if spare else 0)))
     leasts = [facts.least - bits for facts, bits in some if facts.least is not None]
     heads = [facts.head * two(bits - finest) for facts, bits in some if facts.head is not None]
+    ends = [facts.most - bits for facts, bits in some if facts.most is not None]
+    end = max(ends + floors) + finest if len(ends) == len(some) else None
+    head = sum(heads) + 2 * len(every) * two(-finest) if len(heads) == len(some) else None
     conclude(goal, Facts(
         add(*(f.low for f in every), sides[0]), add(*(f.high for f in every), sides[1]), add(*(f.size for f in every)),
         times(unit, two(finest)), min(leasts) + finest if len(leasts) == len(some) else None,
-        sum(heads) + 2 * len(every) * two(-finest) if len(heads) == len(some) else None, finest,
+        head, finest, most=end, top=None if head is None or end is None else _below(head, end),
     ))  # fmt: skip
     return None
 
@@ -273,7 +295,10 @@ def cut(tree: Document, goal: Goal, premises: Sequence[int], _: Any) -> None:
         fixed = two(least - fraction)
     low, high = (add(times(y.value, relative * part), plain(fixed * part)) for part in LOSSES[what["mode"]])
     head = 2 - two(-fraction)
-    found = Facts(add(y.low, low), add(y.high, high), y.size, None, least, head, fraction, y.grid, what["bits"])
+    top = y.top if y.top is None or least is None else max(y.top, least)
+    found = Facts(
+        add(y.low, low), add(y.high, high), y.size, None, least, head, fraction, y.grid, what["bits"], most=top
+    )
     conclude(goal, found if least is None else replace(found, weight=add(found.value, plain(two(least)))))
 
 
@@ -301,4 +326,5 @@ def after_rounding(tree: Document, y: Facts, how: Mapping[str, Any]) -> Facts:
     low, high = add(y.low, sides[0]), add(y.high, sides[1])
     last = largest_number(fmt)[0] - fraction  # the largest number may stand for what is beyond it
     grid = y.grid if y.grid is None or y.grid >= ANY else min(y.grid, last)
-    return tree.numbers(frozenset({number}), low, high, y.size, grid, flushes)
+    found = tree.numbers(frozenset({number}), low, high, y.size, grid, flushes, y.bits)
+    return found if grid is None or grid < ANY else replace(found, least=max(emin, last))  # of a zero

@@ -347,6 +347,65 @@ def rounded_again(place: Place) -> Needs:
     return Needs([[lemma]], signs=how["zero"] != "positive")
 
 
+def lossless_sum(place: Place) -> Needs:
+    what = place.kind("fused")
+    need(not what["sticky"] and what["carry_bits"] is None, "it wraps, or has a sticky bit")
+    need(all(far is None for far in what["reach"]), "a term may vanish")
+    need(sum(map(place.known.count, what["items"])) > 1, "it is one term")
+    terms = place.aligned()
+    bounds = [bound for bound in (what["zeros"], what["least"], *what["floors"]) if bound is not None]
+    need(bool(terms), "it is a sum of zeros")
+    most = max([one.high for one, _ in terms] + bounds)
+    need(all(one.unit >= most - bits for one, bits in terms), "a term may lose bits")
+    need(place.new == {"kind": "exact", "items": what["items"]}, "what stands for the node is something else")
+    return Needs([_losses(place)], counting=False)
+
+
+def _without_first(place: Place) -> tuple[Plain, Plain]:
+    """A rounding of a rounded number and that before it, where the first one is left out."""
+    what = place.kind("round")
+    inner = place.tree.nodes[what["term"]]
+    need(inner["kind"] == "round", "it is not rounded before")
+    how, first = what["rounding"], inner["rounding"]
+    need(nan_as(first, place.tree.formats[first["format"]]) == "nan", "a NaN becomes a number")
+    zero = "positive" if how["zero"] == "positive" else first["zero"]
+    need(zero != "ieee" or (how["mode"] == "down") is (first["mode"] == "down"), "a zero sum has another sign")
+    place.changes(term=inner["term"], rounding={**how, "zero": zero})
+    return how, first
+
+
+def rounded_twice(place: Place) -> Needs:
+    how, first = _without_first(place)
+    need("flush_before" not in (how["subnormals"], first["subnormals"]), "tiny numbers are flushed")
+    fmt, own = (place.tree.formats[one["format"]] for one in (first, how))
+    need(fmt["specials"] in ("ieee", "extended"), "there are no infinities between")
+    odd = first["mode"] == "to_odd" and fmt["fraction"] >= own["fraction"] + 2
+    alike = first["mode"] == how["mode"] and how["mode"] not in ("nearest_even", "nearest_away")
+    need(odd or (alike and fmt["fraction"] >= own["fraction"]), "nothing says that once is enough")
+    targets = [target_of(one) for one in (first, how, place.new["rounding"])]
+    twice = {"is": "RoundsTwice", **dict(zip(("first", "then", "once"), targets, strict=True))}
+    return Needs([[twice, *({"is": "RoundingScales", "target": target} for target in (targets[0], targets[2]))]])
+
+
+def rounded_in_vain(place: Place) -> Needs:
+    _, first = _without_first(place)
+    fmt = place.tree.formats[first["format"]]
+    need(fmt["specials"] == "ieee" and first["subnormals"] != "flush_before", "the first rounding changes numbers")
+    ranges = place.ranges(place.tree.nodes[place.node["term"]]["term"])
+    need(bool(ranges), "it is not known what is rounded")
+    return Needs([[_lemma("FormatHolds", one, target=target_of(first)) for one in ranges]])
+
+
+def minus_zero_added(place: Place) -> Needs:
+    how, total = place.kind("round")["rounding"], place.of(place.node["term"], place.new.get("term", -1))
+    items = total.kind("exact")["items"]
+    kept = [item for item in items if place.tree.nodes[item] != {"kind": "zero", "negative": True}]
+    need(how["mode"] != "down" and 0 < len(kept) < len(items), "no -0 is added, or rounding is down")
+    place.changes(term=total.other)
+    total.changes(items=kept)
+    return Needs(signs=how["zero"] != "exact_positive" or sum(map(place.known.count, kept)) > 1)
+
+
 def first_step(place: Place) -> Needs:
     what = place.kind("repeat")
     body, places = what["body"], what["places"]
@@ -491,6 +550,7 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "products that an exact sum normalises in vain": normalised_in_vain,
     "floor below every term": needless_floor,
     "carry bits that no sum needs": needless_carry,
+    "fused sum that loses nothing": lossless_sum,
     "overflow as the rounding has it": plain_overflow,
     "no sum rounded to zero": no_sum_to_zero,
     "no last sum of a loop rounded to zero": no_last_sum_to_zero,
@@ -501,6 +561,9 @@ REWRITES: dict[str, Callable[[Place], Needs]] = {
     "zero added": zero_added,
     "sum of one term": single_term,
     "number of the format, rounded again": rounded_again,
+    "rounding that the next one makes needless": rounded_twice,
+    "rounding that the number needs not": rounded_in_vain,
+    "-0 added": minus_zero_added,
     "first step of a loop": first_step,
     "chain from +0 that is never -0": positive_chain,
 }

@@ -9,9 +9,11 @@ up.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -33,6 +35,11 @@ def gain(exponent: int) -> int:
     return 1 << FINEST + exponent if exponent >= -FINEST else 0
 
 
+def most(digits: int) -> Fraction:
+    """The largest significand with so many digits below its first bit."""
+    return 2 - Fraction(1, 2**digits)
+
+
 def loss(exponent: int) -> int:
     return 1 << max(0, FINEST + exponent)
 
@@ -40,12 +47,12 @@ def loss(exponent: int) -> int:
 @dataclass(frozen=True)
 class Kind:
     """A nonzero term: its least and largest exponent e, and the values that it may have: multiples of 2^(e - digits)
-    and of 2^grid, below head * 2^e."""
+    and of 2^grid, at most head * 2^e."""
 
     low: int
     high: int
     digits: int
-    head: int
+    head: Fraction
     grid: int
 
 
@@ -166,7 +173,7 @@ class _Unit:
         what = self.tree.nodes[node]
         kind = what["kind"]
         if kind == "zero":
-            return Term(Kind(0, 0, 0, 1, 0))
+            return Term(Kind(0, 0, 0, Fraction(0), 0))
         if kind in ("element", "round", "acc", "repeat"):
             return self._rounded(what, *self.number(node, places, running))
         if kind == "product":
@@ -186,7 +193,7 @@ class _Unit:
         low, digits = self.tree.emin(number), int(fmt["fraction"])
         kept = what["kind"] != "element" or what["subnormals"] == "keep"
         values = list(_values(fmt, low, kept))
-        kind = Kind(low, max(high for _, _, high in values), digits, 2, low - digits)
+        kind = Kind(low, max(high for _, _, high in values), digits, most(digits), low - digits)
         return Term(kind, partial(_gains, values, digits) if rising else None)
 
     def _product(self, what: Plain, places: Places) -> Term:
@@ -198,7 +205,8 @@ class _Unit:
         digits = sum(int(self.tree.formats[self.tree.unit[name]]["fraction"]) for name in "ab")
         grid = sum(self.tree.last(self.tree.unit[name]) for name in "ab")
         high = max(x[2] for x in a) + max(y[2] for y in b)
-        kind = Kind(lowest + lowest_b, high, digits, 4, grid)
+        a_digits, b_digits = (int(self.tree.formats[self.tree.unit[name]]["fraction"]) for name in "ab")
+        kind = Kind(lowest + lowest_b, high, digits, most(a_digits) * most(b_digits), grid)
         if self.raised not in at or self.raised is None:
             return Term(kind)
         need(at[0] == at[1], "a factor of the product that rises stands in another one")
@@ -232,7 +240,8 @@ class _Unit:
         need(not fmt["signed"], "a scale factor has a sign")
         digits, own = 2 * int(fmt["fraction"]), term.kind
         low, high = 2 * self.tree.emin(self.tree.unit["scale"]), 2 * _most(fmt)
-        kind = Kind(own.low + low, own.high + high, own.digits + digits, 4 * own.head, own.grid + low - digits)
+        kind = Kind(own.low + low, own.high + high, own.digits + digits, own.head * most(digits // 2) ** 2,
+                    own.grid + low - digits)  # fmt: skip
         given = term.gains
         if given is None:
             return Term(kind)
@@ -244,20 +253,22 @@ class _Unit:
         bounds = [bound for bound in (what["zeros"], what["least"], *floors) if bound is not None]
         sticky = int(what["sticky"])
         low, high = min([one.low for one in every] + bounds), max([one.high for one in every] + bounds)
-        head, grid = sum(one.head + 1 for one in every), min(one.grid for one in every) - sticky
+        cut = math.floor if what["rounding"] == "toward_zero" else math.ceil
+        heads = [Fraction(cut(term.kind.head * 2 ** keeps[at]), 2 ** keeps[at]) for term, at in terms]
+        head, grid = sum(heads) + Fraction(1, 2 ** max(keeps)), min(one.grid for one in every) - sticky
         kind = Kind(low, high, max(keeps) + sticky, head, grid)
         rising = [number for number, (term, _) in enumerate(terms) if term.gains is not None]
         if not rising:
             return Term(kind)
         need(not sticky and what["carry_bits"] is None, "a sum wraps, or has a sticky bit")
         cuts = [_Cut(term.kind, keeps[at], reach[at], what["rounding"]) for term, at in terms]
-        widths = [cut.kind.digits + cut.kind.head.bit_length() - 1 for cut in cuts]  # without bits, a term is zero
+        widths = [math.floor(cut.kind.head * Fraction(2) ** cut.kind.digits).bit_length() for cut in cuts]  # 0: zero
         self.aligned |= {(width, cut.kind.digits, cut.bits, cut.mode)
                          for width, cut in zip(widths, cuts, strict=True) if width > 0}  # fmt: skip
         (own,) = rising
         term, at = terms[own]
         need(not term.unfit, term.unfit)
-        need(reach[at] is None or term.kind.head == 2, "what may vanish is not a number")
+        need(reach[at] is None or term.kind.head < 2, "what may vanish is not a number")
         others = [cut for number, cut in enumerate(cuts) if number != own]
         least = [bound for bound in (what["least"], floors[at]) if bound is not None]
         if what["zeros"] is not None and any(cut.kind.low >= what["zeros"] for cut in others):
@@ -278,7 +289,7 @@ class _Cut:
 
     def vanished(self, m: int) -> int:
         """A bound of the magnitude of a term that vanishes, if the largest exponent is m."""
-        return 0 if self.reach is None else self.kind.head * loss(m - self.reach - 1)
+        return 0 if self.reach is None else math.ceil(self.kind.head * loss(m - self.reach - 1))
 
     def off(self, m: int, rises: int, exponent: Exponent = None) -> int:
         """How far the alignment lowers (0) or raises (1) a value at most; `exponent`: that of the term, if it is
@@ -374,8 +385,7 @@ def _exact(terms: Sequence[Term]) -> Term:
     """An exact sum counts with the exponent 0, unless every term is zero."""
     kinds = [one.kind for one in terms]
     grid = min(one.grid for one in kinds)
-    top = max(one.high + one.head.bit_length() for one in kinds) + len(kinds).bit_length()
-    kind = Kind(0, 0, -grid, 1 << max(top, 1), grid)
+    kind = Kind(0, 0, -grid, sum(one.head * Fraction(2) ** one.high for one in kinds), grid)
     rising = any(one.gains is not None for one in terms)
     return Term(kind, (lambda: {(None, 0): gain(grid), (0, None): gain(grid)}) if rising else None)
 

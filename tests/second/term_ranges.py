@@ -7,7 +7,7 @@ significand of `width` bits, `fraction` of them below the exponent, which is fro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -16,6 +16,7 @@ from tests.second.document import Document, largest_number, nan_as
 from tests.second.magnitudes import need
 
 Plain = Mapping[str, Any]
+NOTHING = 1 << 20  # the grid of a zero
 #: the nodes in which the sign of a zero operand affects only the sign of a zero result
 BLIND = {"element", "zero", "number", "acc", "product", "gate", "scale", "each", "exact", "fused", "cut", "round",
          "repeat"}  # fmt: skip
@@ -116,18 +117,47 @@ class Known:
         formats = self.formats(scope, at)
         if formats is None:
             return None
-        unit = dict(scope)[node["level"]].unit if kind == "acc" else self._rounded(scope, node)
-        return frozenset(self._number(fmt, unit) for fmt in formats)
+        return frozenset(self._number(fmt, self.grid(scope, at)) for fmt in formats)
 
-    def _rounded(self, scope: Scope, node: Plain) -> int | None:
-        """Of what power of two a rounded number is a multiple: as before, where it does not round to the largest
-        number or a NaN to a number that is none; else None."""
-        if node["kind"] != "round" or not (own := self.ranges(scope, node["term"])):
-            return None
-        how, fmt = node["rounding"], self.tree.formats[node["rounding"]["format"]]
-        unit = min(one.unit for one in own)
-        small = unit <= largest_number(fmt)[0] - fmt["fraction"]
-        return unit if small and nan_as(how, fmt) != "number" else None
+    def grid(self, scope: Scope, at: int) -> int | None:
+        """Of what power of two every finite value is a multiple, none for a zero; None if it is not known."""
+        node = self.tree.nodes[at]
+        kind, fmts = node["kind"], self.formats(scope, at)
+        if kind == "zero":
+            return NOTHING
+        if kind == "acc":
+            own = dict(scope).get(node["level"])
+            return None if own is None else own.unit
+        if kind == "repeat":
+            return self._of_loop(scope, node)
+        if kind == "element" and fmts:
+            return min(map(self.tree.last, fmts))
+        if kind == "round":
+            how, inner = node["rounding"], self.grid(scope, node["term"])
+            fmt = self.tree.formats[how["format"]]
+            largest, last = largest_number(fmt)[0] - fmt["fraction"], self.tree.last(how["format"])
+            return last if inner is None or nan_as(how, fmt) == "number" else max(min(inner, largest), last)
+        if kind in ("each", "gate", "relu", "cut", "cancelling", "segment"):
+            return self.grid(scope, node["body" if kind == "each" else "term"])
+        if kind in ("product", "scale"):
+            return self._joined(scope, factors_of(node), sum)
+        if kind == "exact" or (kind == "fused" and not node["sticky"]):
+            return self._joined(scope, node["items"], min)
+        return None
+
+    def _of_loop(self, scope: Scope, node: Plain) -> int | None:
+        """By induction: a grid of the start that no step makes finer."""
+        so_far, fmts = self.grid(scope, node["start"]), self.formats(scope, node["start"]) or frozenset()
+        for _ in range(4):
+            last = self.grid((*scope, (node["level"], Held(fmts, so_far))), node["body"])
+            if so_far is None or last is None or last >= so_far:
+                return last
+            so_far = last
+        return self.grid((*scope, (node["level"], Held(fmts))), node["body"])
+
+    def _joined(self, scope: Scope, every: Sequence[int], how: Callable[[list[int]], int]) -> int | None:
+        grids = [self.grid(scope, one) for one in every]
+        return None if None in grids else how([one for one in grids if one is not None])
 
     def _number(self, number: int, unit: int | None) -> Range:
         """The numbers of a format that are multiples of 2^unit."""

@@ -85,7 +85,16 @@ class Written:
                 return [[str(factor), self._plain(sorted(atom))] for atom, factor in value.parts.items()]
             case Facts():
                 bounds = {name: part for name, part in self._fields(value).items() if name != "known"}
-                names = ("least", "head", "digits", "grid", "bits", "formats")  # of which the second statement speaks
+                names = (
+                    "least",
+                    "most",
+                    "head",
+                    "digits",
+                    "grid",
+                    "bits",
+                    "top",
+                    "formats",
+                )  # of which the second one speaks
                 return bounds | {name: self._plain(getattr(value.known, name)) for name in names}
             case NoOverflow():
                 if value not in self.conditions:

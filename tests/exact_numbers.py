@@ -192,13 +192,6 @@ def read(fmt: str, pattern: int) -> N:
     return N(-m if neg else m, exponent - row.mantissa_bits, neg, "", exponent if m else None)
 
 
-def normal_only(fmt: str, x: N, signed: bool = True) -> N:
-    """Subnormal numbers of a format read as zero."""
-    if x.kind or not x.m or top(x) >= FORMATS_BITS[fmt][1]:
-        return x
-    return N(0, neg=x.neg and signed)
-
-
 def pattern(fmt: str, x: N) -> int:
     """The pattern of a number that the format holds; of NaN, the usual quiet one."""
     row = FORMATS[fmt]

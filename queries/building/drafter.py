@@ -1,0 +1,494 @@
+"""Units made of a summation tree and a draft: the tree gives the steps, the draft the expression of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+
+from mmaprobe.queries.building.draft import FACTORS, OTHERS, PRODUCTS, TERMS, Draft, Groups, Hole, Step, changed, made
+from mmaprobe.queries.building.parts import Pair, part_of
+from mmaprobe.queries.building.roles import Part, adders_of
+from mmaprobe.queries.building.weights import ADDED, opposite, power_of_two, shift_of, shifted
+from mmaprobe.queries.order.beside import Power
+from mmaprobe.queries.order.text import Outliner
+from mmaprobe.queries.order.tree import Leaf, leaves_of, nodes_of
+from mmaprobe.queries.order.tree import Node as Sum
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.inputs.signature import Signature
+from mmaprobe.smtmodel.nodes import (
+    Constant,
+    Cut,
+    Each,
+    Element,
+    ExactSum,
+    FusedSum,
+    Gate,
+    Index,
+    Node,
+    Product,
+    Repeat,
+    Round,
+    Running,
+    Scale,
+)
+from mmaprobe.smtmodel.nodes import Sum as WholeSum
+from mmaprobe.smtmodel.nodes.repeat import places_of
+from mmaprobe.smtmodel.nodes.rewriting import replaced, with_operands
+from mmaprobe.smtmodel.nodes.round import Rounding
+from mmaprobe.smtmodel.units.unit import Unit
+
+REPEATED = 3  # repetitions from which on steps are written as a loop
+PERIODS = (1, 2, 3, 4, 8)  # of repetitions that are searched for in the steps of a chain
+REMEMBERED = 1 << 12  # products
+DEEPEST = 75  # nested steps without a loop; each takes about ten nested calls of Python
+SWAPPED = ("second", "zero_second")  # what begins with the second product
+
+Added = tuple[Sum, tuple[Sum | Leaf, ...]]  # a step of a chain, and what it adds
+Stretch = tuple[int, list[Added]]  # a period, and the steps that repeat with it
+Loop = tuple[tuple[int, int], ...]
+Formed = Callable[[Groups], list[list[Node]]]  # the products of a step, in groups
+
+
+class TooDeepError(Exception):
+    """The unit of a tree would need more than DEEPEST nested steps, because too few of them repeat."""
+
+
+class Drafter:
+    """Drafts units of one tree. `plain`: without loops, for a tree of few leaves."""
+
+    def __init__(self, part: Part, asked: Signature, plain: bool = False) -> None:
+        self.root, self.asked, self.roles, self.turns = part.root, asked, part.roles, part.turns
+        self.plain = plain or asked.scale is not None
+        self.outliner = Outliner(part.root) if not self.plain else None
+        self.adder, self.weights, self.scaled = adders_of(part), part.weights, part.scaled
+        self.inside = {leaf for node in nodes_of(part.root) if id(node) in part.scaled for leaf in leaves_of(node)}
+        self.products: dict[object, Node] = {}  # formed so far
+        self._chains: dict[int, tuple[Sum | Leaf, list[Stretch]]] = {}
+
+    def unit(self, draft: Draft) -> Unit:
+        """The unit of a draft. Raises ParameterError where its parts exclude each other, and TooDeepError."""
+        asked, parts, found = self.asked, draft.parts, None
+        if parts.passes == "whole" and not (isinstance(self.root, Sum) and "c" in leaves_of(self.root)):
+            raise ParameterError("passes", "there is no c for the result of another one")
+        for pairs in [(pair,) for pair in parts.pairs] if parts.passes == "whole" else [parts.pairs]:
+            found = self._result(_Making(self, draft, pairs, found))
+        assert found is not None
+        return Unit(
+            asked.a, asked.b, asked.c, asked.length, found, asked.scale, asked.scale_block if asked.scale else 0
+        )
+
+    def _result(self, making: _Making) -> Node:
+        found, draft = making.value(self.root, (), 1, 0), making.draft
+        if isinstance(self.root, Sum) and making.multiplies(self.root):
+            found = making.multiplied(found, self.root)
+        last = draft.convert or (None if isinstance(found, (Round, Repeat)) else draft.steps[0].how)
+        return found if last is None else made(found, last)
+
+    def stretches(self, branch: Sum) -> tuple[Sum | Leaf, list[Stretch]]:
+        """The start of a chain, and its steps in stretches, each with the period of its repetition."""
+        assert self.outliner is not None
+        if id(branch) not in self._chains:
+            start, steps = self.outliner.steps(branch)
+            found: list[Stretch] = []
+            while steps:
+                length, period = max((self._repeats(steps, period) * period, -period) for period in PERIODS)
+                found.append((-period, steps[:length]))
+                steps = steps[length:]
+            self._chains[id(branch)] = start, found
+        return self._chains[id(branch)]
+
+    def _repeats(self, steps: Sequence[Added], period: int) -> int:
+        """How many times the pattern of the first `period` steps occurs in succession, its products shifted by one
+        constant stride. Fewer than REPEATED times count as 1 for a period of 1, and as 0 for longer ones."""
+        assert self.outliner is not None
+        first, shape, distances = self.outliner.first, self.outliner.shape, set()
+        count = period
+        for (node, added), (later, others) in zip(steps, steps[period:], strict=False):
+            if node.kind != later.kind or [*map(shape, added)] != [*map(shape, others)] or "c" in added:
+                break
+            if self.weighs(added) != self.weighs(others) or (id(node) in self.scaled) != (id(later) in self.scaled):
+                break
+            distances |= {first(y) - first(x) for x, y in zip(added, others, strict=True)}
+            if len(distances) > 1:
+                break
+            count += 1
+        return count // period if count // period >= REPEATED else int(period == 1)
+
+    def weighs(self, branches: Iterable[Sum | Leaf]) -> list[Power]:
+        """The weights of the leaves of some branches."""
+        if not self.weights:
+            return []
+        return [self.weights.get(leaf, ADDED) for branch in branches for leaf in leaves_of(branch)]
+
+
+class _Making:
+    """`pairs`: the parts of a and b that are multiplied. `before`: what stands in place of c (None: c itself)."""
+
+    def __init__(self, drafter: Drafter, draft: Draft, pairs: Sequence[Pair], before: Node | None) -> None:
+        self.drafter, self.draft, self.pairs, self.before = drafter, draft, pairs, before
+        self.odd: dict[Node, int] = {}  # terms that keep more fraction bits than their step's, or fewer
+
+    @property
+    def passes(self) -> Sequence[Sequence[Pair]]:
+        """The parts that are multiplied, apart for each time that a step is made."""
+        return [(pair,) for pair in self.pairs] if self.draft.parts.passes == "steps" else [self.pairs]
+
+    def does(self, node: Sum) -> Step:
+        """The arithmetic of a step of the tree."""
+        return self.draft.steps[self.drafter.roles[id(node)]]
+
+    def multiplies(self, branch: Sum) -> bool:
+        """Whether sums are multiplied by powers of two, and all terms of this one count with one."""
+        return self.draft.scaled == "sums" and id(branch) in self.drafter.scaled
+
+    def multiplied(self, value: Node, branch: Sum) -> Node:
+        return shifted(value, shift_of(leaves_of(branch), self.drafter.weights) or 0)
+
+    def weighed(self, term: Node, leaf: Leaf) -> Node:
+        """A term with its power of two, where terms have theirs."""
+        if self.draft.scaled == "sums" and leaf in self.drafter.inside:
+            return term
+        return shifted(term, self.drafter.weights.get(leaf, ADDED)[1])
+
+    def value(self, branch: Sum | Leaf, loop: Loop, level: int, depth: int) -> Node:
+        """The expression of a branch. `loop`: level and stride of each enclosing loop that shifts the branch's
+        products; `level`: of the next loop inside; `depth`: of nested steps. Raises TooDeepError."""
+        if depth > DEEPEST:
+            raise TooDeepError
+        if not isinstance(branch, Sum):
+            return self.term(branch, loop)
+        if self.drafter.plain:
+            return self.step(branch, branch.children, None, loop, level, depth)
+        start, stretches = self.drafter.stretches(branch)
+        if not stretches:
+            return self.step(branch, branch.children, None, loop, level, depth)
+        if all(len(steps) < REPEATED for _, steps in stretches) and len(stretches) + depth > DEEPEST:
+            raise TooDeepError
+        found, number, below = None, 0, start
+        for period, stretch in stretches:
+            for _, alike in groupby(stretch, key=self.does_then):
+                steps = list(alike)
+                last, alone = steps[-1][0], False
+                if found is None:
+                    found, steps = self.begun(start, steps, loop, level, depth)
+                    alone = self.draft.start in SWAPPED  # the first step now adds the product before the others
+                while steps:
+                    count = len(steps) // period * period if len(steps) >= REPEATED * period and not alone else 1
+                    alone = False
+                    node, added = steps[0]
+                    found = self.joined(found, below, node, added)
+                    if count > 1:
+                        found = self.repeated(found, steps[:count], period, loop, level, depth)
+                    else:
+                        number += 1
+                        if depth + number > DEEPEST:
+                            raise ParameterError("steps", f"more than {DEEPEST} within one another do not repeat")
+                        found = self.step(node, added, found, loop, level, depth + number)
+                    below, steps = steps[count - 1][0], steps[count:]
+                below = last
+        assert found is not None
+        return found
+
+    def does_then(self, step: Added) -> tuple[Step, int, list[tuple[bool, bool]]]:
+        """The arithmetic of a step of a chain, how many times the running sum has been stored before it, and which of
+        its products keep other fraction bits, or are exact where others are not."""
+        fused, odd = self.draft.fused, frozenset[int]() if self.draft.odd is None else self.draft.odd[0]
+        leaves = (leaf for branch in step[1] for leaf in leaves_of(branch)) if fused or odd else ()
+        return self.does(step[0]), self.stored(step[1]), [(leaf in odd, leaf in fused) for leaf in leaves]
+
+    def stored(self, branches: Iterable[Sum | Leaf]) -> int:
+        """How many times the running sum has been stored before the last of these branches is added."""
+        store = self.draft.store
+        if store is None:
+            return 0
+        return max(self.drafter.turns[leaf] for branch in branches for leaf in leaves_of(branch)) // store.every
+
+    def joined(self, value: Node, branch: Sum | Leaf, node: Sum, added: Sequence[Sum | Leaf]) -> Node:
+        """The value of a branch as an operand of the step `node`, which adds `added` to it: rounded further where the
+        roles differ or the running sum is stored in between."""
+        if isinstance(branch, Sum):
+            leaves = self.does(branch).leaves
+            if leaves is not None and self.drafter.roles[id(branch)] != self.drafter.roles[id(node)]:
+                value = made(value, leaves)
+            if self.multiplies(branch) and not self.multiplies(node):
+                value = self.multiplied(value, branch)
+        store = self.draft.store
+        if store is not None and self.stored([branch]) < self.stored(added):
+            value = made(value if isinstance(branch, Sum) else self.alone(node, [value]), store.how)
+        return value
+
+    def begun(
+        self, start: Sum | Leaf, steps: list[Added], loop: Loop, level: int, depth: int
+    ) -> tuple[Node, list[Added]]:
+        """The expression with which a chain begins, and the steps that follow."""
+        node, added = steps[0]
+        other = added[0]
+        if isinstance(start, Sum) or start == "c" or node.kind != "binary" or isinstance(other, Sum):
+            return self.value(start, loop, level, depth + 1), steps
+        if self.draft.start in SWAPPED and other != "c":
+            start, steps = other, [(node, (start,)), *steps[1:]]
+        if self.draft.start == "zero" and self._goes_on(start, steps):
+            return Constant(), [(node, (start,)), *steps]
+        zero = [Constant()] if self.draft.start in ("zero", "zero_second") else []
+        if self.draft.start == "pair":
+            return self.term(start, loop), steps
+        return self.in_passes(node, [start], zero, loop, level), steps
+
+    def in_passes(self, node: Sum, leaves: Sequence[int], others: Sequence[Node], loop: Loop, level: int) -> Node:
+        """The products of a step and its other operands, added at once; or once for every pair of parts."""
+        for pairs in self.passes if leaves else [self.pairs]:
+            own = self.products(leaves, loop, level, pairs)
+            others = [self.total(node, lambda _, own=own: [own], others)]  # type: ignore[misc]
+        return others[0]
+
+    def _goes_on(self, start: Leaf, steps: Sequence[Added]) -> bool:
+        """Whether the first product continues the stride of the products in the next REPEATED steps, so that one loop
+        can add all of them."""
+        numbers = [start, *(added[0] for _, added in steps[:REPEATED])]
+        if self.drafter.outliner is None or len(steps) < REPEATED:
+            return False
+        if start == "c" or any(isinstance(k, Sum) or k == "c" for k in numbers):
+            return False
+        if len(set(self.drafter.weighs(numbers))) > 1:
+            return False
+        firsts = [self.drafter.outliner.first(k) for k in numbers]
+        return len({later - earlier for earlier, later in pairwise(firsts)}) == 1
+
+    def repeated(self, start: Node, steps: Sequence[Added], period: int, loop: Loop, level: int, depth: int) -> Node:
+        assert self.drafter.outliner is not None
+        first = self.drafter.outliner.first
+        base = first(steps[0][1][0])
+        stride = first(steps[period][1][0]) - base
+        places = [base + number * stride for number in range(len(steps) // period)]
+        shifted = _Shifted(self, base)
+        body: Node = Running(level)
+        for number, (node, added) in enumerate(steps[:period]):
+            body = shifted.joined(body, steps[number - 1][0], node, added) if number else body
+            body = shifted.step(node, added, body, (*loop, (level, 1)), level + 1, depth + 1)
+        return Repeat(level, places_of(places), start, body)
+
+    def step(
+        self, node: Sum, added: Sequence[Sum | Leaf], running: Node | None, loop: Loop, level: int, depth: int
+    ) -> Node:
+        """One step: the running sum (None: there is none) plus `added`."""
+        leaves = sorted(leaf for leaf in added if isinstance(leaf, int))
+        sums = [
+            self.joined(self.value(child, loop, level, depth + 1), child, node, added)
+            for child in added
+            if isinstance(child, Sum)
+        ]
+        ends: list[Node] = [self.joined(self.term("c", loop), "c", node, added)] if "c" in added else []
+        if running is None and self.draft.store is not None and not sums:
+            return self.alone(
+                node, [*ends, *(self.joined(self.term(leaf, loop), leaf, node, added) for leaf in leaves)]
+            )
+        if running is None and node.kind == "binary" and len(leaves) == 2:
+            if self.draft.start == "pair":
+                return self.in_passes(node, leaves, [], loop, level)
+            begun, [(_, [other])] = self.begun(leaves[0], [(node, (leaves[1],))], loop, level, depth)
+            assert isinstance(other, int)
+            return self.in_passes(node, [other], [begun], loop, level)
+        if running is not None:
+            ends = [running, *ends]
+        elif node.kind == "fused" and self.draft.start == "zero" and not ends:
+            ends = [Constant()]
+        if not leaves or self.does(node).first is None:
+            return self.in_passes(node, leaves, [*sums, *ends], loop, level)
+
+        def groups(kind: Groups) -> list[list[Node]]:
+            parts = groupby(sorted(leaves, key=GROUPED[kind]), key=GROUPED[kind])
+            return [self.products(list(part), loop, level, self.pairs) for _, part in parts]
+
+        return self.total(node, groups, [*sums, *ends])
+
+    def products(self, leaves: Sequence[int], loop: Loop, level: int, pairs: Sequence[Pair]) -> list[Node]:
+        """Products of some parts as terms of a sum: one range (Each) if there are three or more, evenly spaced, without
+        scale factors. Products that keep other fraction bits are terms by themselves."""
+        if self.draft.odd is not None and not self.draft.odd[0].isdisjoint(leaves):
+            odd, more = self.draft.odd
+            found: list[Node] = []
+            for apart, group in groupby(leaves, key=odd.__contains__):
+                part = list(group)
+                if not apart:
+                    found += self.products(part, loop, level, pairs)
+                    continue
+                alone = [self.product(leaf, loop, pair) for leaf in part for pair in pairs]
+                self.odd |= dict.fromkeys(alone, more)
+                found += alone
+            return found
+        steps = {later - earlier for earlier, later in pairwise(leaves)}
+        weighs = len(set(self.drafter.weighs(leaves)))
+        if len(leaves) < 3 or len(steps) > 1 or weighs > 1 or self.drafter.asked.scale is not None:
+            return [self.product(leaf, loop, pair) for pair in pairs for leaf in leaves]
+        places = *loop, (level, steps.pop())
+        return [Each(level, range(len(leaves)), self.product(leaves[0], places, pair)) for pair in pairs]
+
+    def term(self, leaf: Leaf, loop: Loop) -> Node:
+        draft = self.draft
+        if leaf != "c":
+            terms = [self.product(leaf, loop, pair) for pair in self.pairs]
+            return terms[0] if len(terms) == 1 else ExactSum(tuple(terms))
+        if self.before is not None:
+            return self.before
+        addend: Node = draft.c
+        turns = self.drafter.weights.get(leaf, ADDED)[0] < 0
+        addend = self.weighed(opposite(addend, self.drafter.asked.c) if turns else addend, leaf)
+        return addend if draft.addend is None else made(addend, draft.addend)
+
+    def product(self, leaf: int, loop: Loop, pair: Pair) -> Node:
+        """The product of two parts, formed once for all drafts that have it."""
+        draft, asked, index = self.draft, self.drafter.asked, Index(self.place(leaf), loop)
+        key, known = (leaf, index, pair, draft.product, draft.a, draft.b, draft.parts), self.drafter.products
+        if key not in known:
+            if len(known) >= REMEMBERED:
+                known.clear()
+            known[key] = self._product(leaf, index, pair)
+        product = self.weighed(known[key], leaf)
+        exact = self.drafter.adder.get(leaf) in draft.unrounded or leaf in draft.fused
+        if draft.products is not None and not exact:
+            product = made(product, draft.products)
+        if asked.scale is None:
+            return product
+        block = Index(leaf // asked.scale_block)
+        return Scale(product, Element("scale_a", block), Element("scale_b", block))
+
+    def _product(self, leaf: int, index: Index, pair: Pair) -> Node:
+        draft, parts, asked = self.draft, self.draft.parts, self.drafter.asked
+        a: Node = replace(draft.a, index=index)
+        a = opposite(a, asked.a) if self.drafter.weights.get(leaf, ADDED)[0] < 0 else a
+        left = part_of(a, parts.a, pair[0], parts, asked.a)
+        right = part_of(replace(draft.b, index=index), parts.b, pair[1], parts, asked.b)
+        filling = dict(zip(FACTORS, (left, right), strict=True))
+        return replaced(draft.product, lambda part: filling.get(part) if isinstance(part, Hole) else None)
+
+    def place(self, leaf: int) -> int:
+        """The index of a product, without the offsets that loops add."""
+        return leaf
+
+    # -- sums
+
+    def alone(self, node: Sum, terms: Sequence[Node]) -> Node:
+        """Terms added with the arithmetic of a step that has no products."""
+        return self.total(node, lambda _: [], terms)
+
+    def total(self, node: Sum, products: Formed, others: Sequence[Node]) -> Node:
+        """The products of a step and its other operands, added and rounded as it does."""
+        does, d = self.does(node), self.drafter.asked.d
+        sum_of, fmt = does.sum, does.rounding(d)
+        if does.first is not None and not any(products("")):
+            assert does.aligned is not None
+            sum_of = replace(does.aligned, items=(TERMS,))  # what others would join is not there
+        if not does.negated:
+            [found] = self.filled(sum_of, products, others, fmt)
+            return found if does.how is None else made(found, does.how)
+        if does.how is None:
+            raise ParameterError("negated", "only sums that are rounded are drafted so")
+        turned = changed(sum_of, FusedSum, lambda part: replace(part, rounding=mirrored(part.rounding)))
+        inverted = [self.opposite(term, fmt) for term in others]
+        [found] = self.filled(
+            turned, lambda kind: [[self.opposite(term, fmt) for term in part] for part in products(kind)], inverted, fmt
+        )
+        return opposite(made(found, mirrored_how(does.how)), fmt)
+
+    def filled(self, node: Node, products: Formed, others: Sequence[Node], fmt: Format) -> list[Node]:
+        """The expression of a sum with its holes filled: the terms for which it stands, which are several where a hole
+        is for several. What joins a finished sum is left out where there is nothing to join. `fmt`: of the result."""
+        if isinstance(node, Hole):
+            own = [] if node == OTHERS else [term for part in products(node.groups) for term in part]
+            return own if node.name == PRODUCTS.name else [*own, *others]
+        if isinstance(node, FusedSum) and isinstance(hole := node.items[0], Hole) and hole.groups:
+            return [self.aligned(node, [(0, term) for term in part], fmt) for part in products(hole.groups)]
+        if isinstance(node, WholeSum):
+            terms = [
+                (at, term) for at, item in enumerate(node.items) for term in self.filled(item, products, others, fmt)
+            ]
+            alone = len(terms) == 1 and not isinstance(terms[0][1], Each)
+            if alone and (isinstance(node, ExactSum) or not isinstance(node.items[0], Hole)):
+                return [terms[0][1]]
+            return [self.aligned(node, terms, fmt) if isinstance(node, FusedSum) else node.of_terms(terms)]
+        if isinstance(node, Cut) and OTHERS in node.term.operands and not others:
+            return self.filled(node.term, products, others, fmt)
+        return [with_operands(node, (self.filled(part, products, others, fmt)[0] for part in node.operands))]
+
+    def opposite(self, term: Node, fmt: Format) -> Node:
+        """A term of a sum with its sign changed."""
+        if isinstance(term, Each):
+            return replace(term, body=self.opposite(term.body, fmt))
+        if isinstance(term, Scale):
+            return replace(term, term=self.opposite(term.term, fmt))
+        if isinstance(term, Gate):
+            return Gate(self.opposite(term.term, fmt), not term.minus_zero)
+        if isinstance(term, Product):
+            own = self.drafter.asked.a
+            return replace(term, left=opposite(term.left, own))
+        if not term.is_number:
+            raise ParameterError("negated", "a sum that is not rounded has no sign to change")
+        return opposite(term, fmt)
+
+    def aligned(self, node: FusedSum, terms: Sequence[tuple[int, Node]], fmt: Format) -> Node:
+        """A fused sum of these terms, each with the position of the operand whose parameters it has."""
+        bits, least, asked = node.fraction_bits, node.least, self.drafter.asked
+        found = node.of_terms([(at, self.counted(term, fmt) if self.draft.counted else term) for at, term in terms])
+        if isinstance(bits, tuple):
+            return found
+        if least is not None and not all(_of_products(term) for _, term in terms):  # with room for any number
+            more = max(0, max(asked.c.emax, asked.d.emax) + 2 - least)
+            bits, least = bits + more, least + more
+            found = replace(found, fraction_bits=bits, least=least)
+        keeps = tuple(bits + self.odd.get(term, 0) for _, term in terms)
+        whole = keeps[0] if len(set(keeps)) == 1 else keeps
+        return found if whole == bits else replace(found, fraction_bits=whole)
+
+    def counted(self, term: Node, fmt: Format) -> Node:
+        """A number as a normalised product with 1, which counts with its leading bit. Raises ParameterError for sums so
+        far that start from c in another format."""
+        if isinstance(term, Running):
+            if fmt != self.drafter.asked.c:
+                raise ParameterError("normalised", "a sum so far may be a number of two formats")
+            term = Round(term, Rounding(fmt))  # as it is, which makes it a factor
+        if isinstance(term, Constant) or not term.is_number:
+            return term
+        return Product(term, power_of_two(0), True)
+
+
+class _Shifted(_Making):
+    """Drafts the body of a loop whose variable starts at `base`: the indices of products are relative to `base`."""
+
+    base: int
+
+    def __init__(self, making: _Making, base: int) -> None:
+        super().__init__(making.drafter, making.draft, making.pairs, making.before)
+        self.base = base + (making.base if isinstance(making, _Shifted) else 0)
+
+    def place(self, leaf: int) -> int:
+        return leaf - self.base
+
+
+def _of_products(term: Node) -> bool:
+    """Whether a term is a product, or some."""
+    return isinstance(term, Product) or (isinstance(term, Each) and isinstance(term.body, Product))
+
+
+MIRRORED: Mapping[Mode, Mode] = {"up": "down", "down": "up"}
+
+
+def mirrored(mode: Mode) -> Mode:
+    """The mode that rounds -x to the negative of what `mode` rounds x to."""
+    return MIRRORED.get(mode, mode)
+
+
+def mirrored_how(how: Round) -> Round:
+    """A rounding in the mirrored mode, also where it first rounds to fewer bits."""
+    term = replace(how.term, mode=mirrored(how.term.mode)) if isinstance(how.term, Cut) else how.term
+    return Round(term, replace(how.rounding, mode=mirrored(how.rounding.mode)))
+
+
+GROUPED: Mapping[Groups, Callable[[int], int]] = {
+    "": lambda k: 0,
+    "even_odd": lambda k: k % 2,
+    "pairs": lambda k: k // 2,
+    "quads": lambda k: k // 4,
+}

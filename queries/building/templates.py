@@ -1,0 +1,115 @@
+"""Templates of steps, as a table: a sum, in a format, rounded in a mode; and in which order they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+from mmaprobe.queries.building.draft import EXACT, Step, fused, how
+from mmaprobe.queries.building.likely import ALIGNED, GUARDS, MODES, MOST_BITS, WIDE
+from mmaprobe.smtmodel.arithmetic.formats import Format
+from mmaprobe.smtmodel.arithmetic.rounding import Mode
+from mmaprobe.smtmodel.nodes import FusedSum, Node
+
+#: those of the result and of steps above; that of the result; a longer one; all within; long ones; the longest; the
+#: shortest that may be
+Formats = Literal["own", "result", "roomier", "others", "roomy", "wide", "shorter"]
+Convert = Literal["", "any", "same"]
+OTHERWISE = tuple(way for way in ALIGNED if way != ("toward_zero", False))
+
+
+def all_bits(fmt: Format, d: Format) -> Sequence[FusedSum]:
+    return [*map(fused, range(1, max(MOST_BITS, d.precision + 8) + 1))]
+
+
+def near(fmt: Format, d: Format | None = None) -> Sequence[FusedSum]:
+    """Of about the precision of the format, as most are."""
+    return [*map(fused, range(fmt.precision - 4, fmt.precision + 9))]
+
+
+def guarded(fmt: Format, d: Format) -> Sequence[FusedSum]:
+    """The smaller term is cut a few bits below the last place of the larger one, without a sticky bit."""
+    return [fused(fmt.precision + more) for more in (-1, 0, *GUARDS)]
+
+
+def wrapped(fmt: Format, d: Format) -> Sequence[FusedSum]:
+    return [fused(total.bits_of_terms[0], carry_bits=carry) for carry in range(5) for total in all_bits(fmt, d)]
+
+
+Sums = Callable[[Format, Format], Sequence[Node]]
+Bits = Callable[[Format], Sequence[tuple[int | None, Mode | None]]]
+
+
+def exact(fmt: Format, d: Format) -> Sequence[Node]:
+    return [EXACT]
+
+
+def aligned(
+    sums: Callable[[Format, Format], Sequence[FusedSum]], ways: Sequence[tuple[Mode, bool]] = OTHERWISE
+) -> Sums:
+    """The same, rounded where it is cut, or with a sticky bit."""
+    return lambda fmt, d: [fused(total.bits_of_terms[0], *way) for total, way in product(sums(fmt, d), ways)]
+
+
+@dataclass(frozen=True)
+class Template:
+    """Steps with each of some sums, in each of some formats and modes. `convert`: the modes in which a last result is
+    converted to its format: any; that of the step, and to nearest; or none. `bits`: to which a sum is first rounded,
+    and in which mode (None: in that of the step)."""
+
+    formats: Formats
+    sums: Sums
+    modes: Sequence[Mode] = MODES
+    convert: Convert = ""
+    bits: Bits = lambda d: [(None, None)]
+
+    def steps(self, formats: Sequence[Format], d: Format) -> Iterator[tuple[Step, Sequence[Mode]]]:
+        """The steps, each with the modes of its conversion."""
+        for fmt, (bits, first), mode in product(formats, self.bits(d), self.modes):
+            for total in self.sums(fmt, d):
+                yield Step(how(fmt, mode, bits, first), total), MODES if self.convert == "any" else (mode, MODES[0])
+
+
+TEMPLATES: Mapping[str, Template] = {
+    "rounded": Template("own", exact),
+    "guarded": Template(  # some bits more are kept, without a sticky bit of what is below them
+        "result", exact, MODES[:2], bits=lambda d: [(d.precision + more, "toward_zero") for more in GUARDS]
+    ),
+    "shortened": Template("result", exact, bits=lambda d: [(bits, None) for bits in range(2, d.precision)]),
+    "lengthened": Template(
+        "wide", exact, convert="same", bits=lambda d: [(bits, None) for bits in range(d.precision + 1, WIDE.precision)]
+    ),
+    "fused": Template("own", all_bits),
+    "likely_fused": Template("result", near, MODES[:3]),
+    "cut_short": Template("own", guarded),
+    "cut_otherwise": Template("own", aligned(guarded, ALIGNED)),
+    "aligned": Template("result", aligned(all_bits)),
+    "wrapped": Template("result", wrapped),
+    "fused_shorter": Template("shorter", lambda fmt, d: [*map(fused, range(1, fmt.precision + 9))], convert="any"),
+    "aligned_shorter": Template("shorter", aligned(near), convert="any"),
+    "roomier": Template("roomier", exact, convert="same"),
+    "roomier_fused": Template("roomier", near, MODES[:3], "same"),
+    "fused_roomier": Template("roomier", all_bits, MODES[:3], "same"),
+    "fused_elsewhere": Template("others", all_bits, convert="same"),
+    "aligned_elsewhere": Template("roomy", aligned(near), convert="same"),
+}  # fmt: skip
+
+EXACTLY = ("decided", "rounded", "whole", "leaving_nearest", "short_addend")
+ROUNDED = ("leaving", "guarded", "shortened", "inserted", "stored", "fixed")
+#: the tiers of each kind of step: templates, and those that steps.py has besides
+ORDER: Mapping[str, Sequence[str]] = {
+    "exact": (*EXACTLY, "elsewhere", *ROUNDED),
+    "binary": (
+        *EXACTLY, "decided_otherwise", "elsewhere", "cut_short", "cut_otherwise", *ROUNDED, "lengthened", "fused",
+        "aligned", "unrounded",
+    ),
+    "fused": (
+        "decided", "decided_otherwise", "fused", "fused_shorter", "aligned_shorter", "unrounded", "fused_roomier",
+        "aligned", "wrapped", "inserted", "one_lane", "short_addend", "fused_elsewhere", "grouped", "aligned_elsewhere",
+    ),
+    "any": ("likely", "likely_fused", "likely_roomier"),
+    "any, few": ("likely", "likely_fused", "elsewhere", "fused", "aligned"),
+}  # fmt: skip
+LIKELY = {"exact": 8, "binary": 9, "fused": 10, "any": 6}  # tiers of a kind, from the first on, that most units have
