@@ -91,7 +91,10 @@ def answers(device: Device, model: Model, operands: Sequence[Patterns]) -> Patte
     if isinstance(device, BatchDevice):
         return device.patterns(*operands)
     a, b, c, *scales = (side.tolist() for side in operands)
-    rows = (Operands(tuple(x), tuple(y), z, *map(tuple, rest)) for x, y, z, *rest in zip(a, b, c, *scales, strict=True))
+    rows = (
+        Operands(tuple(x), tuple(y), z, tuple(map(tuple, rest)))
+        for x, y, z, *rest in zip(a, b, c, *scales, strict=True)
+    )
     found = [d for _, d in device.answers(Vector(model, row) for row in rows)]
     return np.array(found, dtype=np.uint64)
 
@@ -218,7 +221,7 @@ def _agrees(model: Model, predicted: Any, observed: Any) -> bool:
 
 def _kept(device: Device, model: Model, operands: Sequence[Patterns], index: int, found: Patterns, name: str) -> Result:
     a, b, c, *scales = (side[index].tolist() for side in operands)
-    vector = Vector(model, Operands(tuple(a), tuple(b), c, *map(tuple, scales)), id=name)
+    vector = Vector(model, Operands(tuple(a), tuple(b), c, tuple(map(tuple, scales))), id=name)
     return answered_row(vector, int(found[index]), provenance(device.name), device.description)
 
 
@@ -261,7 +264,7 @@ def special_vectors(model: Model) -> Iterator[Vector]:
     if model.scale is not None:
         scales = ((model.scale.bias << model.scale.fraction,) * model.scales,) * 2
     for name, (left, right, addend) in cases.items():
-        yield Vector(model, Operands(left, right, addend, *scales), id=name)
+        yield Vector(model, Operands(left, right, addend, scales), id=name)
 
 
 def specials(job: Job) -> Result:

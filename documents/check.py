@@ -25,4 +25,5 @@ class CheckFolder(Document):
     folder: str  #: where it is
     verdict: Checked
     """fault: a part was rejected; incomplete: a part could not be checked"""
+    checker: str | None  #: the program that checked the proofs; null where there is no proof, or no such program
     findings: Sequence[CheckFinding]  #: one for each file, proof and theorem, in order

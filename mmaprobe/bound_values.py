@@ -19,7 +19,7 @@ from mmaprobe.queries.properties.bound_report import BoundResult
 from mmaprobe.queries.properties.bound_samples import bound_of_rows
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers, type_of
-from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.nodes import Element
 from mmaprobe.smtmodel.nodes.node import walk
@@ -78,6 +78,7 @@ def _evaluated(found: BoundResult | PlanBound) -> tuple[int, Evaluated]:
     error, model = error_of(found.theorem), found.model
     if model.scale is not None:
         raise ParameterError("bound", f"{model.reference} takes scale factors, for which no number is offered")
+    check_plain(model)
 
     def of_rows(a: Patterns, b: Patterns, c: int) -> Fraction:
         shape = (found.length // model.length, model.length)

@@ -143,6 +143,8 @@ def _of_model(model: Model, length: int | None, inputs: Inputs, options: Options
 
 def _nearest_of_model(found: BoundResult) -> Nearest | None:
     """The rows of a chain as one input: the first row's addend, the last row's result."""
+    from itertools import chain
+
     from mmaprobe.queries.kernel.wording import up_float
     from mmaprobe.smtmodel.evaluate.operands import Operands, layout_of
 
@@ -152,10 +154,9 @@ def _nearest_of_model(found: BoundResult) -> Nearest | None:
     size = len(layout.names)
     rows = [layout.split(near.row[start : start + size]) for start in range(0, len(near.row), size)]
 
-    def joined(name: str) -> tuple[int, ...]:
-        return tuple(pattern for row in rows for pattern in getattr(row, name))
-
-    whole = Operands(joined("a"), joined("b"), rows[0].c, joined("scale_a"), joined("scale_b"))
+    every = zip(*(row.sides.values() for row in rows), strict=True)
+    a, b, _, *rest = (tuple(chain.from_iterable(sides)) for sides in every)
+    whole = Operands(a, b, rows[0].c, tuple(rest))
     return Nearest(case_of(model, whole, near.results[-1]), float(near.error), up_float(near.bound))
 
 

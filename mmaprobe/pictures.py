@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.nodes.operand import FURTHER
 from mmaprobe.units import model_of
 
 if TYPE_CHECKING:
@@ -87,12 +89,13 @@ def explain(
     convert: str | None = None,
     scale_a: Any = None,
     scale_b: Any = None,
+    more: Mapping[str, Any] | None = None,
 ) -> Explained:
     """One evaluation of a unit, stage by stage: what is aligned, what is truncated, how the sum is rounded.
 
     Shapes: `a` and `b` have at most as many elements as the unit has products (missing ones are zero), `c` is one
     number (+0 without it; a unit that does not read c takes none). Units with scale factors need `scale_a` and
-    `scale_b`, one element for each block.
+    `scale_b`, one element for each block; `more`: by name what else a unit takes, as in a `Case`.
 
     Units: `unit`, and with `against` a second one for the same input; the place where the two diverge is named and
     marked. Numbers are exact in the unit's formats, or `convert` names a rounding, as for `matmul`.
@@ -110,7 +113,10 @@ def explain(
         check_same_inputs(first, other)
     for model in models:
         check_addend(model, c is not None)
-    operands = operands_of(first, min(model.length for model in models), (a, b, c), (scale_a, scale_b), convert)
+    if not isinstance(more, Mapping | None):
+        raise ParameterError("more", f"operands by name are wanted, not {type(more).__name__}")
+    further = {"scale_a": scale_a, "scale_b": scale_b, **(more or {})}
+    operands = operands_of(first, min(model.length for model in models), (a, b, c), further, convert)
     explanations = tuple(explained(model, operands) for model in models)
     if len(explanations) < 2:
         return Explained(explanations)
@@ -121,24 +127,28 @@ def explain(
 
 
 def operands_of(
-    model: Model, length: int, given: tuple[Any, Any, Any], scales: tuple[Any, Any], convert: str | None
+    model: Model, length: int, given: tuple[Any, Any, Any], further: Mapping[str, Any], convert: str | None
 ) -> Operands[int]:
-    """The patterns of one input. Raises MmaprobeError."""
+    """The patterns of one input; `further`: the other operands, by name. Raises MmaprobeError."""
     a, b, c = given
     x, y = patterns_of("a", a, model.a, 1, convert), patterns_of("b", b, model.b, 1, convert)
     if x.shape != y.shape or len(x) > length:
         raise ParameterError("a and b", f"up to {length} elements of each are wanted, not {len(x)} and {len(y)}")
     z = 0 if c is None else int(patterns_of("c", number_of(c), model.c, 0, convert))
     check_rounded((a, b, number_of(c)), convert)
-    factors: list[tuple[int, ...]] = [(), ()]
-    for place, (name, side) in enumerate(zip(("scale_a", "scale_b"), scales, strict=True)):
-        if (side is None) != (model.scale is None):
-            raise ParameterError(name, f"{model.reference} {'takes none' if model.scale is None else 'needs them'}")
-        if side is not None and model.scale is not None:
-            factors[place] = tuple(map(int, patterns_of(name, side, model.scale, 1, None)))
-            if len(factors[place]) != model.scales:
-                raise ParameterError(name, f"{model.scales} elements are wanted, not {len(factors[place])}")
-    return Operands(tuple(map(int, x)), tuple(map(int, y)), z, *factors)
+    if unknown := sorted(map(str, further.keys() - {row.name for row in FURTHER})):
+        raise ParameterError(unknown[0], f"{model.reference} takes none")
+    rest: list[tuple[int, ...]] = []
+    for row, count in zip(FURTHER, model.counts[3:], strict=True):
+        side, fmt = further.get(row.name), model.formats.get(row.name)
+        if (side is None) != (fmt is None):
+            raise ParameterError(row.name, f"{model.reference} {'takes none' if fmt is None else 'needs them'}")
+        numbers, axes = (number_of(side), 0) if row.per == "sum" else (side, 1)
+        found = () if fmt is None else np.ravel(patterns_of(row.name, numbers, fmt, axes, None))
+        rest.append(tuple(map(int, found)))
+        if len(rest[-1]) != count:
+            raise ParameterError(row.name, f"{count} elements are wanted, not {len(rest[-1])}")
+    return Operands(tuple(map(int, x)), tuple(map(int, y)), z, tuple(rest))
 
 
 def _number(explanation: Explanation) -> Any:

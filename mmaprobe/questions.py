@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -32,7 +32,7 @@ class Case:
     """One input of a unit, and the unit's result: arrays of numbers in the types of its formats.
 
     `a`, `b`: one axis with the products' factors; `c`, `d`: one number; `scale_a`, `scale_b`: one axis, or None where
-    the unit takes none. `unit`: its reference.
+    the unit takes none; `more`: what else it takes, by name. `unit`: its reference.
     """
 
     unit: str
@@ -42,6 +42,7 @@ class Case:
     d: Any
     scale_a: NDArray[Any] | None = None
     scale_b: NDArray[Any] | None = None
+    more: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -264,13 +265,11 @@ def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case
     """An input and a result as numbers; the model's result without `d`."""
     from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 
-    a, b = numbers_of(operands.a, model.a), numbers_of(operands.b, model.b)
     pattern = evaluate_row(model, operands) if d is None else d
-    c, result = numbers_of([operands.c], model.c)[0], numbers_of([pattern], model.d)[0]
-    if model.scale is None:
-        return Case(model.reference, a, b, c, result)
-    scales = [numbers_of(side, model.scale) for side in (operands.scale_a, operands.scale_b)]
-    return Case(model.reference, a, b, c, result, scales[0], scales[1])
+    given = {name: numbers_of(operands.sides[name], fmt) for name, fmt in model.formats.items()}
+    a, b, c = given.pop("a"), given.pop("b"), given.pop("c")[0]
+    scales = given.pop("scale_a", None), given.pop("scale_b", None)
+    return Case(model.reference, a, b, c, numbers_of([pattern], model.d)[0], *scales, given)
 
 
 def _difference(problem: Problem, witness: Witness) -> Difference:

@@ -10,37 +10,34 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.escapes import c_comment, text_bytes
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import padded
+from mmaprobe.smtmodel.nodes.operand import NAMED
 
 LINE = 116  # characters of a line of numbers
 
 
 def header(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """C99 arrays of unsigned integers, each of the smallest type that holds its format:
-    `mmaprobe_a[vectors][products]`, likewise b, c and scale factors; `mmaprobe_d[vectors]` has the observed result, or
-    the model's if none was observed. The second item is empty. Raises InputError unless all vectors are of one model.
+    `mmaprobe_a[vectors][products]`, likewise b, c and the others; `mmaprobe_d[vectors]` has the observed result, or the
+    model's if none was observed. The second item is empty. Raises InputError unless all vectors are of one model.
     """
     models = {row.model.reference: row.model for row in rows}
     if len(models) != 1:
         said = f"of {len(models)} models" if models else "no vector"
         raise InputError(f"a C header has the vectors of one model; {said} (--model names one)", name)
     [model] = models.values()
-    k, s = model.length, model.scales
     lines = [
         f"/* {len(rows)} vectors of {c_comment(model.reference)}, written by mmaprobe {VERSION}. */",
         "#ifndef MMAPROBE_VECTORS_H",
         "#define MMAPROBE_VECTORS_H",
         "#include <stdint.h>",
         f"#define MMAPROBE_VECTORS {len(rows)}",
-        f"#define MMAPROBE_PRODUCTS {k}",
-        *([f"#define MMAPROBE_SCALES {s}"] if s else []),
+        f"#define MMAPROBE_PRODUCTS {model.length}",
+        *([f"#define MMAPROBE_SCALES {model.scales}"] if model.scales else []),
     ]
     given = [padded(row.vector.operands, model) for row in rows]
-    lines += _table("a", model.a.width, [one.a for one in given], k, model.a.name)
-    lines += _table("b", model.b.width, [one.b for one in given], k, model.b.name)
-    lines += _table("c", model.c.width, [[one.c] for one in given], 0, model.c.name)
-    if model.scale is not None:
-        for side in ("scale_a", "scale_b"):
-            lines += _table(side, model.scale.width, [getattr(one, side) for one in given], s, model.scale.name)
+    for (name, fmt), count in zip(model.formats.items(), filter(None, model.counts), strict=True):
+        table = [one.sides[name] for one in given]
+        lines += _table(name, fmt.width, table, 0 if NAMED[name].per == "sum" else count, fmt.name)
     results = [[row.predicted if row.vector.d is None else row.vector.d] for row in rows]
     lines += _table("d", model.d.width, results, 0, _result_note(model))
     return text_bytes("\n".join([*lines, "#endif"]) + "\n"), ""

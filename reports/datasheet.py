@@ -111,11 +111,8 @@ def groups(rows: Iterable[Instruction]) -> list[list[Instruction]]:
         key = (
             row.arch,
             row.unit,
-            row.c,
+            *unit.operands[2:],
             unit.result,
-            unit.length,
-            unit.scale,
-            unit.scale_block,
             row.source,
             row.emulated,
         )
@@ -214,7 +211,8 @@ def _lines(
     """The lines of a sheet. `undecided`: the values of parameters that the evidence does not decide; `why`: the basis
     of these lines."""
     unit = model.unit
-    lines = [Line("Formats", f"{factors} + {model.c.name} -> {model.d.name}", basis.NAMED)]
+    added = [model.c.name, *(f"{key} {fmt.name}" for key, fmt in unit.more)]
+    lines = [Line("Formats", f"{factors} + {' + '.join(added)} -> {model.d.name}", basis.NAMED)]
     if unit.scale is not None:
         text = f"{unit.scale.name}, one pair for {unit.scale_block} products"
         lines.append(Line("Scale factors", text, basis.NAMED))
@@ -265,7 +263,7 @@ def special_values(model: Model) -> list[tuple[str, str]]:
     scales = (model.scale.one,) * model.scales if model.scale else ()
     found = []
     for name, (x, y, z) in cases.items():
-        d = evaluate_row(model, Operands((x,), (y,), z, scales, scales))
+        d = evaluate_row(model, Operands((x,), (y,), z, (scales, scales)))
         value = exact_value(d, model.d)
         known = value != "nan" or model.nan is not None
         found.append((name, f"{value} ({to_hex(d, model.d) if known else 'pattern not known'})"))

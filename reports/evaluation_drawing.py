@@ -12,7 +12,7 @@ from mmaprobe.reports.sheet import ALONE, CELL, LETTER, LINE, MARGIN, MARK, ROOM
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, number_text, powers
 from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
 from mmaprobe.smtmodel.inputs.vectors import to_hex
-from mmaprobe.smtmodel.nodes.trace import Name, Stage
+from mmaprobe.smtmodel.nodes.trace import Name
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.neighbours import Divergence
@@ -132,9 +132,9 @@ class _Evaluation:
         for row in rows:
             a, b = [words.input_text(one) for one in words.factors(explanation, row)] or ("", "")
             table.append((row.name, a, b, *words.term_text(row)))
-        c = words.input_text(explanation.inputs["c"])
-        table.append(("c", c, "", "", words.addend_text(explanation)))
-        signals = [(), *(row.signals for row in rows), (Name("", Stage.ADDEND),)]
+        alone = words.alone(explanation)
+        table += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
+        signals = [(), *(row.signals for row in rows), *map(words.alone_signals, dict(alone))]
         self._table(table, signals)
         for text in self._more(nonzero, rows, folded is not None):
             sheet.paragraph(text, "mp-soft", indent=8)
@@ -148,8 +148,7 @@ class _Evaluation:
             texts.append(f"{len(rest)} more products, together {total}: {words.places([r.name for r in rest])}")
         if zeros := words.zero_products_text(explanation):
             texts.append(zeros)
-        scales = [(name, given) for name, given in explanation.inputs.items() if name.startswith("scale")]
-        if scales:
+        if scales := words.shared(explanation):
             texts.append("; ".join(f"{name} {words.input_text(given)}" for name, given in scales[:MOST_ROWS]))
             if len(scales) > MOST_ROWS:
                 texts[-1] += f"; and {len(scales) - MOST_ROWS} more scale factors"

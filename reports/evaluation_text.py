@@ -10,7 +10,6 @@ from mmaprobe.reports.bits_text import Canvas, PictureText
 from mmaprobe.smtmodel.base.escapes import printable
 from mmaprobe.smtmodel.explain.explanation import BitLine, Explanation
 from mmaprobe.smtmodel.inputs.vectors import to_hex
-from mmaprobe.smtmodel.nodes.trace import Name, Stage
 from mmaprobe.smtmodel.units.unitfile import step_texts
 
 LIST_UP_TO = 16  # nonzero products with a line of their own
@@ -40,7 +39,6 @@ def draw(explanation: Explanation, canvas: Canvas) -> None:
 
 def _draw_products(explanation: Explanation, canvas: Canvas) -> None:
     rows = [row for row in explanation.products if row.bits or row.marks]
-    inputs = explanation.inputs
     if len(rows) > LIST_UP_TO:
         _draw_many(explanation, rows, canvas)
     else:
@@ -48,40 +46,40 @@ def _draw_products(explanation: Explanation, canvas: Canvas) -> None:
     if text := words.zero_products_text(explanation):
         for line in textwrap.wrap(text, canvas.width - 4, subsequent_indent="  ", break_on_hyphens=False):
             canvas.say(f"  {line}", "fill")
-    if explanation.model.scale:
-        texts = [f"{name} {words.input_text(given)}" for name, given in inputs.items() if name.startswith("scale")]
-        _pack([f"  {text}" for text in texts], canvas)
+    if texts := [f"  {name} {words.input_text(given)}" for name, given in words.shared(explanation)]:
+        _pack(texts, canvas)
 
 
 def _draw_table(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas) -> None:
-    inputs = explanation.inputs
     lines = [("k", "a", "b", "product", "exponent, significand")]
     for row in rows:
         a, b = [words.input_text(one) for one in words.factors(explanation, row)] or ("", "")
         lines.append((row.name, a, b, *words.term_text(row)))
-    c = inputs["c"]
-    lines.append(("c", words.input_text(c), "", "", words.addend_text(explanation)))
+    alone = words.alone(explanation)
+    lines += [(name, words.input_text(given), "", "", words.alone_text(explanation, name)) for name, given in alone]
     widths = [max(len(line[column]) for line in lines) for column in range(5)]
     if sum(widths) + 10 > canvas.width:  # the values of the products can be read off the pictures
         widths[3] = 0
     if sum(widths) + 10 > canvas.width:
         widths[4] = 0
-    for line, signals in zip(lines, [(), *(row.signals for row in rows), (Name("", Stage.ADDEND),)], strict=True):
+    shown = [(), *(row.signals for row in rows), *map(words.alone_signals, dict(alone))]
+    for line, signals in zip(lines, shown, strict=True):
         text = "  ".join(f"{part:<{width}}" for part, width in zip(line, widths, strict=True) if width)
-        style = "fill" if not signals else ""
+        style = "fill" if line is lines[0] else ""
         canvas.say(f"  {text.rstrip()}", style, signals)
 
 
 def _draw_many(explanation: Explanation, rows: Sequence[BitLine], canvas: Canvas) -> None:
     """Draw the factors and the value of each product alone, in as many columns as fit."""
-    texts, inputs = [], explanation.inputs
+    texts = []
     for row in rows:
         product = " * ".join(to_hex(one.pattern, one.format) for one in words.factors(explanation, row)) or "product"
         mark = f" {canvas.mark}" if canvas.shows(row.signals) else ""
         texts.append(f"  {row.name:>3}  {product} = {words.term_text(row)[0]}{mark}")
     canvas.say("  products a * b", "fill")
     _pack(texts, canvas)
-    canvas.say(f"    c  {words.input_text(inputs['c'])}", signals=(Name("", Stage.ADDEND),))
+    for name, given in words.alone(explanation):
+        canvas.say(f"  {name:>3}  {words.input_text(given)}", signals=words.alone_signals(name))
 
 
 def _pack(texts: Sequence[str], canvas: Canvas) -> None:

@@ -74,7 +74,7 @@ def _line(row: ObservedVector, tininess: Tininess) -> str | None:
     model, operands = row.model, row.vector.operands
     used = [k for k, pair in enumerate(zip(operands.a, operands.b, strict=True)) if any(pair)]
     mode = next((one for one in MODES if one == model.rounding), None)
-    if model.d.name not in TYPES or model.scale is not None or len(used) > 1 or mode is None:
+    if model.d.name not in TYPES or len(model.formats) > 3 or len(used) > 1 or mode is None:
         return None
     k = used[0] if used else 0
     given = {"a": (operands.a[k], model.a), "b": (operands.b[k], model.b), "c": (operands.c, model.c)}

@@ -4,6 +4,7 @@ files of vectors."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, takewhile
 from typing import Any
 
 from mmaprobe.documents.devices import Compare, ComparedDevice, Difference, Evaluate, Run
@@ -26,6 +27,7 @@ from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.families.parameters import format_parameter
 from mmaprobe.smtmodel.inputs.vectors import Vector, vector_of
+from mmaprobe.smtmodel.nodes.operand import OPERANDS
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 MOST_QUESTIONS = 4  # drawn, and classes shown for each
@@ -164,10 +166,12 @@ def explained(document: Explain, pictures: Pictures) -> list[Section]:
     evaluations = document.evaluations
     models = [(one.model, parse_reference(one.model), one.d) for one in evaluations]
     values = {given.name: given.value for given in evaluations[0].inputs}
-    row: dict[str, Any] = {"model": evaluations[0].model, "c": values["c"]}
-    for side in ("a", "b", "scale_a", "scale_b"):
-        if given := [values[name] for name in values if name.rstrip("0123456789") == side]:
-            row[side] = given
+    row: dict[str, Any] = {"model": evaluations[0].model}
+    for operand in OPERANDS:
+        if operand.per == "sum":
+            row |= {operand.name: values[operand.name]} if operand.name in values else {}
+        elif given := list(takewhile(bool, (values.get(operand.at(k)) for k in count()))):
+            row[operand.name] = given
     if evaluations[0].observed is not None:
         row["d"] = evaluations[0].observed
     alike = len({one.d for one in evaluations}) == 1

@@ -12,6 +12,7 @@ from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.base.escapes import c_comment, c_string, one_line
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.nodes.operand import NAMED
 
 #: format -> PyTorch's type; the others have none
 TORCH = {
@@ -47,11 +48,8 @@ def snippets(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> lis
 
 def sides(vector: Vector) -> list[tuple[str, Format, tuple[int, ...]]]:
     """The operands of a vector by name: format and patterns."""
-    model, parts = vector.model, vector.operands
-    found = [("a", model.a, parts.a), ("b", model.b, parts.b), ("c", model.c, (parts.c,))]
-    if model.scale is not None:
-        found += [("scale_a", model.scale, parts.scale_a), ("scale_b", model.scale, parts.scale_b)]
-    return found
+    every = vector.operands.sides
+    return [(name, fmt, every[name]) for name, fmt in vector.model.formats.items()]
 
 
 def decimal_text(pattern: int, fmt: Format) -> str:
@@ -66,7 +64,7 @@ def decimal(vector: Vector) -> str:
     lines = []
     for name, fmt, patterns in sides(vector):
         texts = ", ".join(decimal_text(pattern, fmt) for pattern in patterns)
-        lines.append(f"{name} = {texts}" if name == "c" else f"{name} = [{texts}]")
+        lines.append(f"{name} = {texts}" if NAMED[name].per == "sum" else f"{name} = [{texts}]")
     return "\n".join(lines)
 
 
@@ -87,7 +85,7 @@ for name in {json.dumps(models)}:
 
 
 def torch(vector: Vector, predicted: Sequence[tuple[str, Model, int]]) -> str:
-    """PyTorch tensors a, b, c (and scale factors) with the vector's bits, and the results that models predict."""
+    """PyTorch tensors of each operand with the vector's bits, and the results that models predict."""
     lines = ["import torch", ""]
     for name, fmt, patterns in sides(vector):
         size = next(width for width in (8, 16, 32, 64) if width >= fmt.width)

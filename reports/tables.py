@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from mmaprobe.queries.compare.observed import ObservedVector
-from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.escapes import text_bytes
-from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import SCHEMA_VERSION, to_hex
+from mmaprobe.smtmodel.nodes.operand import OPERANDS
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-SIDES = ("a", "b", "scale_a", "scale_b")
+SIDES = [row for row in OPERANDS if row.name != "c"]
 
 
 def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
@@ -24,7 +23,7 @@ def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     are hexadecimal. Fields of missing products, and of d if none was observed, are empty. An apostrophe stands before
     an id that a spreadsheet would take for a formula. The second item is empty."""
     counts = _counts(rows)
-    header = ["id", "model", "d", "predicted", "c"] + [f"{side}{k}" for side in SIDES for k in range(counts[side])]
+    header = ["id", "model", "d", "predicted", "c"] + [side.at(k) for side in SIDES for k in range(counts[side.name])]
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(header)
@@ -35,18 +34,17 @@ def csv_table(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
         fields = [name, _cell(model.reference), d]
         fields += [to_hex(row.predicted, model.d), to_hex(vector.operands.c, model.c)]
         for side in SIDES:
-            fmt = _format(model, side)
-            digits = [to_hex(pattern, fmt) for pattern in getattr(vector.operands, side) if fmt]
-            fields += digits + [""] * (counts[side] - len(digits))
+            digits = [to_hex(pattern, model.formats[side.name]) for pattern in vector.operands.sides[side.name]]
+            fields += digits + [""] * (counts[side.name] - len(digits))
         writer.writerow(fields)
     return text_bytes(out.getvalue()), ""
 
 
 def npz_arrays(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     """Arrays with one row for each vector: `a`, `b` of shape (vectors, products); `c`, `d`, `predicted` of shape
-    (vectors,); `scale_a`, `scale_b` of shape (vectors, scale factors); bit patterns in the narrowest unsigned type,
-    with zeros for missing products. `d_known`: whether `d` was observed; `id` and `model` are strings, `schema` is the
-    version."""
+    (vectors,); `scale_a`, `scale_b` of shape (vectors, scale factors), other operands likewise; bit patterns in the
+    narrowest unsigned type, with zeros for missing products. `d_known`: whether `d` was observed; `id` and `model` are
+    strings, `schema` is the version."""
     counts = _counts(rows)
     operands = [row.vector.operands for row in rows]
     arrays: dict[str, Any] = {
@@ -59,21 +57,17 @@ def npz_arrays(rows: Sequence[ObservedVector], name: str) -> tuple[bytes, str]:
     width = max((row.model.d.width for row in rows), default=8)
     arrays["d"] = _narrow([row.vector.d or 0 for row in rows], width)
     arrays["predicted"] = _narrow([row.predicted for row in rows], width)
-    for side in SIDES:
-        formats = [_format(row.model, side) for row in rows]
-        table = [[*getattr(one, side), *[0] * (counts[side] - len(getattr(one, side)))] for one in operands]
-        arrays[side] = _narrow(table, max((fmt.width for fmt in formats if fmt), default=8))
+    for name, count in counts.items():
+        formats = [fmt for row in rows if (fmt := row.model.formats.get(name))]
+        table = [[*one.sides[name], *[0] * (count - len(one.sides[name]))] for one in operands]
+        arrays[name] = _narrow(table, max((fmt.width for fmt in formats), default=8))
     out = io.BytesIO()
     np.savez_compressed(out, **arrays)
     return out.getvalue(), ""
 
 
-def _format(model: Model, side: str) -> Format | None:
-    return {"a": model.a, "b": model.b}.get(side, model.scale)
-
-
 def _counts(rows: Sequence[ObservedVector]) -> dict[str, int]:
-    return {side: max((len(getattr(row.vector.operands, side)) for row in rows), default=0) for side in SIDES}
+    return {side.name: max((len(row.vector.operands.sides[side.name]) for row in rows), default=0) for side in SIDES}
 
 
 def _narrow(values: Any, width: int) -> Any:

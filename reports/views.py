@@ -14,6 +14,7 @@ from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explaining import explain
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 Tone = Literal["yes", "no", "open"]
@@ -23,10 +24,13 @@ MOST_VECTORS = 12  # of a section, with snippets
 
 @dataclass(frozen=True)
 class Operand:
+    """One element of an operand. `row`: those of one product, or of one block, are in one row of a table."""
+
     name: str
     bits: str
     value: str
     decimal: str
+    row: tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -147,24 +151,22 @@ def _surprise(said: str | None, now: str) -> str:
 
 
 def operands_of(vector: Vector) -> list[Operand]:
-    """The operands that are not zero, and c."""
+    """The operands that are not zero, and those of the whole sum."""
     found = []
     for name, fmt, patterns in sides(vector):
+        row = NAMED[name]
         for k, pattern in enumerate(patterns):
-            if pattern or name == "c":
-                called = name if name == "c" else f"{name}{k}"
-                found.append(
-                    Operand(called, to_hex(pattern, fmt), number_text(pattern, fmt), decimal_text(pattern, fmt))
-                )
+            if pattern or row.per == "sum":
+                texts = to_hex(pattern, fmt), number_text(pattern, fmt), decimal_text(pattern, fmt)
+                found.append(Operand(row.at(k), *texts, (name if row.per == "sum" else row.per, k)))
     return found
 
 
 def _paired(operands: Sequence[Operand]) -> list[tuple[Operand, ...]]:
-    """Rows of a vector's table: those of one index together, c alone."""
-    rows: dict[str, list[Operand]] = {}
+    """Rows of a vector's table."""
+    rows: dict[tuple[str, int], list[Operand]] = {}
     for one in operands:
-        side = one.name.rstrip("0123456789")
-        rows.setdefault(one.name if one.name == "c" else f"{side[:-1]}{one.name[len(side) :]}", []).append(one)
+        rows.setdefault(one.row, []).append(one)
     return [tuple(row) for row in rows.values()]
 
 

@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.explain.explaining import fraction_line
 from mmaprobe.smtmodel.explain.explanation import BitLine, Cause, Explanation, Group, Input, Picture, Rounded, Step
 from mmaprobe.smtmodel.inputs.vectors import to_hex
+from mmaprobe.smtmodel.nodes.operand import FURTHER, NAMED
 from mmaprobe.smtmodel.nodes.trace import Kind, Name, Part, Stage
 from mmaprobe.smtmodel.units.unitfile import step_texts
 
@@ -58,15 +59,36 @@ def term_text(row: BitLine) -> tuple[str, str]:
     return powers(row.value), f"{row.exponent:>4}  {sign_of(row)}{_binary(row, row.exponent)}"
 
 
-def addend_text(explanation: Explanation) -> str:
-    """Exponent and significand of c; empty for a zero, a special value, or a c that is not read."""
-    c = explanation.inputs["c"]
-    value = exact_value(c.pattern, c.format)
+def alone(explanation: Explanation) -> list[tuple[str, Input]]:
+    """The operands of which there is one for the whole sum."""
+    return [(name, given) for name, given in explanation.inputs.items() if name in NAMED]
+
+
+def shared(explanation: Explanation) -> list[tuple[str, Input]]:
+    """The scale factors, and what else there is for each product beside its factors."""
+    listed = [row for row in FURTHER if row.per != "sum"]
+    return [(row.at(k), explanation.inputs[row.at(k)])
+            for row in listed for k in range(explanation.model.unit.count(row.name))]  # fmt: skip
+
+
+def alone_signals(name: str) -> tuple[Name, ...]:
+    """The signals that an operand of the whole sum has."""
+    return (Name("", Stage.ADDEND),) if name == "c" else ()
+
+
+def alone_text(explanation: Explanation, name: str) -> str:
+    """Exponent and significand of such an operand; empty for a zero, a special value, or a c that is not read."""
+    given = explanation.inputs[name]
+    value = exact_value(given.pattern, given.format)
+    if not isinstance(value, Fraction) or not value:
+        return ""
+    row = fraction_line(name, value)
+    if name != "c":
+        return f"{row.first:>4}  {sign_of(row)}{_binary(row, row.first)}"
     fact = explanation.facts.get(Name("", Stage.ADDEND, part=Part.EXPONENT))
     exponent = None if fact is None else fact.real
-    if not isinstance(value, Fraction) or not value or exponent is None:
+    if exponent is None:
         return ""
-    row = fraction_line("c", value)
     return f"{int(exponent):>4}  {sign_of(row)}{_binary(row, int(exponent))}"
 
 

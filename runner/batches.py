@@ -24,11 +24,9 @@ class BatchDevice(Device):
         return self.model.addend
 
     @abstractmethod
-    def patterns(
-        self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None
-    ) -> Patterns:
-        """The result patterns, shape (vectors,): `a` and `b` have shape (vectors, products), `c` (vectors,), scale
-        factors (vectors, model.scales); missing trailing products are zero. Raises IncompleteError if it fails."""
+    def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
+        """The result patterns, shape (vectors,): `a` and `b` have shape (vectors, products), `c` (vectors,), each
+        further operand (vectors, number of it); missing trailing products are zero. Raises IncompleteError."""
 
     def answers(self, vectors: Iterable[Vector]) -> Iterator[tuple[Vector, int | None]]:
         source, asked = Source(self._fitting(vectors)), 0

@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.evaluate.numbers import from_numbers, to_numbers, type_of
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
 from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.nodes.operand import NAMED
 
 SIDE = 64  # rows and columns of the product: as many questions in a call, each at a place of its own
 PLACES_TRIED, PLACES_SEED = 3, 1  # inputs that are in every place of a product, to see whether all compute alike
@@ -79,6 +80,8 @@ class CallableDevice(Device):
         """Rows and columns, each once, of places that give the results of `place` on a few inputs that stand
         in every place; None if all places do. `vector` is the question that is waiting."""
         model = vector.model
+        for name in list(model.formats)[3:]:
+            raise self._failure(f"it takes no {NAMED[name].called}", vector)
         rows, width = self.shape
         rng, alike = np.random.default_rng(PLACES_SEED), np.ones(self.shape, dtype=bool)
         for _ in range(PLACES_TRIED):
@@ -117,8 +120,6 @@ class CallableDevice(Device):
         for vector, row, column in zip(batch, rows, columns, strict=True):
             parts = vector.operands
             a[row, : len(parts.a)], b[: len(parts.b), column], c[row, column] = parts.a, parts.b, parts.c
-        if model.scale is not None:
-            raise self._failure("it takes no scale factors", batch[0])
         found = self._product(model, a, b, c, batch[0])
         return [int(pattern) for pattern in found[rows, columns]]
 

@@ -145,9 +145,7 @@ class CpuDevice(BatchDevice):
         self.name, self.model = f"cpu:{name}", self.instruction.model
         self.description = {"name": processor(), "instruction": name}
 
-    def patterns(
-        self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None
-    ) -> Patterns:
+    def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
         short = ((0, 0), (0, self.model.length - a.shape[1]))
         words = [str(own_program(self.instruction.arch))]
         return execute(words, self.instruction.program, np.pad(a, short), np.pad(b, short), c, self.patience.left())

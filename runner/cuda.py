@@ -22,6 +22,7 @@ from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import InputError, NotModelledError, UnknownNameError
 from mmaprobe.smtmodel.base.wording import install
 from mmaprobe.smtmodel.evaluate.batch import Patterns
+from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.smtmodel.tables.absent import not_modelled
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
@@ -183,10 +184,8 @@ class CudaDevice(BatchDevice):
             CLOCK: launcher.clock(),
         }
 
-    def patterns(
-        self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None
-    ) -> Patterns:
-        given = dict(zip(("a", "b", "c", "scale_a", "scale_b"), (a, b, c, scale_a, scale_b), strict=True))
+    def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
+        given = dict(zip(NAMED, (a, b, c, *rest), strict=False))
         inputs = [_column(operand, given[operand.matrix]) for operand in self.kernel.operands]
         inputs += [np.empty((len(c), 0), np.uint8)] * (5 - len(inputs))
         out = np.empty(len(c), inputs[2].dtype)

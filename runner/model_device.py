@@ -18,7 +18,5 @@ class ModelDevice(BatchDevice):
         self.name = f"model:{self.model.reference}"
         self.description = {"name": f"software model {self.model.reference}", "model": self.model.reference}
 
-    def patterns(
-        self, a: Patterns, b: Patterns, c: Patterns, scale_a: Patterns | None = None, scale_b: Patterns | None = None
-    ) -> Patterns:
-        return evaluate_batch(self.model, a, b, c, scale_a, scale_b)
+    def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
+        return evaluate_batch(self.model, a, b, c, *rest)

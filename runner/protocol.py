@@ -12,6 +12,7 @@ from typing import Any, Self
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.nodes.operand import NAMED
 
 DEFAULT_TIMEOUT = 60.0  # seconds for one answer
 LEAST = 0.01  # seconds that a program is given, at least
@@ -161,9 +162,10 @@ def check_fit(model: Model, vector: Vector) -> None:
     asked, line = vector.model, vector.line or None
     name, own = model.reference or "the device", asked.reference or "those asked for"
     if asked.reference != model.reference or not asked.reference:
-        if (asked.a, asked.b, asked.c, asked.scale) != (model.a, model.b, model.c, model.scale):
+        if asked.formats != model.formats:
             taken, given = (" ".join(fmt.name for fmt in (one.a, one.b, one.c)) for one in (model, asked))
-            which = f" ({taken}, not {given})" if taken != given else " for scale factors"
+            other = next(row for name, row in NAMED.items() if asked.formats.get(name) != model.formats.get(name))
+            which = f" ({taken}, not {given})" if taken != given else f" for {other.called}"
             raise InputError(f"{name} takes other formats than {own}{which}", line=line)
         if asked.d.width != model.d.width:
             raise InputError(f"{name} gives results of {model.d.width} bits, {own} of {asked.d.width}", line=line)

@@ -71,6 +71,6 @@ def _where(vector: Vector) -> str:
 def _key(vector: Vector) -> Hashable:
     """Equal for the same input of the same instruction: zero products at the end do not count."""
     model, parts = vector.model, unpadded(vector.operands)
-    formats = tuple(fmt.name if fmt else None for fmt in (model.a, model.b, model.c, model.d, model.scale))
+    formats = (model.d.name, *((name, fmt.name) for name, fmt in model.formats.items()))
     instruction = model.reference.partition("@")[0]
-    return instruction, formats, parts.a, parts.b, parts.c, parts.scale_a, parts.scale_b
+    return instruction, formats, parts

@@ -80,10 +80,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool:
 @pytest.fixture(scope="session", autouse=True)
 def proofs_checked_once() -> Iterator[None]:
     """A formula that was compared with its query, and a proof that was checked against its formula, are not looked at
-    again where the bytes of both files are the same: tests that change one thing in a certificate leave its proofs as
-    they are. tests/certificates/test_certificate.py asks the checker itself."""
+    again where the bytes of both files and the checker are the same: tests that change one thing in a certificate leave
+    its proofs as they are. tests/certificates/test_certificate.py asks the checker itself."""
     folder = sys.modules.get("mmaprobe.queries.checking.folder")  # no test of certificates was collected without it
-    if folder is None:
+    checker = sys.modules.get("mmaprobe.queries.certificates.checker")
+    if folder is None or checker is None:
         yield
         return
 
@@ -94,7 +95,7 @@ def proofs_checked_once() -> Iterator[None]:
             files = [place / f"{name}.{suffix}" for suffix in suffixes]
             if not all(file.exists() for file in files):
                 return plain(place, name, *rest)
-            key = *(sha256(file.read_bytes()).digest() for file in files), *rest
+            key = *(sha256(file.read_bytes()).digest() for file in files), checker.checker_named(), *rest
             if key in known:
                 return known[key]
             found = plain(place, name, *rest)

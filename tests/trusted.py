@@ -78,8 +78,8 @@ MEANING = Part("what a unit is", "all", [
     *_in("smtmodel/arithmetic", "alignment decode formats ieee ordering rounding"),
     *_in("smtmodel", "base/digits base/values carriers/algebra evaluate/model evaluate/operands units/unit"),
     *_in("smtmodel/nodes",
-         "cancelling cut element exact fused gate given grid index known node normal product relu repeat rewriting "
-         "round scale segment sums"),
+         "cancelling cut element exact fused gate given grid index known node normal operand product relu repeat "
+         "rewriting round scale segment sums"),
 ])  # fmt: skip
 PLANNED = Part("what a plan is, and the families that plans name units of", "plans", [
     *_in("smtmodel/plans", "engine joins lowering loop partitions plan span stages"), "smtmodel/nodes/chains.py",
@@ -94,7 +94,7 @@ LOG = Part("the log, whose rules are called again", "with `mmaprobe check`", _in
 CHECKER = Part("the checker of certificates", "with `mmaprobe check`, in place of engines", [
     *_in("queries/checking", "folder finding answers log witnesses"),
     *_in("queries/certificates", "asked questions plan_files claim_files statement manifest names reading checker"),
-    *_in("queries/certificates", "slow bitblast gates"),
+    *_in("queries/certificates", "bitblast gates"),
 ])  # fmt: skip
 PARTS = (
     KERNEL,

@@ -48,14 +48,16 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
 
     Checks every file and every proof, calls every rule of the proof again, and compares what it ends in with what the
     files ask. Says first what is stated: of which inputs and units. --json lists every finding. Nothing but the folder
-    is read, which may hold several certificates, as the cases of a claim do. Exit code 1 if a part is rejected, 3 if
-    one could not be checked.
+    is read, which may hold several certificates, as the cases of a claim do. Proofs are checked by drat-trim if it is
+    on the path, else by a program of our own, which needs a C compiler. Exit code 1 if a part is rejected, 3 if one
+    could not be checked.
 
     \b
     mmaprobe prove --property error-bound arm/neon/bfdot --certificate proof
     mmaprobe check proof
     """  # fmt: skip
     from mmaprobe.documents.check import CheckFinding, CheckFolder
+    from mmaprobe.queries.certificates.checker import checker_named
     from mmaprobe.queries.checking.folder import MEANING, check_all
     from mmaprobe.queries.solvers.contract import SolverProcess
 
@@ -71,12 +73,14 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     counts = Counter(found.kind for found in findings)
     verdict: Checked = "fault" if counts["fault"] else "incomplete" if counts["open"] else "checked"
     said = Counter(found.says for found in findings if found.kind == "fine")
+    by = checker_named() if any(found.place.endswith(".drat") for found in findings) else None
     files, proofs = counted(said[MEANING["smt2"]], "file"), counted(said[MEANING["drat"]], "proof")
+    verified = f"{proofs} verified{f' by {by}' if by else ''}"
     rests = f"; {counted(counts['word'], 'lemma')} for which solvers alone answer" if counts["word"] else ""
     say({
         "fault": f"rejected by the checker: {counted(counts['fault'], 'fault')}",
         "incomplete": f"incomplete: {counted(counts['open'], 'part')} could not be checked{rests}",
-        "checked": f"checked: {files} as written, {proofs} verified{rests}",
+        "checked": f"checked: {files} as written, {verified}{rests}",
     }[verdict])  # fmt: skip
     for found in findings:
         if found.kind != "fine" or found.says not in MEANING.values():
@@ -85,5 +89,5 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
         say(BELIEVED.format(engines="the engines named above" if counts["word"] else "no engine"))
     if as_json:
         rows = [CheckFinding(place=found.place, says=found.says, kind=found.kind) for found in findings]
-        print_json(CheckFolder(folder=str(folder), verdict=verdict, findings=rows))
+        print_json(CheckFolder(folder=str(folder), verdict=verdict, checker=by, findings=rows))
     sys.exit({"checked": 0, "fault": 1, "incomplete": 3}[verdict])

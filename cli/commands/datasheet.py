@@ -200,8 +200,6 @@ class _Asker:
             problems = problems_of(wanted, model, Inputs())
         except ParameterError as error:  # it cannot be asked of this unit
             return Known("none", why=str(error))
-        if not problems:
-            return Known("equal")
         key = open_key(problems, wanted)
         known = self._known(wanted, model, problems, key)
         if known is not None and (known.verdict != "unknown" or known.limit >= self.limit):

@@ -190,6 +190,7 @@ def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
     it is one) exists, the formats of both must be equal. Products of zero beyond the model's length are left out.
     Raises InputError."""
     from mmaprobe.smtmodel.inputs.vectors import parse_row
+    from mmaprobe.smtmodel.nodes.operand import OPERANDS
     from mmaprobe.smtmodel.tables.reference import is_unit_file
 
     given = dict(row, model=model.reference, d=None)
@@ -199,11 +200,12 @@ def _operands(model: Model, row: dict[str, Any], place: str) -> Operands[int]:
             say(f"warning: {place}: there is no {name} here: its operands are read in the formats of {model.reference}")
         elif "model" in row or "instruction" in row:
             own = parse_row(dict(row, d=None)).model
-            for name in ("a", "b", "c", "scale"):
-                theirs, ours = (getattr(side, name) for side in (own, model))
+            for operand in OPERANDS:
+                theirs, ours = (side.formats.get(operand.name) for side in (own, model))
                 if theirs != ours:
                     words = [fmt.name if fmt else "none" for fmt in (theirs, ours)]
-                    raise ValueError(f"{name}: the vector's format is {words[0]}, that of {model.reference} {words[1]}")
+                    said = f"the vector's format is {words[0]}, that of {model.reference} {words[1]}"
+                    raise ValueError(f"{operand.key}: {said}")
         for name in ("a", "b"):
             given[name] = _shortened(row, name, model.length)
         return parse_row(given).operands

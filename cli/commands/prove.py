@@ -117,11 +117,11 @@ def prove(
         refuse(FALLING, "compare")
     problems = _problems(models, wanted, restrictions, compare)
     proofs = proofs_of(problems, options, confirm)
-    document = proof_document(wanted, proofs, problems[0].zeros if problems else ())
+    document = proof_document(wanted, proofs, problems[0].zeros)
     verdict = verdict_on(wanted, proofs)
     say(_headline(document, verdict))
-    show_zeros(problems[0].zeros if problems else {})
-    if problems and wanted == "equal" and problems[0].left.length != problems[0].right.length:
+    show_zeros(problems[0].zeros)
+    if wanted == "equal" and problems[0].left.length != problems[0].right.length:
         say(f"  about {counted(problems[0].length, 'product')}; those beyond, of the longer model, are of +0")
     _show_details(document, explain)
     failure: MmaprobeError | None = None

@@ -95,7 +95,7 @@ def verify(names: tuple[str, ...], certificate: Path | None, largest: bool, opti
                 document,
                 folder,
                 partial(certify_claim, outcome, options=options),
-                options.timeout and options.timeout * max(1, len(outcome.proofs or ())),
+                options.timeout and options.timeout * max(1, len(outcome.proofs)),
             )
         if largest and not outcome.interrupted and isinstance(claim, Claim):
             allow(options.timeout)

@@ -72,7 +72,7 @@ def _shown(folder: Path, manifest: Manifest) -> Manifest:
         text += f", with {counted(len(proofs), 'proof')}"
     if proofs:
         lines = sum(piece.proof_lines for piece in proofs)
-        text += f" of {counted(lines, 'line')}, accepted by the checker (in {proofs[0].checker.capitalize()})"
+        text += f" of {counted(lines, 'line')}, accepted by the checker ({proofs[0].checker})"
     words = counted(len(pieces) - len(proofs), "lemma")
     text += f"; {words} without such a proof: solvers alone answer for them" if len(proofs) < len(pieces) else ""
     say(f"certificate: {folder}: {text}")

@@ -12,6 +12,7 @@ from mmaprobe.documents.prove import PairProof
 from mmaprobe.smtmodel.arithmetic.display import bit_fields, value_text
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.inputs.vectors import Vector, to_hex
+from mmaprobe.smtmodel.nodes.operand import FURTHER
 
 if TYPE_CHECKING:
     from mmaprobe.hypotheses.schema import Question
@@ -80,8 +81,8 @@ def operand_lines(model: Model, operands: Operands[int]) -> dict[str, str]:
         if x or y:
             found += [(f"a{k}", x, model.a), (f"b{k}", y, model.b)]
     found.append(("c", operands.c, model.c))
-    for k, (x, y) in enumerate(zip(operands.scale_a, operands.scale_b, strict=True)):
-        found += [(f"scale_a{k}", x, model.scale), (f"scale_b{k}", y, model.scale)]
+    further = [(row, k, x) for row in FURTHER for k, x in enumerate(operands.sides[row.name])]
+    found += [(row.at(k), x, model.formats[row.name]) for row, k, x in sorted(further, key=lambda one: one[1])]
     return {
         name: f"  {name:>4} = {to_hex(pattern, fmt):<8}  {bit_fields(pattern, fmt):<34}  " + value_text(pattern, fmt)
         for name, pattern, fmt in found

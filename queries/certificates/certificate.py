@@ -90,7 +90,7 @@ def write_certificate(
 
     `texts`: the texts of the files that state what is proved, by file name. If time runs out, lemmas rest on the
     answers of engines. If an error is raised, no certificate is left there. Raises FaultyProofError if a proof is
-    rejected, OutOfTimeError, and what `write_whole` raises.
+    rejected, CertificateError if no checker is there or time ran out, and what `write_whole` raises.
     """
     shown = Pieces(options.progress, "files of the certificate", len(leaves))
     writer = _Writer(directory, replace(options, progress=shown))
@@ -176,16 +176,18 @@ class _Writer:
         )
 
     def _checked(self, name: str) -> str:
-        """Check a proof. Returns the name of the checker that accepted it; raises FaultyProofError and
-        OutOfTimeError."""
+        """Check a proof. Returns the name of the checker that accepted it; raises FaultyProofError, OutOfTimeError and,
+        where no checker could be asked, CertificateError."""
         if fault := formula_fault(self.directory, name):
             raise FaultyProofError(f"{name}.cnf: {fault}")
         found = check_piece(self.directory, name, self.remaining())
-        if not found.complete:
+        if found.late:
             raise OutOfTimeError(f"{name}.drat could not be checked: {found.fault}")
+        if not found.complete:
+            raise CertificateError(f"{name}.drat: {found.fault}")
         if not found.valid:
             raise FaultyProofError(f"{name}.drat was rejected by the checker: {found.fault}")
-        return found.engine
+        return found.checker
 
 
 def check_piece(directory: Path, name: str, timeout: float | None = None) -> Check:

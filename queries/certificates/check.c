@@ -4,8 +4,7 @@
  *
  * Prints "verified" and exits 0 if every step follows and the proof ends in the empty clause; otherwise prints what is
  * at fault and exits 1 (2: a file cannot be read, 3: memory ran out).
- * Written here, and not drat-trim shipped along: it is short enough to be read by whoever must trust it, and drat-trim
- * stays the independent check of the same files (the README of a certificate says how).
+ * Used where drat-trim is not installed, which checks the same files, and with which the tests compare it.
  * A step is an addition (RUP, or else RAT on its first literal) or a deletion. As in drat-trim, deleting a clause that
  * is the reason of a literal assigned by unit propagation alone is ignored, and so is a deletion of nothing.
  */

@@ -1,77 +1,155 @@
-"""Checking a DRAT proof: with the C program beside this file, or in Python where there is no compiler."""
+"""Checking a DRAT proof: with drat-trim, which others wrote, where it is on the path, else with the C program beside
+this file."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import signal
 import subprocess
-import time
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from mmaprobe.queries.certificates import slow
-from mmaprobe.smtmodel.base.libraries import BuildError, build, command_of, own_folder
+from mmaprobe.smtmodel import __version__
+from mmaprobe.smtmodel.base.libraries import BuildError, build, compiler, own_folder
 
-Engine = Literal["c", "python"]
+DRAT_TRIM: Literal["drat-trim"] = "drat-trim"
+OWN: Literal["check.c"] = "check.c"
 FLAGS = ("-O2", "-w")
-BUILD_SECONDS = 30.0  # then the slow checker takes its place
+BUILD_SECONDS = 30.0
+LONGEST = 20_000.0  # seconds for a proof where no limit is given: drat-trim's own
+#: a step of a proof, as both programs read it alike: drat-trim takes 010 for 8, and other bytes for its binary format
+STEP = re.compile(rb"(?:d )?(?:-?[1-9][0-9]{0,8} )*0")
+OPTIONS: dict[str, list[str]] = {DRAT_TRIM: ["-w"], OWN: []}  # no line for every deletion that is ignored
+#: how drat-trim ends: its exit status and the lines that are its verdict; an older one ends with 0 where time ran out
+VERIFIED, REJECTED = (0, ["s VERIFIED"]), (1, ["s NOT VERIFIED"])
+
+
+class NoCheckerError(Exception):
+    """Why there is no checker, and what to install."""
+
+
+@dataclass(frozen=True)
+class Checker:
+    """A program that checks proofs."""
+
+    name: Literal["drat-trim", "check.c"]
+    path: Path
+
+    def __str__(self) -> str:
+        """Which program it is: of our own, built for this process, the version; of another, where it is."""
+        return f"{OWN} of mmaprobe {__version__}" if self.name == OWN else f"{self.name} ({self.path})"
 
 
 @dataclass(frozen=True)
 class Check:
-    """The checker's result. `fault` is empty if the proof is valid; `complete` is false if time or memory ran out."""
+    """What was found of a proof: `fault` is empty if a checker verified it. `complete` is false if none has checked all
+    of it, `late` true if that is for want of time or memory. `checker`: its name."""
 
     fault: str
-    engine: Engine
-    seconds: float
+    checker: str = ""
     complete: bool = True
+    late: bool = False
 
     @property
     def valid(self) -> bool:
         return not self.fault
 
 
-@cache
-def program() -> Path | None:
-    """The compiled checker, built once in each process, where nobody else can put another in its place; None without a
-    working C compiler."""
-    cc = command_of(os.environ.get("CC") or "cc")
-    if cc is None:
+def checker() -> Checker:
+    """The checker of this machine. Raises NoCheckerError."""
+    found = shutil.which(DRAT_TRIM)
+    if found is not None and os.path.isabs(found):  # a relative one lies in whatever folder one works in
+        return Checker(DRAT_TRIM, Path(found))
+    path, why = _own()
+    if path is None:
+        raise NoCheckerError(f"no checker of proofs: install drat-trim or a C compiler ({why})")
+    return Checker(OWN, path)
+
+
+def checker_named() -> str | None:
+    """Which program checks proofs on this machine, if any does."""
+    try:
+        return str(checker())
+    except NoCheckerError:
         return None
-    source = files("mmaprobe.queries.certificates").joinpath("check.c").read_text(encoding="utf-8")
+
+
+@cache
+def _own() -> tuple[Path | None, str]:
+    """The compiled checker, built once in each process, where nobody else can put another in its place; None without a
+    working C compiler, and why."""
+    cc = compiler()
+    if cc is None:
+        return None, "there is neither"
+    source = files("mmaprobe.queries.certificates").joinpath(OWN).read_text(encoding="utf-8")
     try:
         folder = own_folder() / "checker"
         folder.mkdir(mode=0o700)
-        return build(cc, FLAGS, source, folder, BUILD_SECONDS)
-    except (OSError, BuildError):
-        return None
+        return build(cc, FLAGS, source, folder, BUILD_SECONDS), ""
+    except (OSError, BuildError) as error:
+        return None, str(error)
 
 
-def check_files(cnf: Path, proof: Path, timeout: float | None = None, engine: Engine | None = None) -> Check:
-    """Check the proof in one file against the formula in another. `timeout` is in seconds; `engine`: the checker to
-    use, None for the compiled one where there is a C compiler."""
-    start = time.monotonic()
-    tool = None if engine == "python" else program()
-    if tool is None:
-        return _slowly(cnf, proof, start, timeout)
-    command = [str(tool), str(cnf), str(proof)]
+def check_files(cnf: Path, proof: Path, timeout: float | None = None) -> Check:
+    """Check the proof in one file against the formula in another. `timeout` is in seconds."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
-    except OSError:  # no program runs from that folder
-        return _slowly(cnf, proof, start, timeout)
+        by = checker()
+        if fault := _malformed(proof):
+            return Check(fault, by.name)
+        command = [str(path.absolute()) for path in (by.path, cnf, proof)]  # a name that begins with - is an option
+        status, said = _run([*command, *OPTIONS[by.name]], timeout or LONGEST)
+    except NoCheckerError as error:
+        return Check(f"not checked: {error}", complete=False)
     except subprocess.TimeoutExpired:
-        return Check("time ran out", "c", time.monotonic() - start, complete=False)
-    said = done.stdout.strip() or f"the checker was ended with status {done.returncode}"
-    fault = "" if done.returncode == 0 and said == "verified" else said
-    return Check(fault, "c", time.monotonic() - start, complete=done.returncode in (0, 1, 2))
+        return Check("time ran out", by.name, complete=False, late=True)
+    except OSError as error:
+        return Check(f"not checked: {by} cannot be run: {error.strerror}", by.name, complete=False)
+    return (_of_own if by.name == OWN else _of_drat_trim)(status, said)
 
 
-def _slowly(cnf: Path, proof: Path, start: float, timeout: float | None) -> Check:
-    limit = None if timeout is None else start + timeout
-    try:
-        fault = slow.fault(cnf.read_text(), proof.read_text(), limit)
-    except slow.TooLateError:
-        return Check("time ran out", "python", time.monotonic() - start, complete=False)
-    return Check(fault, "python", time.monotonic() - start)
+def _malformed(proof: Path) -> str:
+    """What is wrong with the text of a proof: empty if each line is a step, the last one the empty clause."""
+    line = b""
+    with proof.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if not STEP.fullmatch(line.removesuffix(b"\n")):
+                return f"step {number}: not a clause"
+    return "" if line.strip() == b"0" else "the proof does not end in the empty clause"
+
+
+def _of_own(status: int, said: str) -> Check:
+    said = said.strip()
+    if (status, said) == (0, "verified"):
+        return Check("", OWN)
+    ended = f"not checked: {OWN} was ended with status {status}"
+    return Check(said or ended, OWN, complete=bool(said) and status in (1, 2), late=status == 3)
+
+
+def _of_drat_trim(status: int, said: str) -> Check:
+    """It is believed if it says that it has verified the proof, nothing else, and ends as one that has."""
+    verdict = status, [line for line in said.splitlines() if line.startswith("s ")]
+    if verdict == VERIFIED:
+        return Check("", DRAT_TRIM)
+    if verdict == REJECTED:
+        return Check("drat-trim says: s NOT VERIFIED", DRAT_TRIM)
+    lines = "; ".join(verdict[1]) or "nothing"
+    return Check(f"not checked: drat-trim says {lines[:80]}, and ended with status {status}", DRAT_TRIM, complete=False)
+
+
+def _run(command: list[str], timeout: float) -> tuple[int, str]:
+    """The exit status of a program, and what it prints. It and what it starts end with whatever ends the waiting.
+    Raises OSError, subprocess.TimeoutExpired."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+    ) as process:
+        try:
+            said, _ = process.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)  # it is not waited for yet: the number is its own
+            raise
+    return process.returncode, said.decode("ascii", errors="replace").replace("\r", "\n")

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from mmaprobe.queries.certificates.names import LEFT, PROPERTY, QUESTION, RIGHT, UNIT, WITNESS
+from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.problem import Problem, free_values
 from mmaprobe.queries.kernel.statements import PROPERTIES, Exact, Monotonic, Negated, Reordered, paddings
 from mmaprobe.smtmodel.base.errors import ParameterError
@@ -22,7 +23,6 @@ from mmaprobe.smtmodel.tables.reference import is_plan, parse_reference
 from mmaprobe.smtmodel.units.unit import Unit
 from mmaprobe.smtmodel.units.unitfile import parse_unit, unit_text
 
-SCHEMA = 1
 PADDING = "zero-padding"
 
 

@@ -81,8 +81,9 @@ def _digest(text: str) -> str:
 
 def _described(unit: Unit) -> str:
     scales = f", scale factors {unit.scale.name} of {unit.scale_block} products" if unit.scale is not None else ""
+    more = "".join(f"{key} {fmt.name}, " for key, fmt in unit.more)
     return (f"{counted(unit.length, 'product')} of {unit.a.name} and {unit.b.name}, c {unit.c.name}, "
-            f"d {unit.rounding.format.name}{scales}")  # fmt: skip
+            f"{more}d {unit.rounding.format.name}{scales}")  # fmt: skip
 
 
 def _units(texts: Mapping[str, str], *names: str) -> Iterator[str]:

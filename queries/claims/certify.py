@@ -12,8 +12,8 @@ from mmaprobe.queries.certificates.certificate import Certificate, CertificateEr
 from mmaprobe.queries.certificates.claim_files import claim_texts
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import WITNESS
-from mmaprobe.queries.certificates.questions import SCHEMA
 from mmaprobe.queries.claims.outcome import Outcome
+from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.problem import free_values
 from mmaprobe.queries.properties.bound_certificate import certify_unit_bounds
 from mmaprobe.queries.properties.certify import certify_proofs, certify_refuted
@@ -31,7 +31,7 @@ def certify_claim(outcome: Outcome, directory: Path, options: Options) -> list[C
     if isinstance(claim, PropertyClaim):
         if outcome.refuting is not None:
             return certify_refuted(claim.wanted, outcome.refuting, directory, options)
-        return certify_proofs(claim.wanted, outcome.proofs or (), directory, options)
+        return certify_proofs(claim.wanted, outcome.proofs, directory, options)
     if outcome.theorem is None:
         raise CertificateError("only what is proved by lemmas has a certificate")
     if isinstance(claim, BoundClaim):

@@ -38,8 +38,8 @@ class Outcome:
     """What was found of one claim. `row`: the input that decides, replayed, in the order of the claim's layout;
     `theorem`: what was proved by rules; `lemmas`: the questions whose "unsat" it rests on, each with another engine's
     answer where there is one; `proofs`: of a property, what proved it, of all its
-    problems (of which there may be none); `refuting`: what broke it; `overflows`: of a
-    claim about overflow, by their count, whether copies of the largest number below 1, evaluated, do."""
+    problems; `refuting`: what broke it; `overflows`: of a claim about overflow, by their count, whether copies of the
+    largest number below 1, evaluated, do."""
 
     claim: AnyClaim
     row: Row | None = None
@@ -47,7 +47,7 @@ class Outcome:
     asked: list[SearchStep] = field(default_factory=list)
     seconds: float = 0.0
     interrupted: bool = False
-    proofs: list[Proof] | None = None
+    proofs: list[Proof] = field(default_factory=list)
     refuting: Proof | None = None
     theorem: Theorem | None = None
     overflows: dict[int, bool] = field(default_factory=dict)
@@ -66,8 +66,7 @@ class Outcome:
             case PropertyClaim() if self.refuting is not None:
                 return "refuted" if self.refuting.verdict == "different" else "unknown"
             case PropertyClaim():
-                proved = self.proofs is not None and verdict_on(self.claim.wanted, self.proofs) == "equal"
-                return "holds" if proved else "unknown"
+                return "holds" if verdict_on(self.claim.wanted, self.proofs) == "equal" else "unknown"
         return self._overflow(self.claim)
 
     def _states(self, goal: Goal) -> bool:

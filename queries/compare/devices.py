@@ -7,7 +7,7 @@ before it counts, so that noise is not mistaken for one, and again after minimis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from math import ceil
 
@@ -25,9 +25,10 @@ from mmaprobe.smtmodel.base.progress import Share
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.batch import to_integers
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of
+from mmaprobe.smtmodel.evaluate.operands import Layout, Operands, layout_of, padded
 from mmaprobe.smtmodel.inputs.admitted import Compare
 from mmaprobe.smtmodel.inputs.vectors import Vector
+from mmaprobe.smtmodel.nodes.operand import NAMED
 
 FIRST, LARGEST = 128, 2048  # vectors of the first and of the largest batch: a slow device shows a difference early
 REPEATS = 4  # of a question before its answer is believed
@@ -88,9 +89,7 @@ class ComparedDevice:
 
     def vector(self, operands: Operands[int]) -> Vector:
         """An input as the device is asked it: with all of its scale factors."""
-        rest = (0,) * (self.model.scales - len(operands.scale_a))
-        scales = [side + rest for side in (operands.scale_a, operands.scale_b)]
-        return Vector(self.model, Operands(operands.a, operands.b, operands.c, *scales))
+        return Vector(self.model, replace(operands, rest=padded(operands, self.model).rest))
 
 
 def compared_model(model: Model) -> ComparedDevice:
@@ -104,9 +103,14 @@ def compared_model(model: Model) -> ComparedDevice:
 
 def segment(operands: Operands[int], start: int, length: int, c: int, model: Model) -> Operands[int]:
     """`length` products of a longer input, with an addend of their own."""
-    block = model.scale_block if model.scale else 1
-    part, factors = slice(start, start + length), slice(start // block, (start + length) // block)
-    return Operands(operands.a[part], operands.b[part], c, operands.scale_a[factors], operands.scale_b[factors])
+    block = model.scale_block
+    parts = {
+        "product": slice(start, start + length),
+        "block": slice(start // block, (start + length) // block),
+        "sum": slice(None),
+    }
+    a, b, _, *rest = (side[parts[NAMED[name].per]] for name, side in operands.sides.items())
+    return Operands(a, b, c, tuple(rest))
 
 
 def differing(problem: Problem, left: Sequence[Answer], right: Sequence[Answer]) -> NDArray[np.bool_]:

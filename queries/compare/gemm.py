@@ -76,7 +76,7 @@ class Matrices:
         scales: list[tuple[int, ...]] = [(), ()]
         if self.scale_a is not None and self.scale_b is not None:
             scales = [tuple(map(int, side)) for side in (self.scale_a[i], self.scale_b[:, j])]
-        return Operands(tuple(a), tuple(b), c, scales[0], scales[1])
+        return Operands(tuple(a), tuple(b), c, tuple(scales))
 
 
 @dataclass(frozen=True)

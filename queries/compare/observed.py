@@ -66,7 +66,7 @@ def _check_fit(model: Model, vectors: list[Vector], file: str | None) -> None:
     """Raises InputError for vectors that another model cannot take."""
     for vector in vectors:
         own = vector.model
-        if (own.a, own.b, own.c, own.scale) != (model.a, model.b, model.c, model.scale):
+        if own.formats != model.formats:
             raise InputError(f"{model.reference} takes other formats than {own.reference}", file, vector.line)
         if len(vector.operands.a) > model.length or len(vector.operands.scale_a) != model.scales:
             raise InputError(f"{model.reference} takes {model.length} products", file, vector.line)

@@ -53,11 +53,11 @@ def _sampled(layout: Layout, count: int, seed: int) -> Iterator[Row]:
 
 def row_of(operands: Operands[int], layout: Layout) -> Row | None:
     """The row of an input of any length; None if it has more products than the layout."""
-    k, s = layout.length, layout.scales
+    k = layout.length
     if any(operands.a[k:]) or any(operands.b[k:]):
         return None
-    a, b, *scales = operands.a[:k], operands.b[:k], operands.scale_a[:s], operands.scale_b[:s]
-    return padded(Operands(a, b, operands.c, *scales), layout).every
+    a, b, _, *rest = (side[:count] for side, count in zip(operands.sides.values(), layout.counts, strict=True))
+    return padded(Operands(a, b, operands.c, tuple(rest)), layout).every
 
 
 def fits(vector: Vector, model: Model) -> bool:

@@ -11,9 +11,9 @@ from mmaprobe.queries.certificates.asked import of_cover
 from mmaprobe.queries.certificates.certificate import Certificate, CertificateError
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import COVER, UNIT
-from mmaprobe.queries.certificates.questions import SCHEMA
 from mmaprobe.queries.covering.cover import Change, Cover
 from mmaprobe.queries.equality.certify import wholes_of
+from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.same import undiffering
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.kernel.unreachable import Case, Unreachable, implied

@@ -13,6 +13,7 @@ from mmaprobe.queries.kernel.statements import Reordered
 from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, rule
 from mmaprobe.smtmodel.nodes import Element, ExactSum, Index, Node, Sum
 from mmaprobe.smtmodel.nodes.normal import normal
+from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.smtmodel.nodes.rewriting import each_of, rebuilt, replaced, written_out
 from mmaprobe.smtmodel.units.unit import Unit
 
@@ -98,7 +99,7 @@ def _moved(node: Node, order: tuple[int, ...]) -> Node:
     """The expression with the product in place order[k] for the one in place k. Raises RuleError if a loop remains."""
 
     def leaf(part: Node) -> Node | None:
-        if not (isinstance(part, Element) and part.operand in ("a", "b") and part.index is not None):
+        if not (isinstance(part, Element) and NAMED[part.operand].per == "product" and part.index is not None):
             return None
         if part.index.factors:
             raise RuleError("one_sum: a loop is left")

@@ -220,10 +220,9 @@ def carried(chain: Theorem, count: int) -> Made:
     if not 1 <= count <= MOST_CARRIED:
         raise RuleError(f"carried: a chain has an instruction, and at most {MOST_CARRIED}, each of which is a step")
     unit = goal.unit
-    stride = {"a": unit.length, "b": unit.length, "scale_a": unit.scales, "scale_b": unit.scales}
 
     def placed(factor: Factor) -> Factor:
-        return factor._replace(factors=(*factor.factors, (CHAIN, stride[factor.name])))
+        return factor._replace(factors=(*factor.factors, (CHAIN, unit.count(factor.name))))
 
     step = replace(goal.step, own=goal.step.own.renamed(placed), size=goal.step.size.renamed(placed))
     error, _ = step.run(range(count), NOUGHT, magnitude("c"))

@@ -46,7 +46,7 @@ from mmaprobe.smtmodel.plans.plan import Plan
 from mmaprobe.smtmodel.plans.stages import Stage
 from mmaprobe.smtmodel.units.unit import Unit
 
-SCHEMA = 1
+SCHEMA = 1  # of a log, and of the documents beside it
 MOST = 1 << 64  # numbers of a log are below it: patterns of operands, numbers of theorems, counts
 MOST_AT_ONCE = 1 << 20  # and those with which a rule is called, as it may take as many steps
 _FRACTION = re.compile(r"-?[0-9]+(/[0-9]+)?")

@@ -25,6 +25,7 @@ from mmaprobe.smtmodel.inputs.admitted import (
     zeros_only,
 )
 from mmaprobe.smtmodel.nodes import Round
+from mmaprobe.smtmodel.nodes.operand import OPERANDS
 from mmaprobe.smtmodel.nodes.trace import Visit
 from mmaprobe.smtmodel.units.unit import Memo
 
@@ -174,10 +175,12 @@ class Placed(Problem):
 def evaluate_on(model: Model, operands: Operands[Bits], traced: bool = True, memo: Memo | None = None) -> Evaluation:
     """A model on an input of at most its length; scale factors beyond the input belong to zero products. `traced` and
     `memo` as in `evaluate`."""
-    missing = model.scales - len(operands.scale_a)
-    rest = [constant(operands.c.carrier, 0, model.scale.width)] * missing if model.scale else []
-    sides = [[*side, *rest] for side in (operands.scale_a, operands.scale_b)]
-    return evaluate(model, operands.a, operands.b, operands.c, *sides, memo=memo, traced=traced)
+    carrier = operands.c.carrier
+    rest = [
+        [*side, *(constant(carrier, 0, model.formats[row.name].width) for _ in range(count - len(side)))]
+        for row, side, count in list(zip(OPERANDS, operands.sides.values(), model.counts, strict=True))[3:]
+    ]
+    return evaluate(model, operands.a, operands.b, operands.c, *rest, memo=memo, traced=traced)
 
 
 def _differ_in_value(left: Bits, left_format: Format, right: Bits, right_format: Format) -> Bit:
@@ -212,12 +215,13 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
     conditions = [truth(operands.c.carrier, True)]
     special: list[Bit] = []
     restricted = inputs.model_copy(update={"zero_terms": (), "products_below_two": False}) != Inputs()
-    for side, fmt in ((operands.a, model.a), (operands.b, model.b), ((operands.c,), model.c)):
-        for k, pattern in enumerate(side):
-            index = count if side == (operands.c,) else k
+    for row, side in zip(OPERANDS, operands.sides.values(), strict=True):
+        for k, pattern in enumerate(() if row.is_factor else side):
+            index = count if row.name == "c" else k if row.per == "product" else None
             if index in inputs.zero_terms:
                 conditions.append(pattern.equals(0))
-            elif restricted and (index < count or model.addend):
+            elif restricted and (row.name != "c" or model.addend):
+                fmt = model.formats[row.name]
                 value = unpack(pattern, fmt)
                 conditions += _restrictions(inputs, value, fmt)
                 special += [value.is_nan | value.is_infinite] if inputs.special else []
@@ -226,8 +230,8 @@ def admits(inputs: Inputs, model: Model, operands: Operands[Bits]) -> Bit:
     if inputs.products_below_two:
         for x, y in zip(operands.a, operands.b, strict=True):
             conditions.append(~multiply(unpack(x, model.a).term, unpack(y, model.b).term).significand.msb())
-    if inputs.finite and model.scale is not None:
-        factors = [unpack(scale, model.scale) for scale in (*operands.scale_a, *operands.scale_b)]
+    for row, side in zip(OPERANDS, operands.sides.values(), strict=True):
+        factors = [unpack(scale, model.formats[row.name]) for scale in side if inputs.finite and row.is_factor]
         conditions += [~(factor.is_nan | factor.is_infinite) for factor in factors]
     return all_of(conditions)
 

@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.evaluate.operands import RAISED, Layout, Operands, check_
 from mmaprobe.smtmodel.inputs.admitted import Compare, Inputs
 from mmaprobe.smtmodel.nodes import Each, Element, ExactSum, Index, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.smtmodel.tables.reference import with_parameters
 from mmaprobe.smtmodel.units.unit import added_together
 
@@ -26,8 +27,11 @@ class Reordered(Problem):
     order: tuple[int, ...] = ()
 
     def moved(self, operands: Operands[Bits]) -> Operands[Bits]:
-        a, b = (tuple(side[k] for k in self.order) for side in (operands.a, operands.b))
-        return Operands(a, b, operands.c, operands.scale_a, operands.scale_b)
+        a, b, _, *rest = (
+            tuple(side[k] for k in self.order) if side and NAMED[name].per == "product" else side
+            for name, side in operands.sides.items()
+        )
+        return replace(operands, a=a, b=b, rest=tuple(rest))
 
     @property
     def sides(self) -> tuple[str, str]:
@@ -168,8 +172,9 @@ def reordered_groups(model: Model) -> list[Sequence[int]]:
 
 
 def reorderings(model: Model) -> list[Reordered]:
-    """Reorderings that generate every order within each group."""
+    """Reorderings that generate every order within each group; of a single product, the one order that it has."""
     found = [problem for group in reordered_groups(model) for problem in reorderings_of(model, group)]
+    found = found or [Reordered(model, model, order=tuple(range(model.length)))]
     return sorted(found, key=lambda problem: problem.order, reverse=True)  # rotations show a difference soonest
 
 

@@ -55,10 +55,10 @@ from mmaprobe.queries.kernel.theorem import Made, RuleError, Theorem, goal_of, r
 from mmaprobe.queries.kernel.wording import COUNT, GROWTH, sum_text
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.nodes import Element, Node, Product, Scale
-from mmaprobe.smtmodel.nodes.element import OPERANDS
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import ZERO, Known, grid_of
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.smtmodel.plans.plan import Plan, Products
 
 START = 0  # the level of what a sum starts from; loops have those from 1 on
@@ -137,7 +137,7 @@ def _sums_of(form: Form) -> Form:
     for atom, value in form.flat().parts.items():
         (item,) = atom
         places = {factor.offset for factor in item if factor.name in ("a", "b")}
-        if len(places) != 1 or not all(factor.name in OPERANDS and not factor.factors for factor in item):
+        if len(places) != 1 or not all(factor.name in NAMED and not factor.factors for factor in item):
             raise RuleError("tile: what an instruction loses is not told by each of its products")
         kind = frozenset({tuple(sorted(factor._replace(offset=0) for factor in item))})
         most[kind] = max(most.get(kind, value), value)

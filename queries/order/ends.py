@@ -157,5 +157,5 @@ def _zeros(probe: Probe, text: str, number: int) -> Vector:
     c = model.c.sign_bit if "c" in probe.leaves and signs.get("c", 1) > 0 else 0
     a = tuple(model.a.sign_bit if signs.get(k, 1) > 0 else 0 for k in range(model.length))
     scales = (power_pattern(model.scale, 1, 0),) * model.scales if model.scale is not None else ()
-    operands = Operands(a, (0,) * model.length, c, scales, scales)
+    operands = Operands(a, (0,) * model.length, c, (scales, scales))
     return Vector(model, operands, id=number, extra={"question": text})

@@ -241,7 +241,7 @@ class Probe:
         row = self._row(terms, normal, weights).copied()
         for leaf, power in terms.own:
             self._put(row, leaf, power, normal, weights)
-        operands = Operands(tuple(row.a), tuple(row.b), row.c, tuple(row.scale_a), tuple(row.scale_b))
+        operands = Operands(tuple(row.a), tuple(row.b), row.c, (tuple(row.scale_a), tuple(row.scale_b)))
         return Vector(self.model, operands, id=number, extra={"question": text})
 
     def _row(self, terms: Terms, normal: bool, weights: Mapping[Leaf, Power]) -> _Filled:

@@ -11,8 +11,8 @@ from mmaprobe.queries.certificates.certificate import Certificate, CertificateEr
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import LEFT_PLAN, PLANS, RIGHT_PLAN, WITNESS
 from mmaprobe.queries.certificates.plan_files import plan_texts
-from mmaprobe.queries.certificates.questions import SCHEMA
 from mmaprobe.queries.equality.certify import wholes_of
+from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.plan_units import AtLength, Part, Steps, Tails, units_of
 from mmaprobe.queries.kernel.plans import PlansAgree
 from mmaprobe.queries.kernel.problem import Problem, free_values

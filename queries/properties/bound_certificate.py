@@ -11,7 +11,7 @@ from mmaprobe.queries.certificates.asked import of_unit
 from mmaprobe.queries.certificates.certificate import CertificateError, write_certificate
 from mmaprobe.queries.certificates.logged import certify_theorems
 from mmaprobe.queries.certificates.names import UNIT, WITNESS
-from mmaprobe.queries.certificates.questions import SCHEMA
+from mmaprobe.queries.kernel.log import SCHEMA
 from mmaprobe.queries.kernel.problem import free_values
 from mmaprobe.queries.kernel.theorem import Theorem
 from mmaprobe.queries.properties.bound_report import BoundResult

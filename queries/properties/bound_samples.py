@@ -144,17 +144,10 @@ class ExactRow:
         return of
 
 
-@cache
-def _places(names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """The operand and the index of each position of a row."""
-    operands = [name.rstrip("0123456789") for name in names]
-    return tuple((operand, int(name[len(operand) :] or 0)) for name, operand in zip(names, operands, strict=True))
-
-
 def numbers_of(layout: Layout, row: Sequence[int]) -> dict[tuple[str, int], tuple[Fraction, Format]] | None:
     """The operands of a row as numbers; None if one is not finite."""
     found: dict[tuple[str, int], tuple[Fraction, Format]] = {}
-    for place, fmt, pattern in zip(_places(layout.names), layout.formats, row, strict=True):
+    for place, fmt, pattern in zip(layout.places, layout.formats, row, strict=True):
         number = value_of(fmt, int(pattern))
         if number is None:
             return None
@@ -297,7 +290,7 @@ def chained_inputs(model: Model, layout: Layout, steps: Table) -> tuple[ExactRow
 
 def _elements(model: Model, operand: str) -> int:
     """How many elements of an operand each instruction of a chain takes anew; of c none."""
-    return {"a": model.length, "b": model.length, "c": 0}.get(operand, model.scales)
+    return 0 if operand == "c" else model.unit.count(operand)
 
 
 def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fraction:
@@ -305,12 +298,11 @@ def largest_error(model: Model, error: Form, count: int, exponent: int) -> Fract
     layout, unit = layout_of(model), in_magnitudes(model.unit)
     largest: dict[tuple[str, int], tuple[Fraction, Format]] = {}
     in_segments = any(isinstance(node, Segment) for node in walk(unit.result))
-    for name, fmt in zip(layout.names, layout.formats, strict=True):
-        digits = name.rstrip("0123456789")
-        stride = _elements(model, digits)
+    for (name, place), fmt in zip(layout.places, layout.formats, strict=True):
+        stride = _elements(model, name)
         top = all_ones(fmt, exponent) if in_segments else largest_of(fmt, exponent)
         for number in range(count if stride else 1):
-            largest[digits, int(name[len(digits) :] or 0) + number * stride] = top, fmt
+            largest[name, place + number * stride] = top, fmt
     row = ExactRow(unit, largest)
     return error.value(row.magnitude(row.exact(unit.result, {}, {})))
 

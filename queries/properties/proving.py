@@ -40,7 +40,7 @@ def proofs_of(problems: Sequence[Problem], options: Options, confirm: bool) -> l
 def verdict_on(wanted: str, proofs: Sequence[Proof]) -> Verdict:
     """The verdict on a property. Raises FaultError if it is "equal" and no theorem says so."""
     verdict = verdict_of(proofs)
-    if verdict == "equal" and proofs:
+    if verdict == "equal":
         established(wanted, proofs)
     return verdict
 
@@ -79,9 +79,9 @@ def _elsewhere(problem: Problem, proofs: Sequence[Proof]) -> Theorem | None:
 
 
 def verdict_of(proofs: Sequence[Proof]) -> Verdict:
-    """The verdict of several proofs together: "different" if one is, "equal" if all are."""
+    """The verdict of several proofs together: "different" if one is, "equal" if all are; of none, "unknown"."""
     verdicts = {proof.verdict for proof in proofs}
-    return "different" if "different" in verdicts else "unknown" if "unknown" in verdicts else "equal"
+    return "different" if "different" in verdicts else "equal" if verdicts == {"equal"} else "unknown"
 
 
 class _Proving:

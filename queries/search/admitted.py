@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import Target
 from mmaprobe.smtmodel.carriers.arrays import ArrayCarrier
 from mmaprobe.smtmodel.evaluate.operands import Layout
 from mmaprobe.smtmodel.inputs.admitted import Inputs
+from mmaprobe.smtmodel.nodes.operand import NAMED
 
 _CARRIER = ArrayCarrier()
 
@@ -24,7 +25,6 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
     largest exponent, where units cut terms off."""
     rng = np.random.default_rng(seed)
     products = layout.length
-    base = 2 * products + 1 + 2 * layout.scales
     mode = rng.integers(0, 1 << 30, count)
     whole = inputs.products_below_two  # b has powers of two alone
     columns = [_numbers(fmt, inputs, mode, rng, whole and products <= k < 2 * products)
@@ -33,7 +33,9 @@ def admitted_rows(layout: Layout, inputs: Inputs, count: int, seed: int, bits: S
         _cut_off(columns, layout, bits, rng)
     if not inputs.nonnegative:
         _cancel(columns, layout, rng)
-    columns += [_scale(fmt, rng, count) for fmt in layout.formats[2 * products + 1 : base]]
+    for (name, _), fmt in list(zip(layout.places, layout.formats, strict=False))[2 * products + 1 :]:
+        scales = NAMED[name].is_factor
+        columns.append(_scale(fmt, rng, count) if scales else _numbers(fmt, inputs, mode, rng, whole=False))
     for index in inputs.zero_terms:
         for column in (index, products + index) if index < products else (2 * products,):
             columns[column] = np.zeros(count, dtype=np.uint64)

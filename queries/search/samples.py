@@ -48,7 +48,7 @@ def _made(form: Callable[..., Table], *given: Any) -> Table:
 def _mixed(layout: Layout, count: int, seed: int) -> Table:
     rng = np.random.default_rng(seed)
     shaped = int(count * SHAPED)
-    base = 2 * layout.length + 1 + 2 * layout.scales
+    base = layout.columns
     plain = replace(layout, formats=layout.formats[:base], names=layout.names[:base])
     table = np.concatenate([_Shaped(plain, shaped, rng).rows(), _random(plain, count - shaped, rng)])
     return with_raised(layout, table, rng)
@@ -62,7 +62,7 @@ def tie_rows(layout: Layout, result: Format, count: int, seed: int = 1) -> Table
 
 def _ties(layout: Layout, count: int, result: Format, seed: int) -> Table:
     rng = np.random.default_rng(seed)
-    base = 2 * layout.length + 1 + 2 * layout.scales
+    base = layout.columns
     columns = [np.zeros(count, dtype=np.uint64) for _ in range(base)]
     a, b = layout.formats[0], layout.formats[layout.length]
     least = a.emin - a.fraction + b.emin - b.fraction
@@ -85,7 +85,7 @@ def _ties(layout: Layout, count: int, result: Format, seed: int) -> Table:
         for column in (columns[k], columns[layout.length + k]):
             column[absent] = 0
     for place in range(2 * layout.length + 1, base):
-        columns[place][:] = layout.formats[place].one  # scale factors of one
+        columns[place][:] = layout.formats[place].one  # of scale factors, and what else there is, one
     return with_raised(layout, np.stack(columns, axis=1), rng)
 
 
@@ -97,7 +97,7 @@ def subnormal_rows(layout: Layout, count: int, seed: int = 1) -> Table:
 
 
 def _subnormal(layout: Layout, count: int, seed: int) -> Table:
-    n, base = layout.length, 2 * layout.length + 1 + 2 * layout.scales
+    n, base = layout.length, layout.columns
     formats = layout.formats[0], layout.formats[n]
     sides = [side for side, fmt in enumerate(formats) if fmt.width <= NARROW and fmt.subnormals and fmt.fraction > 1]
     if not sides:
@@ -122,7 +122,7 @@ def _subnormal(layout: Layout, count: int, seed: int) -> Table:
                 rng.random(count) < (0.0, 1.0, 0.5)[k], filled, np.uint64(0)
             )
     for place in range(2 * n + 1, base):
-        table[:, place] = layout.formats[place].one  # scale factors of one
+        table[:, place] = layout.formats[place].one  # of scale factors, and what else there is, one
     return with_raised(layout, table, rng)
 
 

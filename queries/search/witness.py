@@ -267,7 +267,7 @@ def _rescaled(row: Row, layout: Layout) -> Iterator[Row]:
     """Every term times one power of two."""
     count, formats = layout.length, layout.formats
     scaled = [*range(count), 2 * count]  # one factor of each product, and what takes its place
-    scaled += range(2 * count + 1 + 2 * layout.scales, len(row))[:1]
+    scaled += range(layout.columns, len(row))[:1]
     for step in (-16, -8, -4, -2, -1, 1, 2, 4, 8, 16):
         changed = []
         for index in scaled:

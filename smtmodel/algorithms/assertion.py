@@ -10,6 +10,7 @@ from typing import Any, Literal
 from mmaprobe.smtmodel.algorithms.predicate import parse_predicate
 from mmaprobe.smtmodel.algorithms.scene import Shape
 from mmaprobe.smtmodel.evaluate.operands import Layout
+from mmaprobe.smtmodel.nodes.operand import counts_of
 
 Quantifier = Literal["all", "exists"]
 
@@ -41,7 +42,7 @@ class Assertion:
         """The order of an input's patterns."""
         factors, count = self.shape.factors, self.terms
         names = (*(f"{side}{k}" for side in "ab" for k in range(count)), "c")
-        return Layout(count, 0, (factors,) * (2 * count) + (self.shape.addend,), names)
+        return Layout(counts_of("abc", count, 0), (factors,) * (2 * count) + (self.shape.addend,), names)
 
     def reshaped(self, **changes: Any) -> Assertion:
         """The same of a shape with other fields."""

@@ -15,6 +15,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, all_of, constant
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.evaluate.operands import check_plain
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
 
@@ -50,6 +51,8 @@ class Part:
         what = self.what
         if isinstance(what, Model) and (what.scale is not None or what.a.name != what.b.name):
             raise ParameterError(self.text, "a unit with factors of one format and no scale factors is needed")
+        if isinstance(what, Model):
+            check_plain(what)
 
     @cached_property
     def what(self) -> Multiword | Model:

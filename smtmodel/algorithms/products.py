@@ -19,7 +19,7 @@ from mmaprobe.smtmodel.arithmetic.rounding import ROUNDINGS, Rounding
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.families.parameters import Parameter, check_parameter
 from mmaprobe.smtmodel.tables.reference import parse_reference
 
@@ -83,6 +83,7 @@ class Multiword:
         model = self.model
         if model.scale is not None:
             raise ParameterError("unit", f"{self.unit} has scale factors: no algorithm gives them")
+        check_plain(model)
         check_addend(model, True, "unit", "an earlier sum would be lost")
         if not model.c.takes(model.d):
             raise ParameterError("unit", f"{self.unit} takes c in {model.c.name} and gives {model.d.name}")

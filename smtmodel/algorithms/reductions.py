@@ -22,7 +22,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant
 from mmaprobe.smtmodel.evaluate.compiled import compile_model
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.evaluate.operands import check_addend
+from mmaprobe.smtmodel.evaluate.operands import check_addend, check_plain
 from mmaprobe.smtmodel.families.parameters import Parameter, check_parameter
 from mmaprobe.smtmodel.plans.gemm import Engine, simulate
 from mmaprobe.smtmodel.tables.reference import parse_reference
@@ -244,6 +244,7 @@ class Chained(Reduction):
         model = self.model
         if model.scale is not None or model.c.name != "f32" or model.a.name != model.b.name:
             raise ParameterError("unit", f"{self.unit}: a unit with factors of one format and f32 sums is needed")
+        check_plain(model)
         check_addend(model, True, "unit", "an earlier sum would be lost")
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant
 from mmaprobe.smtmodel.evaluate.model import Evaluation, Model, evaluate
 from mmaprobe.smtmodel.evaluate.operands import Layout, Operands
 from mmaprobe.smtmodel.evaluate.programs import ARRAYS
+from mmaprobe.smtmodel.nodes.operand import FURTHER
 from mmaprobe.smtmodel.units.unit import Memo
 
 Patterns = NDArray[np.uint64]
@@ -26,28 +28,24 @@ def evaluate_lanes(
     a: Patterns,
     b: Patterns,
     c: Patterns,
-    scale_a: Patterns | None = None,
-    scale_b: Patterns | None = None,
-    *,
+    *rest: Patterns,
     memo: Memo | None = None,
     traced: bool = True,
 ) -> Evaluation:
-    """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), scale
-    factors (vectors, model.scales); `memo` as in `mmaprobe.smtmodel.evaluate.model.evaluate`."""
+    """One evaluation, with all signals if `traced`: `a` and `b` have shape (vectors, products), `c` (vectors,), and
+    each further operand (`rest`) (vectors, number of it); `memo` as in `mmaprobe.smtmodel.evaluate.model.evaluate`."""
     with np.errstate(over="ignore"):
-        return evaluate(model, *_operands(model, a, b, c, scale_a, scale_b), memo=memo, traced=traced)
+        return evaluate(model, *_operands(model, a, b, c, *rest), memo=memo, traced=traced)
 
 
-def _operands(
-    model: Model, a: Patterns, b: Patterns, c: Patterns, *scales: Patterns | None
-) -> tuple[list[Bits], list[Bits], Bits, list[Bits], list[Bits]]:
-    def columns(table: Patterns | None, fmt: Format | None) -> list[Bits]:
-        if table is None or fmt is None:
-            return []
-        return [lanes(table[:, k], fmt.width) for k in range(table.shape[1])]
+def _operands(model: Model, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> tuple[Any, ...]:
+    """The arguments of `evaluate`."""
 
-    scale_a, scale_b = (columns(side, model.scale) for side in scales or (None, None))
-    return columns(a, model.a), columns(b, model.b), lanes(c, model.c.width), scale_a, scale_b
+    def columns(table: Patterns, fmt: Format | None) -> list[Bits]:
+        return [] if fmt is None else [lanes(table[:, k], fmt.width) for k in range(table.shape[1])]
+
+    further = (columns(side, model.formats.get(row.name)) for row, side in zip(FURTHER, rest, strict=False))
+    return columns(a, model.a), columns(b, model.b), lanes(c, model.c.width), *further
 
 
 def lanes(patterns: Patterns, width: int) -> Bits:
@@ -57,18 +55,16 @@ def lanes(patterns: Patterns, width: int) -> Bits:
     return ARRAYS.lanes(np.ascontiguousarray(patterns), width)
 
 
-def evaluate_batch(model: Model, a: Any, b: Any, c: Any, scale_a: Any = None, scale_b: Any = None) -> Patterns:
+def evaluate_batch(model: Model, a: Any, b: Any, c: Any, *rest: Any) -> Patterns:
     """The result patterns, shape (vectors,), of inputs as in `evaluate_lanes`; any number of vectors."""
-    a, b, c = (np.asarray(side, dtype=np.uint64) for side in (a, b, c))
-    scales = [None if side is None else np.asarray(side, dtype=np.uint64) for side in (scale_a, scale_b)]
+    a, b, c, *further = (np.asarray(side, dtype=np.uint64) for side in (a, b, c, *rest))
     if a.ndim != 2 or a.shape != b.shape or a.shape[1] > model.length or c.shape != a.shape[:1]:
         raise ValueError(f"shapes {a.shape}, {b.shape}, {c.shape} do not fit {model.length} products")
     out = np.empty(len(c), dtype=np.uint64)
     size = CHUNK if len(c) > FEW else 1
     for start in range(0, len(c), size):
         part = slice(start, start + size)
-        factors = [None if side is None else side[part] for side in scales]
-        found = evaluate_lanes(model, a[part], b[part], c[part], *factors, traced=False)
+        found = evaluate_lanes(model, *(side[part] for side in (a, b, c, *further)), traced=False)
         out[part] = to_integers(found.d, len(c[part]))
     return out
 
@@ -94,27 +90,36 @@ class Shared:
 
     def __init__(self, table: Patterns, layout: Layout) -> None:
         self.table = table
-        self._length, self._scales = layout.length, layout.scales
+        self._counts = layout.counts
         self._memo: Memo = {}
         self._known: dict[Model, Patterns] = {}
 
     def of(self, model: Model) -> Patterns:
         """The results of a model, shape (vectors,)."""
         if model not in self._known:
-            k, s = self._length, self._scales
-            a, b, c, rest = np.split(self.table, [k, 2 * k, 2 * k + 1], axis=1)
-            missing = ((0, 0), (0, model.scales - s))
-            scales = [np.pad(side, missing) for side in (rest[:, :s], rest[:, s : 2 * s])] if model.scale else []
-            found = evaluate_lanes(model, a, b, c[:, 0], *scales, memo=self._memo, traced=False)
+            a, b, c, *rest = _split(self.table, self._counts)
+            wanted = zip(rest, model.counts[-len(FURTHER) :], strict=True)
+            further = [np.pad(side, ((0, 0), (0, count - side.shape[1]))) for side, count in wanted]
+            found = evaluate_lanes(model, a, b, c, *further, memo=self._memo, traced=False)
             self._known[model] = to_integers(found.d, len(self.table))
         return self._known[model]
 
 
 def sides_of(model: Model, table: Patterns) -> tuple[Patterns, ...]:
     """The inputs of `evaluate_batch` from flat rows, shape (vectors, columns of the layout)."""
-    k = model.length
-    a, b, c, *scales = np.split(table, [k, 2 * k, 2 * k + 1, 2 * k + 1 + model.scales], axis=1)
-    return a, b, c[:, 0], *(scales if model.scales else ())
+    return _trimmed(_split(table, model.counts))
+
+
+def _split(table: Patterns, counts: Sequence[int]) -> tuple[Patterns, ...]:
+    *ends, columns = accumulate(counts)
+    a, b, c, *rest = np.split(table[:, :columns], ends, axis=1)
+    return a, b, c[:, 0], *rest
+
+
+def _trimmed(sides: tuple[Patterns, ...]) -> tuple[Patterns, ...]:
+    """Without the last operands, of which a model has none."""
+    last = max([3, *(place for place, side in enumerate(sides, start=1) if side.ndim > 1 and side.shape[1])])
+    return sides[:last]
 
 
 def to_integers(value: Bits | Bit, count: int) -> Patterns:
@@ -128,14 +133,14 @@ def tables(model: Model, rows: Sequence[Operands[int]]) -> tuple[Patterns, ...]:
     are zero."""
     length = max(len(row.a) for row in rows)
 
-    def table(sides: Iterable[tuple[int, ...]], width: int) -> Patterns:
-        return np.array([side + (0,) * (width - len(side)) for side in sides], dtype=np.uint64)
+    def table(sides: Iterable[tuple[int, ...]], count: int) -> Patterns:
+        return np.array([side + (0,) * (count - len(side)) for side in sides], dtype=np.uint64)
 
-    a, b = table((row.a for row in rows), length), table((row.b for row in rows), length)
+    counts = model.counts[-len(FURTHER) :]
+    further = [table((row.rest[k] if k < len(row.rest) else () for row in rows), counts[k])
+               for k in range(len(counts)) if any(counts[k:])]  # fmt: skip
     c = np.array([row.c for row in rows], dtype=np.uint64)
-    if not model.scales:
-        return a, b, c
-    return a, b, c, *(table(sides, model.scales) for sides in zip(*((r.scale_a, r.scale_b) for r in rows), strict=True))
+    return table((row.a for row in rows), length), table((row.b for row in rows), length), c, *further
 
 
 def evaluate_rows(model: Model, rows: Sequence[Operands[int]]) -> list[int]:

@@ -263,14 +263,7 @@ class CompiledModel:
     def _formats(model: Model) -> list[Any]:
         return [model.a, model.b, model.c, model.d]
 
-    def tile(
-        self,
-        a: NDArray[Any],
-        b: NDArray[Any],
-        c: NDArray[Any],
-        scale_a: NDArray[Any] | None = None,
-        scale_b: NDArray[Any] | None = None,
-    ) -> NDArray[Any]:
+    def tile(self, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any], *scales: NDArray[Any]) -> NDArray[Any]:
         """d for patterns a (rows x length), b (length x columns) and c (rows x columns), any integer type, and scale
         factors (rows x scales, scales x columns) of models that take them. For several steps as many times the
         length, and scales; results are then addends as they are."""
@@ -278,8 +271,7 @@ class CompiledModel:
             np.ascontiguousarray(side, dtype=kind) for side, kind in zip((a.T, b, c), self._types, strict=False)
         )
         out = np.empty(addend.shape, dtype=self._types[3])
-        given = () if scale_a is None or scale_b is None else (scale_a.T, scale_b)
-        factors = [np.ascontiguousarray(side, dtype=np.uint32) for side in given]
+        factors = [np.ascontiguousarray(x, dtype=np.uint32) for x in (*(p.T for p in scales[:1]), *scales[1:])]
         (rows, columns), steps = out.shape, max(1, len(left) // self.model.length)
         k, s = steps * self.model.length, steps * self.model.scales
         expected = [(k, rows), (k, columns), *([(s, rows), (s, columns)] if s else [])]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.arithmetic.rounding import Mode
@@ -11,6 +12,7 @@ from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.families.member import Member
 from mmaprobe.smtmodel.nodes import Node, Round
 from mmaprobe.smtmodel.nodes.node import structure
+from mmaprobe.smtmodel.nodes.operand import FURTHER, counts_of
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.trace import Silent, Trace
 from mmaprobe.smtmodel.units.unit import Memo, Unit
@@ -64,6 +66,16 @@ class Model:
     @property
     def length(self) -> int:
         return self.unit.length
+
+    @property
+    def formats(self) -> Mapping[str, Format]:
+        """The formats of its operands by name."""
+        return self.unit.formats
+
+    @cached_property
+    def counts(self) -> tuple[int, ...]:
+        """How many there are of each operand, in their order."""
+        return counts_of(self.formats, self.length, self.scales)
 
     @property
     def scale(self) -> Format | None:
@@ -131,20 +143,21 @@ def evaluate(
     a: Sequence[Bits],
     b: Sequence[Bits],
     c: Bits,
-    scale_a: Sequence[Bits] = (),
-    scale_b: Sequence[Bits] = (),
-    *,
+    *rest: Sequence[Bits],
     memo: Memo | None = None,
     traced: bool = True,
 ) -> Evaluation:
     """Evaluate over the carrier of the inputs: patterns of `a.width`, `b.width`, `c.width` bits.
 
-    Fewer products than the model's length stand for zero products at the end. A model with scale factors needs
-    `model.scales` of them (`model.scale.width` bits) on each side.
+    Fewer products than the model's length stand for zero products at the end. `rest`: its further operands, in their
+    order (`FURTHER`), each of the width of its format; of scale factors it needs all `model.scales` on each side.
 
     `memo`, for many models on the same inputs: products are formed once for all models that form them alike (those
     taken from it are not in the trace again). `traced`: whether the signals are kept.
     """
-    if not len(scale_a) == len(scale_b) == model.scales:
-        raise ValueError(f"{model.reference} takes {model.scales} scale factors on each side")
-    return Evaluation(*model.unit.evaluate(a, b, c, scale_a, scale_b, Trace() if traced else Silent(), memo))
+    given = tuple(map(len, rest)) + (0,) * (len(FURTHER) - len(rest))
+    if given != (wanted := model.counts[-len(FURTHER) :]):
+        names = ", ".join(row.name for row in FURTHER)
+        raise ValueError(f"{model.reference} takes {wanted} of {names}, and {given} are given")
+    trace = Trace() if traced else Silent()
+    return Evaluation(*model.unit.evaluate(a, b, c, *rest, trace=trace, memo=memo))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, chain, pairwise
 from typing import Generic, Protocol, TypeVar
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes.operand import FURTHER, NAMED, OPERANDS, counts_of
 
 Value = TypeVar("Value")
 
@@ -31,24 +34,48 @@ def check_addend(how: Reader, given: bool, name: str = "c", instead: str = "leav
         raise ParameterError(name, f"{how.reference or 'this device'} does not read c: {instead}")
 
 
+def check_plain(model: Model) -> None:
+    """Raises ParameterError for a model that takes more than a, b, c and scale factors, where no more can be given."""
+    if more := [row.name for row in FURTHER if row.key != "scale" and row.name in model.formats]:
+        raise ParameterError(more[0], f"{model.reference} needs it, and it cannot be given here")
+
+
 @dataclass(frozen=True)
 class Operands(Generic[Value]):
-    """Products' factors, addend, and scale factors (none for most models): vectors of any carrier, or patterns.
+    """Products' factors, addend, and what else a model reads: vectors of any carrier, or patterns.
 
-    `changed`: what takes the place of some of them in a second evaluation, for questions that need one.
+    `rest`: those of each further operand, in their order (`FURTHER`), without the last ones that a model has not.
+    `changed`: what takes the place of some operands in a second evaluation, for questions that need one.
     """
 
     a: tuple[Value, ...]
     b: tuple[Value, ...]
     c: Value
-    scale_a: tuple[Value, ...] = ()
-    scale_b: tuple[Value, ...] = ()
+    rest: tuple[tuple[Value, ...], ...] = ()
     changed: tuple[Value, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.rest and not self.rest[-1]:
+            last = max((place for place, side in enumerate(self.rest, start=1) if side), default=0)
+            object.__setattr__(self, "rest", self.rest[:last])
+
+    @property
+    def sides(self) -> dict[str, tuple[Value, ...]]:
+        """Those of each operand, by name."""
+        return dict(zip(NAMED, (self.a, self.b, (self.c,), *self.rest, *[()] * len(FURTHER)), strict=False))
+
+    @property
+    def scale_a(self) -> tuple[Value, ...]:
+        return self.sides["scale_a"]
+
+    @property
+    def scale_b(self) -> tuple[Value, ...]:
+        return self.sides["scale_b"]
 
     @property
     def every(self) -> tuple[Value, ...]:
-        """All of them in the order of a row: a, b, c, scale_a, scale_b, changed."""
-        return (*self.a, *self.b, self.c, *self.scale_a, *self.scale_b, *self.changed)
+        """All of them in the order of a row: a, b, c, the further ones, changed."""
+        return (*self.a, *self.b, self.c, *chain.from_iterable(self.rest), *self.changed)
 
 
 def unpadded(operands: Operands[int]) -> Operands[int]:
@@ -63,23 +90,48 @@ def padded(operands: Operands[int], shape: Model | Layout) -> Operands[int]:
     """The same input with zeros for missing trailing products, and for their scale factors."""
 
     def filled(side: tuple[int, ...], count: int) -> tuple[int, ...]:
-        return (*side, *[0] * (count - len(side)))
+        return side + (0,) * (count - len(side))
 
-    a, b = (filled(side, shape.length) for side in (operands.a, operands.b))
-    scales = (filled(side, shape.scales) for side in (operands.scale_a, operands.scale_b))
-    return Operands(a, b, operands.c, *scales)
+    a, b, _, *counts = shape.counts
+    given = (*operands.rest, *[()] * len(counts))
+    rest = tuple(map(filled, given, counts)) if any(counts) else ()
+    return Operands(filled(operands.a, a), filled(operands.b, b), operands.c, rest)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """The shape of an input: how many products and scale factors, and the format of each position of a row. `addend`:
-    whether c is read; where it is not, it is +0 in every row."""
+    """The shape of an input: how many there are of each operand, in their order (`OPERANDS`), and the format of each
+    position of a row. `addend`: whether c is read; where it is not, it is +0 in every row."""
 
-    length: int
-    scales: int
+    counts: tuple[int, ...]
     formats: tuple[Format, ...]
     names: tuple[str, ...]
     addend: bool = True
+
+    @property
+    def length(self) -> int:
+        """How many products."""
+        return self.counts[0]
+
+    @property
+    def scales(self) -> int:
+        """How many scale factors on each side."""
+        return self.counts[3]
+
+    @cached_property
+    def _further(self) -> list[tuple[int, int]]:
+        """Where each further operand begins and ends in a row, if there is any."""
+        return list(pairwise(accumulate(self.counts, initial=0)))[3:] if any(self.counts[3:]) else []
+
+    @cached_property
+    def columns(self) -> int:
+        """How many positions of a row are of the input itself, before what takes the place of some."""
+        return sum(self.counts)
+
+    @cached_property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """The operand of each position of the input itself, and which one of it."""
+        return tuple((row.name, k) for row, count in zip(OPERANDS, self.counts, strict=True) for k in range(count))
 
     @property
     def unread(self) -> tuple[int, ...]:
@@ -88,27 +140,18 @@ class Layout:
 
     def split(self, row: Sequence[Value]) -> Operands[Value]:
         """The operands of a row."""
-        k, s = self.length, self.scales
-        first = 2 * k + 1
-        return Operands(
-            tuple(row[:k]),
-            tuple(row[k : 2 * k]),
-            row[2 * k],
-            tuple(row[first : first + s]),
-            tuple(row[first + s : first + 2 * s]),
-            tuple(row[first + 2 * s :]),
-        )
+        k, further = self.counts[0], self._further
+        rest = tuple([tuple(row[start:end]) for start, end in further]) if further else ()
+        return Operands(tuple(row[:k]), tuple(row[k : 2 * k]), row[2 * k], rest, tuple(row[self.columns :]))
 
 
 def layout_of(model: Model, length: int | None = None, *, addend: bool = True) -> Layout:
     """The layout of a model's inputs, or of inputs with fewer products (a multiple of its scale block). `addend`:
     whether others that take the same inputs read c."""
     length = model.length if length is None else length
-    scales = length // model.scale_block if model.scale else 0
-    parts: list[tuple[str, int, Format]] = [("a", length, model.a), ("b", length, model.b)]
-    formats = [fmt for _, count, fmt in parts for _ in range(count)] + [model.c]
-    names = [f"{name}{k}" for name, count, _ in parts for k in range(count)] + ["c"]
-    if model.scale is not None:
-        formats += [model.scale] * (2 * scales)
-        names += [f"{name}{k}" for name in ("scale_a", "scale_b") for k in range(scales)]
-    return Layout(length, scales, tuple(formats), tuple(names), addend and model.addend)
+    counts = counts_of(model.formats, length, length // model.scale_block)
+    formats, names = list[Format](), list[str]()
+    for row, count in zip(OPERANDS, counts, strict=True):
+        formats += [model.formats[row.name]] * count if count else []
+        names += map(row.at, range(count))
+    return Layout(counts, tuple(formats), tuple(names), addend and model.addend)

@@ -29,27 +29,22 @@ def kind_of(fmt: Format) -> Any:
     return np.uint32 if fmt.width <= 32 else np.uint64
 
 
-def numpy_tile(
-    model: Model, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None = None, scale_b: Matrix | None = None
-) -> Matrix:
-    """d for patterns a (rows x length), b (length x columns), c (rows x columns), and scale factors: rows and columns
-    broadcast, so that each element is decoded once."""
+def numpy_tile(model: Model, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -> Matrix:
+    """d for patterns a (rows x length), b (length x columns), c (rows x columns), and the scale factors of rows and of
+    columns, if there are any: rows and columns broadcast, so that each element is decoded once."""
     out = np.empty(c.shape, dtype=np.uint64)
-    scale = model.scale
+    formats = (model.a, model.b, model.scale, model.scale)
 
     def lanes(side: Matrix, fmt: Format) -> Any:
         return ARRAYS.lanes(side.astype(np.uint64), fmt.width)
 
     for start in range(0, c.shape[1], COLUMNS):
         part = slice(start, start + COLUMNS)
-        left = [lanes(a[:, k : k + 1], model.a) for k in range(a.shape[1])]
-        right = [lanes(b[k : k + 1, part], model.b) for k in range(b.shape[0])]
-        factors: list[list[Any]] = [[], []]
-        if scale is not None and scale_a is not None and scale_b is not None:
-            factors = [
-                [lanes(scale_a[:, k : k + 1], scale) for k in range(scale_a.shape[1])],
-                [lanes(scale_b[k : k + 1, part], scale) for k in range(scale_b.shape[0])],
-            ]
+        left, right, *factors = (
+            [lanes(side[k : k + 1, part] if place % 2 else side[:, k : k + 1], fmt)
+             for k in range(side.shape[1 - place % 2])]
+            for place, (side, fmt) in enumerate(zip((a, b, *scales), formats, strict=False)) if fmt is not None
+        )  # fmt: skip
         with np.errstate(over="ignore"):
             result = evaluate(model, left, right, lanes(c[:, part], model.c), *factors, traced=False).d
         out[:, part] = result.node

@@ -47,6 +47,7 @@ from mmaprobe.smtmodel.nodes import (
     Sum,
 )
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.operand import OPERANDS
 from mmaprobe.smtmodel.nodes.trace import Name, Part, Stage, Visit
 
 RUNNING = ("addend", "acc")  # what signals call a result that comes in
@@ -118,9 +119,9 @@ def _outcome(kept: Fraction, step: Fraction, inexact: bool, result: Fraction | s
 
 def check_same_inputs(first: Model, other: Model) -> None:
     """Raises ParameterError where one input cannot be given to both."""
-    for side in ("a", "b", "c", "scale"):
-        if getattr(other, side) != getattr(first, side):
-            raise ParameterError("against", f"{other.reference} has another format of {side} than {first.reference}")
+    for row in OPERANDS:
+        if other.formats.get(row.name) != first.formats.get(row.name):
+            raise ParameterError("against", f"{other.reference} has another format of {row.key} than {first.reference}")
 
 
 def explain(model: Model, operands: Operands[int]) -> Explanation:
@@ -180,10 +181,10 @@ class _Explainer:
         flushing = {node.operand for node in walk(self.model.unit.result)
                     if isinstance(node, Element) and node.subnormals != "keep"}  # fmt: skip
         found = {}
-        for name, pattern, fmt in zip(layout.names, row, layout.formats, strict=True):
+        for (operand, _), name, pattern, fmt in zip(layout.places, layout.names, row, layout.formats, strict=True):
             item = item_of_pattern(name, pattern, fmt)
             subnormal = item.exponent == fmt.emin and not item.significand >> fmt.fraction and not item.is_zero
-            found[name] = Input(name, pattern, fmt, subnormal and name.rstrip("0123456789") in flushing)
+            found[name] = Input(name, pattern, fmt, subnormal and operand in flushing)
         return found
 
     # -- nodes

@@ -13,7 +13,6 @@ from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.families.parameters import check_parameter
 from mmaprobe.smtmodel.nodes import Cut, Element, ExactSum, FusedSum, Index, Node, Product, Round, Scale
 from mmaprobe.smtmodel.nodes.chains import shifts
-from mmaprobe.smtmodel.nodes.element import Operand
 from mmaprobe.smtmodel.nodes.round import Rounding, Zero
 
 Exact = Literal["exact"]
@@ -81,11 +80,11 @@ class Inputs(Part):
     input_zeros: Literal["signed", "positive"] = "signed"
     input_format: str = "own"
 
-    def element(self, operand: Operand, index: Index | None = None) -> Element:
+    def element(self, operand: str, index: Index | None = None) -> Element:
         subnormals: Literal["positive_zero", "keep"] = "positive_zero" if self.flush_inputs else "keep"
         return Element(operand, index, subnormals, self.input_zeros == "positive")
 
-    def factor(self, operand: Operand, index: Index) -> Node:
+    def factor(self, operand: str, index: Index) -> Node:
         element = self.element(operand, index)
         return element if self.input_format == "own" else Round(element, Rounding(format_named(self.input_format)))
 

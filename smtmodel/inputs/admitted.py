@@ -11,6 +11,7 @@ from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.yamlfile import Strict
 from mmaprobe.smtmodel.evaluate.model import Model
+from mmaprobe.smtmodel.nodes.operand import FURTHER
 
 Compare = Literal["bits", "value"]
 
@@ -128,5 +129,8 @@ def check_comparable(left: Model, right: Model, compare: Compare) -> None:
     scales = [(model.scale, model.scale and model.scale_block) for model in (left, right)]
     if scales[0] != scales[1]:
         raise ParameterError("scale_format", "the models take different scale factors")
+    for row in FURTHER:
+        if left.formats.get(row.name) != right.formats.get(row.name):
+            raise ParameterError(row.name, f"the models take different {row.name}")
     if compare == "bits" and left.d != right.d:
         raise ParameterError("output", f"results are {left.d.name} and {right.d.name}: choose to compare by value")

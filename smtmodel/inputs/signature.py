@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mmaprobe.smtmodel.arithmetic.formats import Format, format_named
 from mmaprobe.smtmodel.base.digits import is_digits
 from mmaprobe.smtmodel.base.errors import NotModelledError, ParameterError
 from mmaprobe.smtmodel.evaluate.model import Model
-from mmaprobe.smtmodel.units.unit import LONGEST, Unit
+from mmaprobe.smtmodel.units.unit import LONGEST, Unit, operand_formats
 
 
 class Signature(Model):
@@ -19,7 +19,7 @@ class Signature(Model):
 
     def __init__(
         self, a: Format, b: Format, c: Format, d: Format, length: int, addend: bool = True,
-        scale: Format | None = None, scale_block: int = 1,
+        scale: Format | None = None, scale_block: int = 1, more: tuple[tuple[str, Format], ...] = (),
     ) -> None:  # fmt: skip
         given: dict[str, object] = {
             "reference": "",
@@ -28,7 +28,7 @@ class Signature(Model):
             "_length": length,
             "_addend": addend,
         }
-        given |= {"_scale": scale, "_scale_block": scale_block}
+        given |= {"_scale": scale, "_scale_block": scale_block, "_more": more}
         for name, value in given.items():
             object.__setattr__(self, name, value)
 
@@ -37,6 +37,7 @@ class Signature(Model):
     _addend: bool
     _scale: Format | None
     _scale_block: int
+    _more: tuple[tuple[str, Format], ...]
 
     @property
     def unit(self) -> Unit:
@@ -44,7 +45,7 @@ class Signature(Model):
 
     @property
     def _all(self) -> tuple[object, ...]:
-        return *self._formats, self._length, self._addend, self._scale, self._scale_block
+        return *self._formats, self._length, self._addend, self._scale, self._scale_block, self._more
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Signature) and self._all == other._all
@@ -80,6 +81,10 @@ class Signature(Model):
         return self._length
 
     @property
+    def formats(self) -> Mapping[str, Format]:
+        return operand_formats(self.a, self.b, self.c, self.scale, self._more)
+
+    @property
     def scale(self) -> Format | None:
         return self._scale
 
@@ -100,7 +105,9 @@ def signature_of(model: Model) -> Signature:
     """What is known of a model before anything is asked of it: formats, length, and whether c enters its result."""
     if isinstance(model, Signature):
         return model
-    return Signature(model.a, model.b, model.c, model.d, model.length, model.addend, model.scale, model.scale_block)
+    return Signature(
+        model.a, model.b, model.c, model.d, model.length, model.addend, model.scale, model.scale_block, model.unit.more
+    )
 
 
 def parse_signature(formats: str, length: int, scale: str | None = None) -> Signature:

@@ -19,11 +19,12 @@ from mmaprobe.smtmodel.base.jsontext import BrokenJsonError, parse_json, shown
 from mmaprobe.smtmodel.base.wording import counted
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.evaluate.operands import Operands, check_addend
+from mmaprobe.smtmodel.nodes.operand import FURTHER, NAMED, OPERANDS, Operand
 from mmaprobe.smtmodel.tables.reference import normalised_name, parse_reference
 
 SCHEMA_VERSION = 1
 
-_OWN = {"schema", "id", "model", "arch", "unit", "instruction", "a", "b", "c", "scale_a", "scale_b", "d"}
+_OWN = {"schema", "id", "model", "arch", "unit", "instruction", *NAMED, "d"}
 _PARTS = ("arch", "unit", "instruction")  # of the name of a model
 _KNOWN = {*_OWN, "predictions", "question", "exercises", "alt", "kind", "gpu", "provenance", "family", "outcomes",
           "reaches"}  # fmt: skip
@@ -70,14 +71,11 @@ class Vector:
 
 def operands_json(operands: Operands[int], model: Model) -> dict[str, Any]:
     """An input of any length as bit patterns."""
-    out: dict[str, Any] = {
-        "a": [to_hex(x, model.a) for x in operands.a],
-        "b": [to_hex(x, model.b) for x in operands.b],
-        "c": to_hex(operands.c, model.c),
-    }
-    if model.scale is not None:
-        out["scale_a"] = [to_hex(x, model.scale) for x in operands.scale_a]
-        out["scale_b"] = [to_hex(x, model.scale) for x in operands.scale_b]
+    out: dict[str, Any] = {}
+    for (name, side), row in zip(operands.sides.items(), OPERANDS, strict=True):
+        if (fmt := model.formats.get(name)) is not None:
+            found = [to_hex(x, fmt) for x in side]
+            out[name] = found if row.per != "sum" else found[0] if found else to_hex(0, fmt)
     return out
 
 
@@ -139,8 +137,7 @@ def parse_row(
         if not isinstance(text, str) or not _HEX.fullmatch(text):
             raise ValueError(f"predictions: {name}: {shown(text)} is not a string of hexadecimal digits")
     extra = {key: value for key, value in row.items() if key not in _OWN or (key == "model" and model is instead)}
-    scales = [_scales(row, name, model) for name in ("scale_a", "scale_b")]
-    operands = Operands(sides[0], sides[1], c, scales[0], scales[1])
+    operands = Operands(sides[0], sides[1], c, tuple(_further(row, operand, model) for operand in FURTHER))
     return Vector(model, operands, d, row.get("id"), line, extra)
 
 
@@ -165,15 +162,20 @@ def _slip(key: str, missing: frozenset[str]) -> str | None:
     return nearest(key.lower(), sorted(missing), cutoff=0.75)
 
 
-def _scales(row: dict[str, Any], name: str, model: Model) -> tuple[int, ...]:
-    items = row.get(name)
-    if model.scale is None:
+def _further(row: dict[str, Any], operand: Operand, model: Model) -> tuple[int, ...]:
+    name, items, fmt = operand.name, row.get(operand.name), model.formats.get(operand.name)
+    if fmt is None:
         if items:
-            raise ValueError(f"{name}: {model.reference} takes no scale factors")
+            raise ValueError(f"{name}: {model.reference} takes no {operand.called}")
         return ()
-    if not isinstance(items, list) or len(items) != model.scales:
-        raise ValueError(f"{name}: {model.reference} needs {model.scales} scale factors")
-    return _patterns(items, model.scale, name)
+    if operand.per == "sum":
+        if name not in row:
+            raise ValueError(f"{name}: this field is missing")
+        return (parse_pattern(items, fmt, name),)
+    count = operand.count(model.length, model.scales)
+    if not isinstance(items, list) or len(items) != count:
+        raise ValueError(f"{name}: {model.reference} needs {count} {operand.called}")
+    return _patterns(items, fmt, name)
 
 
 def _patterns(items: list[Any], fmt: Format, name: str) -> tuple[int, ...]:

@@ -11,24 +11,22 @@ from typing import ClassVar, get_args
 from mmaprobe.smtmodel.arithmetic.decode import Unpacked, row, unpack
 from mmaprobe.smtmodel.arithmetic.display import exact_value
 from mmaprobe.smtmodel.arithmetic.formats import Format
-from mmaprobe.smtmodel.base.errors import ParameterError
+from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits, constant, stacked, truth
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, ZERO, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Number, Terminal, Value, Variant, others
+from mmaprobe.smtmodel.nodes.operand import NAMED, READ
 from mmaprobe.smtmodel.nodes.trace import Stage
 
-Operand = typing.Literal["a", "b", "c", "scale_a", "scale_b"]
 Subnormals = typing.Literal["keep", "zero", "positive_zero"]
-OPERANDS: tuple[Operand, ...] = get_args(Operand)
-FACTORS: tuple[Operand, ...] = ("scale_a", "scale_b")  # the scale factors, each of several products
 SUBNORMALS: tuple[Subnormals, ...] = get_args(Subnormals)
 
 
 @dataclass(frozen=True, eq=False)
 class Element(Terminal):
-    """One element of an operand; `c` has no index.
+    """One element of an operand; one for the whole sum, as c, has no index.
 
     `subnormals`: kept; read as zero with their sign (x86's DAZ, Arm's FIZ); or read as +0. `positive_zeros`: zeros are
     read as +0 (AMD CDNA2).
@@ -36,26 +34,28 @@ class Element(Terminal):
 
     kind: ClassVar[str] = "element"
     source: ClassVar[str] = "IEEE 754-2019, 3.4; flushing: Xie et al. 2026, Algorithm 1, and the manuals of x86 and Arm"
-    operand: Operand
+    operand: str
     index: Index | None = None
     subnormals: Subnormals = "keep"
     positive_zeros: bool = False
 
     def __post_init__(self) -> None:
-        if (self.index is None) != (self.operand == "c"):
-            raise ParameterError(self.operand, "c has no index, and every other operand has one")
+        if self.operand not in NAMED:
+            raise UnknownNameError("operand", self.operand, NAMED)
+        if (self.index is None) != (NAMED[self.operand].per == "sum"):
+            raise ParameterError(self.operand, "it has an index if there are several of it")
 
     @property
     def is_factor(self) -> bool:
         """Whether it is a scale factor."""
-        return self.operand in FACTORS
+        return NAMED[self.operand].is_factor
 
     @kept_property
     def free(self) -> frozenset[int]:
         return frozenset(level for level, _ in self.index.factors) if self.index else frozenset()
 
     def place(self, context: Context) -> str:
-        return "c" if self.index is None else f"{self.operand}{context.at(self.index)}"
+        return self.operand if self.index is None else f"{self.operand}{context.at(self.index)}"
 
     def evaluate(self, context: Context, keep: int | None) -> Value:
         pattern, fmt = self._pattern(context), context.formats[self.operand]
@@ -112,13 +112,13 @@ class Element(Terminal):
         return self.operand, at, given, self.subnormals, self.positive_zeros
 
     def variants(self) -> Iterator[Variant]:
-        if self.operand in OPERANDS[:3]:
+        if self.operand in READ:
             yield from others("input_subnormals", self.subnormals, SUBNORMALS)
             yield from others("input_zeros", self.positive_zeros, (False, True))
 
     def varied(self, variant: Variant) -> Node:
         fields = {"input_subnormals": "subnormals", "input_zeros": "positive_zeros"}
-        if self.operand not in OPERANDS[:3] or variant.parameter not in fields:
+        if self.operand not in READ or variant.parameter not in fields:
             return self
         return super().varied(replace(variant, parameter=fields[variant.parameter]))
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.base.values import kept_property
 from mmaprobe.smtmodel.carriers.algebra import Bits
-from mmaprobe.smtmodel.nodes.element import Element, Operand
+from mmaprobe.smtmodel.nodes.element import Element
 from mmaprobe.smtmodel.nodes.index import Index
 from mmaprobe.smtmodel.nodes.known import UNKNOWN, Known
 from mmaprobe.smtmodel.nodes.node import Context, Knowledge, Node, Value
@@ -128,7 +128,7 @@ class Repeat(Node):
         return value
 
     @kept_property
-    def _inputs(self) -> tuple[tuple[Operand, Index], ...]:
+    def _inputs(self) -> tuple[tuple[str, Index], ...]:
         """The elements that a round reads, by the loop variables of this loop and of those around it."""
         return tuple(dict.fromkeys(_elements(self.body, {}, set())))
 
@@ -193,7 +193,7 @@ class Each(Node):
         return f"{len(self.places)} terms"
 
 
-def _elements(node: Node, places: dict[int, int], seen: set[Hashable]) -> Iterator[tuple[Operand, Index]]:
+def _elements(node: Node, places: dict[int, int], seen: set[Hashable]) -> Iterator[tuple[str, Index]]:
     """The elements below a node, for all values of the loop variables within it. `places`: values of those above it
     that are within the whole; `seen`: parts of it that need not be looked at again."""
     part = node, tuple(places.get(level) for level in sorted(node.free))

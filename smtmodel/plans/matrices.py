@@ -149,12 +149,12 @@ class Strip(Results[Patterns]):
         if missing:
             a, b = np.pad(a, ((0, 0), (0, missing))), np.pad(b, ((0, missing), (0, 0)))
         c = self.in_format(start, model.c)
-        scales: list[Matrix | None] = [None, None]
+        scales: tuple[Matrix, ...] = ()
         if self.job.scales is not None:
             left, right = self.job.scales
             at = span.scales(model.scale_block).offset
             factors = slice(at, at + model.scales)
-            scales = [left[self.rows, factors], right[factors]]
+            scales = left[self.rows, factors], right[factors]
         return Patterns(numpy_tile(model, a, b, c.matrix, *scales), model.d)
 
 

@@ -94,6 +94,8 @@ class Plan:
                 raise ParameterError(side, f"{model.reference} takes {wanted.name}, not {given.name}{hint}")
         if (model.scale, model.scale_block) != (self.scale, self.scale_block):
             raise ParameterError(model.reference, "all units of a plan take the same scale factors, or none")
+        if more := [name for name in model.formats if name not in self.formats]:
+            raise ParameterError(model.reference, f"it takes {more[0]}, which no plan has")
 
     @classmethod
     def chained(cls, model: Model) -> Plan:

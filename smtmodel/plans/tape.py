@@ -207,17 +207,15 @@ class Tape(Results[Noted]):
         self._steps.extend((*what, self._count, *rest))
         return self._new(fmt)
 
-    def play(
-        self, a: Matrix, b: Matrix, c: Matrix, scale_a: Matrix | None = None, scale_b: Matrix | None = None
-    ) -> Matrix:
+    def play(self, a: Matrix, b: Matrix, c: Matrix, *scales: Matrix) -> Matrix:
         """D of each block: of patterns A (blocks x rows x K), B (blocks x K x columns) and C (blocks x rows x
         columns), and of scale factors (blocks x rows x factors, blocks x factors x columns) of units that take them."""
         plan = self.plan
         sides = [_converted(*x) for x in ((a.transpose(0, 2, 1), plan.a, plan.convert_a), (b, plan.b, plan.convert_b))]
         (blocks, rows, columns), k, factors = c.shape, a.shape[2], 0
-        if scale_a is not None and scale_b is not None:
-            sides += [np.ascontiguousarray(x, dtype=np.uint32) for x in (scale_a.transpose(0, 2, 1), scale_b)]
-            factors = scale_b.shape[1]
+        if scales:
+            sides += [np.ascontiguousarray(x, dtype=np.uint32) for x in (scales[0].transpose(0, 2, 1), scales[1])]
+            factors = scales[1].shape[1]
         out, size, word = _word(plan.d), c.size, self._word
         sums = np.empty((self._values, size * word), dtype=np.uint8)
         sums[1] = 0

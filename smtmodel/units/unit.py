@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import Format
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.carriers.algebra import Bits
 from mmaprobe.smtmodel.nodes import Constant, Cut, Each, Element, Node, Product, Repeat, Round, Sum
-from mmaprobe.smtmodel.nodes.element import FACTORS, OPERANDS, Operand
 from mmaprobe.smtmodel.nodes.node import Context, Shared, walk
+from mmaprobe.smtmodel.nodes.operand import NAMED, OPERANDS
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.rewriting import rebuilt
 from mmaprobe.smtmodel.nodes.round import Rounding
@@ -20,17 +21,22 @@ from mmaprobe.smtmodel.nodes.trace import Trace
 LONGEST = 4096  # products of a unit about which questions are asked
 TRACED = 65536  # of one that is only evaluated: an element of a matrix product, step by step
 #: for several units on the same inputs: what they share, by formats
-Memo = dict[tuple[Format | None, ...], Shared]
+Memo = dict[tuple[tuple[str, Format], ...], Shared]
 
 
-def operand_formats(a: Format, b: Format, c: Format, scale: Format | None) -> dict[str, Format]:
-    """The formats of operands by name; `scale`: that of both scale factors, if there are any."""
-    return {"a": a, "b": b, "c": c} | ({} if scale is None else {"scale_a": scale, "scale_b": scale})
+def operand_formats(
+    a: Format, b: Format, c: Format, scale: Format | None, more: Sequence[tuple[str, Format]] = ()
+) -> dict[str, Format]:
+    """The formats of operands by name; `scale`: that of both scale factors, if there are any; `more`: those of others,
+    by their keys."""
+    given = {"a": a, "b": b, "c": c, "scale": scale, **dict(more)}
+    return {row.name: fmt for row in OPERANDS if (fmt := given.get(row.key)) is not None}
 
 
 @dataclass(frozen=True)
 class Unit:
-    """d as a node over a, b (`length` elements each), c and scale factors (one pair for `scale_block` products).
+    """d as a node over a, b (`length` elements each), c, scale factors (one pair for `scale_block` products), and other
+    operands of which it has a format in `more` (by the keys of `OPERANDS`).
 
     Two units are equal if they compute alike by structure: names, `about`, `source` and `evidence` do not count.
     `names` are the closed steps that have one, in the order in which they are written; `signals` what a node's signals
@@ -49,6 +55,7 @@ class Unit:
     signals: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
     titles: Mapping[Node, str] = field(default_factory=dict, compare=False, hash=False)
     unrolled: tuple[tuple[int, ...], ...] | None = field(default=None, compare=False)
+    more: tuple[tuple[str, Format], ...] = ()
     reference: str = field(default="", compare=False)
     about: str = field(default="", compare=False)
     source: str = field(default="", compare=False)
@@ -77,14 +84,15 @@ class Unit:
         return node.rounding
 
     @property
-    def operands(self) -> tuple[Format, Format, Format, int, Format | None, int]:
-        """What it is given: the formats of a, b and c, the length, and the format and block of scale factors."""
-        return self.a, self.b, self.c, self.length, self.scale, self.scale_block
+    def operands(self) -> tuple[Any, ...]:
+        """What it is given: the formats of a, b and c, the length, the format and block of scale factors, and the
+        formats of other operands."""
+        return self.a, self.b, self.c, self.length, self.scale, self.scale_block, *self.more
 
     @cached_property
     def formats(self) -> Mapping[str, Format]:
         """The formats of its operands by name."""
-        return operand_formats(self.a, self.b, self.c, self.scale)
+        return operand_formats(self.a, self.b, self.c, self.scale, self.more)
 
     @cached_property
     def addend(self) -> bool:
@@ -106,6 +114,10 @@ class Unit:
         """The number of scale factors on each side."""
         return self.length // self.scale_block if self.scale is not None else 0
 
+    def count(self, operand: str) -> int:
+        """How many elements an operand has."""
+        return NAMED[operand].count(self.length, self.scales) if operand in self.formats else 0
+
     @cached_property
     def blocks(self) -> tuple[tuple[int, ...], ...]:
         """The products that each step takes, in order: those of the rounds of a repetition, and what is read outside
@@ -119,9 +131,12 @@ class Unit:
         return tuple(block for block in found if block) or (tuple(range(self.length)),)
 
     def _check_place(self, node: Element, ranges: Mapping[int, Places]) -> None:
-        """An index lies in its operand, for the least and the greatest value of each loop variable."""
-        assert node.index is not None
-        count = self.scales if node.is_factor else self.length
+        """It is one of its operand, for the least and the greatest value of each loop variable."""
+        count = self.count(node.operand)
+        if node.index is None:
+            if not count:
+                raise ParameterError(node.operand, "it is read, and has no format")
+            return
         if not node.index.factors and 0 <= node.index.offset < count:  # as most: sooner seen than reckoned out
             return
         ends = [sorted(factor * end for end in (min(ranges[level]), max(ranges[level])))
@@ -131,17 +146,15 @@ class Unit:
             where = f"{low}" if low == high else f"{low} to {high}"
             raise ParameterError(node.operand, f"index {where} is outside 0 to {count - 1}")
 
-    def unread(self) -> dict[Operand, tuple[int, ...]]:
-        """The places of each operand that no step reads."""
-        found: dict[Operand, set[int]] = {operand: set() for operand in OPERANDS if operand != "c"}
+    def unread(self) -> dict[str, tuple[int, ...]]:
+        """The places of each operand that no step reads; of one for the whole sum, 0."""
+        found: dict[str, set[int]] = {row.name: set() for row in OPERANDS}
         for node, ranges in elements_read(self.result):
-            assert node.index is not None
-            places = {node.index.offset}
-            for level, factor in node.index.factors:
+            places = {0 if node.index is None else node.index.offset}
+            for level, factor in node.index.factors if node.index else ():
                 places = {place + factor * value for place in places for value in ranges[level]}
             found[node.operand] |= places
-        counts = {operand: self.scales if operand in FACTORS else self.length for operand in found}
-        return {operand: tuple(k for k in range(counts[operand]) if k not in read) for operand, read in found.items()}
+        return {name: tuple(k for k in range(self.count(name)) if k not in read) for name, read in found.items()}
 
     def ignored(self) -> tuple[int, ...]:
         """The products of which no step reads both factors."""
@@ -180,17 +193,15 @@ class Unit:
         a: Sequence[Bits],
         b: Sequence[Bits],
         c: Bits,
-        scale_a: Sequence[Bits] = (),
-        scale_b: Sequence[Bits] = (),
+        *rest: Sequence[Bits],
         trace: Trace | None = None,
         memo: Memo | None = None,
     ) -> tuple[Bits, Trace]:
-        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `memo`:
-        for several units on the same inputs, what they share (by formats)."""
-        patterns: dict[str, Sequence[Bits]] = {"a": a, "b": b, "c": (c,)}
-        if self.scale is not None:
-            patterns |= {"scale_a": scale_a, "scale_b": scale_b}
-        shared = None if memo is None else memo.setdefault((self.a, self.b, self.c, self.scale), {})
+        """The result's pattern, and the signals on the way, in `trace`; missing trailing products are zero. `rest`:
+        the further operands, in their order. `memo`: for several units on the same inputs, what they share (by
+        formats)."""
+        patterns = dict(zip(NAMED, (a, b, (c,), *rest), strict=False))
+        shared = None if memo is None else memo.setdefault(tuple(self.formats.items()), {})
         signals = Trace() if trace is None else trace
         names = self.labels if signals.keeps else {}  # which nothing else reads
         context = Context(patterns, self.formats, names, signals, self.titles, shared)
@@ -200,8 +211,8 @@ class Unit:
 
 
 def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]]:
-    """Every element that has an index, with the values of the loop variables around it: once for each combination of
-    these, however often the steps around it are used."""
+    """Every element, with the values of the loop variables around it: once for each combination of these, however often
+    the steps around it are used."""
     seen: set[int | tuple[int, tuple[tuple[int, Places], ...]]] = set()  # by identity: a hash costs more
     waiting: list[tuple[Node, dict[int, Places]]] = [(result, {})]
     while waiting:
@@ -213,7 +224,7 @@ def elements_read(result: Node) -> Iterator[tuple[Element, Mapping[int, Places]]
         if key in seen:
             continue
         seen.add(key)
-        if isinstance(node, Element) and node.index is not None:
+        if isinstance(node, Element):
             yield node, ranges
         if isinstance(node, (Repeat, Each)):
             ranges = {**ranges, node.level: node.places}

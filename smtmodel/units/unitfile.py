@@ -54,8 +54,9 @@ from mmaprobe.smtmodel.nodes import (
     Scale,
     Segment,
 )
-from mmaprobe.smtmodel.nodes.element import FACTORS, OPERANDS, SUBNORMALS
+from mmaprobe.smtmodel.nodes.element import SUBNORMALS
 from mmaprobe.smtmodel.nodes.node import walk
+from mmaprobe.smtmodel.nodes.operand import FURTHER, KEYS, NAMED, READ
 from mmaprobe.smtmodel.nodes.relu import NANS, RELU_ZEROS
 from mmaprobe.smtmodel.nodes.repeat import Places
 from mmaprobe.smtmodel.nodes.round import TINY, ZEROS, Rounding
@@ -142,12 +143,14 @@ class ExpressionReader:
         self.file, self._data = file, data
         self.steps: dict[str, Node] = {}
         self.roundings: dict[str, Rounding] = {}
-        self.subnormals: dict[str, str] = dict.fromkeys("abc", "keep")
+        self.subnormals: dict[str, str] = dict.fromkeys(READ, "keep")
         self.positive_zeros = False
         self._own_formats: dict[str, Format] = {}
         for name, own in data.own_formats.items():
             self._own_formats[self._new_name(name, "own_formats")] = self._own(name, own)
         self.formats = self._formats()
+        given = [row for row in NAMED.values() if row.key in self.formats]
+        self.alone = {row.name for row in given if row.per == "sum"}  # which have no index
 
     def read_roundings(self) -> None:
         for name, text in self._data.roundings.items():
@@ -191,10 +194,10 @@ class ExpressionReader:
             raise self.file.error(("own_formats", name), str(error).removeprefix(f"{name}: ")) from None
 
     def _formats(self) -> dict[str, Format]:
-        found = {}
+        found, known = {}, [*KEYS[:3], "d", *KEYS[3:]]
         for operand, name in self._data.formats.items():
-            if operand not in ("a", "b", "c", "d", "scale"):
-                raise self.file.error(("formats", operand), "the operands are a, b, c, d and scale")
+            if operand not in known:
+                raise self.file.error(("formats", operand), f"the operands are {', '.join(known[:-1])} and {known[-1]}")
             try:
                 found[operand] = self._format(name)
             except MmaprobeError as error:
@@ -212,7 +215,7 @@ class ExpressionReader:
 
     def _taken(self) -> tuple[str, ...]:
         """Names that have a meaning."""
-        words = (*self.calls, *OPERANDS, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
+        words = (*self.calls, *NAMED, *FORMATS, *self._own_formats, *MODES, "acc", "range", *VARIABLES)
         return (*words, *self.steps, *self.roundings)
 
     def _new_name(self, name: str, section: str) -> str:
@@ -277,21 +280,20 @@ class ExpressionReader:
         raise MistakeError(tree, f"{ast.unparse(tree)!r} is not a node{hint}")
 
     def _named(self, tree: ast.expr, name: str, scope: Scope) -> Node:
-        if name == "c":
-            return self._input("c", None)
+        if name in self.alone:
+            return self._input(name, None)
         if name == "acc" and scope.repeats:
             return Running(scope.repeats[-1])
         if name in self.steps:
             return self.steps[name]
         if name in self._data.steps:
             raise MistakeError(tree, f"the step {name!r} is read before it is there: a step reads those above it")
-        known = ["c", "acc", *self.steps, *self.roundings, *self.calls]
+        known = [*self.alone, "acc", *self.steps, *self.roundings, *self.calls]
         raise MistakeError(tree, str(UnknownNameError("name", name, known)))
 
     def _element(self, tree: ast.Subscript, operand: str, scope: Scope) -> Node:
-        if operand not in OPERANDS or operand == "c":
-            known = [name for name in OPERANDS if name != "c"]
-            raise MistakeError(tree, str(UnknownNameError("operand", operand, known)))
+        if operand not in NAMED or operand in self.alone:
+            raise MistakeError(tree, str(UnknownNameError("operand", operand, NAMED.keys() - self.alone)))
         if not isinstance(tree.slice, ast.Slice):
             place = self._affine(tree.slice, scope)
             return self._input(operand, Index(place.offset, place.factors))
@@ -309,7 +311,7 @@ class ExpressionReader:
         return Each(level, places, self._input(operand, index))
 
     def _input(self, operand: Any, index: Index | None) -> Element:
-        if operand in FACTORS:
+        if operand not in self.subnormals:
             return Element(operand, index)
         read: Any = self.subnormals[operand]
         return Element(operand, index, read, self.positive_zeros)
@@ -582,9 +584,10 @@ class _Reader(ExpressionReader):
         self._inputs()
         self.read_roundings()
         result, scale = self.result(), formats.get("scale")
+        more = tuple((key, formats[key]) for key in KEYS[4:] if key in formats)
         try:
             unit = Unit(formats["a"], formats["b"], formats["c"], data.length, result, scale, data.scale_block,
-                        self.steps, reference=data.unit, about=data.about, source=data.source,
+                        self.steps, more=more, reference=data.unit, about=data.about, source=data.source,
                         evidence=data.evidence)  # fmt: skip
         except ParameterError as error:
             if error.parameter in data.model_fields_set:
@@ -604,9 +607,11 @@ class _Reader(ExpressionReader):
             raise self.file.error(("inputs", "c"), "no step reads c")
         if unit.scale is None and "scale_block" in self.data.model_fields_set:
             raise self.file.error(("scale_block",), "there are no scale factors: formats has no scale")
-        for name, places in unit.unread().items():
-            if name in FACTORS and places:
-                raise self.file.error(("formats", "scale"), f"no step reads {name}[{ranges(places)}]")
+        unread = unit.unread()
+        for row in FURTHER:
+            if places := unread[row.name]:
+                which = row.name if row.per == "sum" else f"{row.name}[{ranges(places)}]"
+                raise self.file.error(("formats", row.key), f"no step reads {which}")
 
     def _check_unread(self, unit: Unit, whole: bool) -> None:
         """Raises InputError where no step reads some factor of a product and the file does not say that it is ignored
@@ -632,15 +637,16 @@ class _Reader(ExpressionReader):
                 if value not in ("signed", "positive"):
                     raise self.file.error(("inputs", key), "zeros are read as signed, or as positive")
                 continue
-            if key not in ("subnormals", "a", "b", "c"):
-                raise self.file.error(("inputs", key), "the keys are zeros, subnormals, or subnormals of one: a, b, c")
+            if key not in ("subnormals", *READ):
+                one = ", ".join(READ)
+                raise self.file.error(("inputs", key), f"the keys are zeros, subnormals, or subnormals of one: {one}")
             if value not in SUBNORMALS:
                 raise self.file.error(
                     ("inputs", key), str(UnknownNameError("reading of subnormals", value, SUBNORMALS))
                 )
         everywhere = self.data.inputs.get("subnormals", "keep")
         self.positive_zeros = self.data.inputs.get("zeros") == "positive"
-        self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in "abc"}
+        self.subnormals = {operand: self.data.inputs.get(operand, everywhere) for operand in READ}
 
 
 def _is_positive(node: Node) -> bool:
@@ -701,11 +707,12 @@ class _Writer:
         formats = {name: getattr(unit, name).name for name in "abcd"}
         data: dict[str, Any] = {"unit": unit.reference}
         data |= {key: getattr(unit, key) for key in ("about", "source", "evidence") if getattr(unit, key)}
-        used = [unit.a, unit.b, unit.c, *([unit.scale] if unit.scale else []), *(how.format for how in self.roundings)]
+        further = {row.key: fmt for row in FURTHER if (fmt := unit.formats.get(row.name)) is not None}
+        used = [unit.a, unit.b, unit.c, *further.values(), *(how.format for how in self.roundings)]
         used += [node.format for node in walk(unit.result) if isinstance(node, Literal)]
         if own := {fmt.name: _own_text(fmt) for fmt in used if not (fmt.name in FORMATS or is_spelling(fmt.name))}:
             data["own_formats"] = own
-        data |= {"formats": formats | ({"scale": unit.scale.name} if unit.scale else {}), "length": unit.length}
+        data |= {"formats": formats | {key: fmt.name for key, fmt in further.items()}, "length": unit.length}
         if ignored := unit.ignored():
             data["ignored"] = list(ignored)
         if unit.scale:
@@ -719,11 +726,11 @@ class _Writer:
         """How inputs are read, where not as they are."""
         elements = {node for node in walk(self.unit.result) if isinstance(node, Element) and not node.is_factor}
         reads: dict[str, str] = {}
-        for operand in OPERANDS[:3]:
+        for operand in READ:
             ways = {node.subnormals for node in elements if node.operand == operand}
             if len(ways) > 1:
                 raise ParameterError(operand, "its elements are read in several ways, and a unit file has one")
-            reads |= dict.fromkeys([str(operand)] if ways else [], next(iter(ways), "keep"))
+            reads |= dict.fromkeys([operand] if ways else [], next(iter(ways), "keep"))
         zeros = {node.positive_zeros for node in elements}
         if len(zeros) > 1:
             raise ParameterError("zeros", "some elements are read as +0 where they are -0, and a unit file says all")
@@ -755,7 +762,7 @@ class _Writer:
             case Literal():
                 return f"number(0x{node.pattern:x}, {node.format.name})"
             case Element():
-                return "c" if node.index is None else f"{node.operand}[{self._index(node.index)}]"
+                return node.operand if node.index is None else f"{node.operand}[{self._index(node.index)}]"
             case Running():
                 return "acc" if node.level == self.open[-1] else f"{_variable(node.level)}.acc"
             case Product():

@@ -13,13 +13,13 @@ from pysmt.typing import BVType
 
 from mmaprobe.queries.certificates.bitblast import Blaster, Cnf, cnf_of_text
 from mmaprobe.queries.certificates.gates import TRUE
-from mmaprobe.queries.certificates.slow import Propagator
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.search.distinguish import build_query
 from mmaprobe.queries.solvers.portfolio import solve
 from mmaprobe.queries.solvers.smtlib import Query
 from mmaprobe.smtmodel.inputs.admitted import Inputs
 from mmaprobe.smtmodel.tables.reference import parse_reference
+from tests.certificates.slow_checker import Propagator
 from tests.termeval import evaluate_terms
 
 pytestmark = pytest.mark.solvers

@@ -45,7 +45,7 @@ def vectors(reference: str, count: int) -> list[Vector]:
     a, b, c, *scales = (part.tolist() for part in random_rows(reference, count))
     rows = zip(a, b, c, *scales, strict=True)
     return [
-        Vector(model, Operands(tuple(x), tuple(y), z, *map(tuple, rest)), id=number)
+        Vector(model, Operands(tuple(x), tuple(y), z, tuple(map(tuple, rest))), id=number)
         for number, (x, y, z, *rest) in enumerate(rows)
     ]
 

@@ -76,7 +76,7 @@ def random_vectors(reference: str, count: int) -> list[Vector]:
     found = []
     for k in range(len(c)):
         length = model.length - k % 3
-        parts = Operands(tuple(a[k][:length]), tuple(b[k][:length]), c[k], tuple(scales[0][k]), tuple(scales[1][k]))
+        parts = Operands(tuple(a[k][:length]), tuple(b[k][:length]), c[k], tuple(tuple(side[k]) for side in scales))
         found.append(Vector(model, parts, id=k))
     return found
 

@@ -32,7 +32,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     remembered: tuple[Callable[[], None], ...] = (
         libraries.compiler.cache_clear, loaded.cache_clear, libraries.own_folder.cache_clear,
-        checker.program.cache_clear,
+        checker._own.cache_clear,
     )  # fmt: skip
     for forget in remembered:
         forget()
@@ -206,30 +206,25 @@ def test_an_interrupt_ends_the_compiler_too(cache: Path, tmp_path: Path) -> None
 # -- the checker of proofs
 
 
-def test_the_checker_is_not_the_one_that_lies_in_the_cache(cache: Path) -> None:
+@pytest.fixture
+def without_drat_trim(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = os.environ["PATH"].split(os.pathsep)
+    monkeypatch.setenv("PATH", os.pathsep.join(one for one in folders if not (Path(one) / "drat-trim").exists()))
+
+
+def test_the_checker_is_not_the_one_that_lies_in_the_cache(cache: Path, without_drat_trim: None) -> None:
     cache.mkdir(parents=True)
-    found = checker.program()
-    assert found is not None
+    found = checker.checker().path
     assert cache not in found.parents
     assert not found.parent.stat().st_mode & 0o077
 
 
-def test_a_compiler_that_hangs_leaves_the_slow_checker(cache: Path, tmp_path: Path,
-                                                       monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_a_compiler_that_hangs_leaves_no_checker(cache: Path, tmp_path: Path, without_drat_trim: None,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
     monkeypatch.setenv("CC", str(script(tmp_path / "cc", "sleep 100\n")))
     monkeypatch.setattr(libraries, "ANSWER_SECONDS", 0.3)
-    for name, text in (("f.cnf", "p cnf 1 2\n1 0\n-1 0\n"), ("f.drat", "0\n")):
-        (tmp_path / name).write_text(text)
-    found = checker.check_files(tmp_path / "f.cnf", tmp_path / "f.drat", 10.0)
-    assert (found.engine, found.fault) == ("python", "")
-
-
-def test_a_checker_that_cannot_be_run_leaves_the_slow_one(cache: Path, tmp_path: Path,
-                                                          monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
-    monkeypatch.setattr(checker, "program", lambda: tmp_path)
-    for name, text in (("f.cnf", "p cnf 1 2\n1 0\n-1 0\n"), ("f.drat", "0\n")):
-        (tmp_path / name).write_text(text)
-    assert checker.check_files(tmp_path / "f.cnf", tmp_path / "f.drat", 10.0).valid
+    with pytest.raises(checker.NoCheckerError, match=r"install drat-trim or a C compiler \(.*cc did not end within"):
+        checker.checker()
 
 
 def test_a_build_says_what_failed(tmp_path: Path) -> None:

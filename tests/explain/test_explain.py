@@ -358,7 +358,7 @@ def operands_of(model: Model, rng: np.random.Generator) -> Iterator[Operands[int
         a, b, c = (side.tolist() for side in generate(model, 1, rng)[:3])
         low, high = (115, 140) if model.scale and model.scale.name == "ue8m0" else (0, 128)
         scales = [tuple(rng.integers(low, high, model.scales).tolist()) for _ in range(2)]
-        yield Operands(tuple(a[0]), tuple(b[0]), c[0], *scales)
+        yield Operands(tuple(a[0]), tuple(b[0]), c[0], tuple(scales))
 
 
 def check(picture: Picture, model: Model) -> None:

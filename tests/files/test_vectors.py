@@ -292,9 +292,9 @@ def test_a_vector_comes_back_from_its_text(reference: str) -> None:
     scales = (tuple(range(1, 1 + model.scales)), tuple(range(9, 9 + model.scales)))
     extra = {"question": "why", "predictions": {"x": "0"}, "exercises": ["carry"]}
     vectors = [
-        Vector(model, Operands(a, b, (1 << model.c.width) - 1, *scales), d=3, id="some-1", extra=extra),
-        Vector(model, Operands(a[:1], b[:1], 0, *scales)),
-        Vector(model, Operands(a[:1], b[:1], 0, *scales), d=0, id=7),
+        Vector(model, Operands(a, b, (1 << model.c.width) - 1, scales), d=3, id="some-1", extra=extra),
+        Vector(model, Operands(a[:1], b[:1], 0, scales)),
+        Vector(model, Operands(a[:1], b[:1], 0, scales), d=0, id=7),
     ]
     again = read(*(json.dumps(vector.to_json()) for vector in vectors))
     for line, (vector, copy) in enumerate(zip(vectors, again, strict=True), start=1):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import ml_dtypes
+import numpy as np
 import pytest
 
 from tests.places import ROOT
@@ -31,6 +35,54 @@ length: 1
 roundings: {r: round(f16)}
 steps:
   d: r(exact(minus(a[0] * b[0]), c))
+"""
+#: a unit with a second addend, and numbers that are added beside the products; and one that rounds twice
+ADDED = """unit: added
+formats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3, c2: e4m3, m: e2m1}
+length: 2
+roundings: {r: round(e4m3)}
+steps:
+  d: r(exact(a[0:2] * b[0:2], each(k in range(2), m[k]), c, c2))
+"""
+INPUT = {"a": ["6", "0"], "b": ["6", "0"], "c": "38", "c2": "30", "m": ["2", "4"]}  # 4 * 4 + 1 + 2^-1 + 1 + 2
+SUM = "5a"  # 20, the even one of 20 and 22
+#: of operands, in commands that evaluate by arrays, by terms and by a program
+OPERANDS = [
+    ("show added.yaml", "formats: {a: e2m1, b: e2m1, c: e4m3, d: e4m3, c2: e4m3, m: e2m1}"),
+    ("explain added.yaml input.jsonl", "  c2  30 2^-1"),
+    ("explain added.yaml input.jsonl", "  m0 2 1    m1 4 2"),
+    ("explain added.yaml input.jsonl", f"d = {SUM}"),
+    ("evaluate input.jsonl", "1 row, 0 mismatches"),
+    ("run input.jsonl --device model:added.yaml", f'"c2": "30", "m": ["2", "4"], "d": "{SUM}"'),
+    ("run input.jsonl --device 'command:sh device.sh'", f'"c2": "30", "m": ["2", "4"], "d": "{SUM}"'),
+    ("export input.jsonl --format csv", "id,model,d,predicted,c,a0,a1,b0,b1,c2,m0,m1"),
+    ("export input.jsonl --format smt2", "(= c2 #b00110000)"),
+    ("prove added.yaml turned.yaml --certificate same", "equal: proved in"),
+    ("check same", "2 products of e2m1 and e2m1, c e4m3, c2 e4m3, m e2m1, d e4m3"),
+    ("prove added.yaml twice.yaml --solver bitwuzla --certificate other", "\n    c2 = "),
+    ("check other", ": not equal: on this input left gives "),
+    ("distinguish added.yaml twice.yaml --solver bitwuzla", '"c2": "'),
+    ("prove --property order-independent added.yaml --certificate order", ": proved in"),
+    ("check order", "is order-independent"),
+    ("prove --property error-bound added.yaml", "|d - exact| <= 2^-4 * |exact|"),
+    ("compare model:added.yaml 'command:sh device.sh' -n 1", "no difference"),
+    ("simulate a.npy b.npy --model added.yaml -o d.npy", "it takes c2, which no plan has"),
+    ("explain added.yaml lacking.jsonl", "c2: this field is missing"),
+    ("explain ieee/fma/f32 more.jsonl", "c2: ieee/fma/f32 takes no c2"),
+    ("run input.jsonl --device python:device.py:matmul", "it takes no c2"),
+]
+#: the same in Python: an input that decides has all its operands, and is evaluated with them
+IN_PYTHON = """
+import mmaprobe
+case = mmaprobe.distinguish("added.yaml", "twice.yaml", solver="bitwuzla").differences[0].left
+shown = mmaprobe.explain("added.yaml", case.a, case.b, case.c, more={**case.more, "c2": case.more["c2"][0]})
+assert shown.explanations[0].model.reference == "added.yaml"
+assert float(shown.d) == float(case.d), (shown.d, case.d)
+for lacking in ({}, {"c2": 0}, {**case.more, "c3": 0}):
+    try:
+        mmaprobe.explain("added.yaml", case.a, case.b, case.c, more=lacking)
+    except mmaprobe.MmaprobeError as error:
+        print(error)
 """
 #: two units with a new node: by a rule, and by a solver
 CERTIFIED = [
@@ -79,6 +131,7 @@ EXAMPLES = {
         *CERTIFIED,
     ],
     "a key": [("list formats --json", '"bias": 127, "infinity": true')],
+    "an operand": OPERANDS,
     "a multiplier": [
         (
             "identify --device model:flushed.yaml --formats f16,f16,f16,f16 --length 1 --save mine.yaml",
@@ -125,7 +178,7 @@ def test_an_example(added: str, copy: Path) -> None:
         diff = PAGE.parent / "extending" / named[1]
         subprocess.run(["git", "apply", str(diff)], cwd=copy, check=True)
         changed = re.findall(r"^\+\+\+ b/(.*)$", diff.read_text(encoding="utf-8"), re.MULTILINE)
-        write_units(copy)
+        (write_inputs if added == "an operand" else write_units)(copy)
         for name, stage in STAGES.items():
             (copy / f"{name}.yaml").write_text(PLAN.replace("STAGE", stage), encoding="utf-8")
     else:
@@ -135,6 +188,10 @@ def test_an_example(added: str, copy: Path) -> None:
     assert len(changed) == files <= 2
     for command, said in EXAMPLES[added]:
         assert said in run(copy, command), command
+    if added == "an operand":
+        done = subprocess.run([sys.executable, "-c", IN_PYTHON], cwd=copy, capture_output=True, text=True, timeout=120)
+        assert done.stderr == ""
+        assert re.fullmatch("c2: added.yaml needs them\nm: .* needs them\nc3: added.yaml takes none\n", done.stdout)
 
 
 def test_a_new_node_with_a_rounding_of_its_own(copy: Path) -> None:
@@ -162,10 +219,29 @@ def write_units(copy: Path, more: str = "") -> None:
         (copy / f"{name}.yaml").write_text(MINUS.replace(f"{product}, c", text), encoding="utf-8")
 
 
+def write_inputs(copy: Path) -> None:
+    """Units with the operands of the example, an input of them, and a program that is one of the units."""
+    once = "exact(a[0:2] * b[0:2], each(k in range(2), m[k]), c, c2)"
+    turned = "exact(c2, c, a[0:2] * b[0:2], each(k in range(2), m[k]))"
+    twice = "exact(r(exact(a[0:2] * b[0:2], each(k in range(2), m[k]), c)), c2)"
+    assert ADDED.count(once) == 1
+    for name, text in (("added", once), ("turned", turned), ("twice", twice)):
+        (copy / f"{name}.yaml").write_text(ADDED.replace(once, text), encoding="utf-8")
+    lacking = {name: value for name, value in INPUT.items() if name != "c2"}
+    more = {"a": ["3f800000"], "b": ["3f800000"], "c": "00000000", "c2": "00"}
+    rows = {"input": INPUT | {"d": SUM}, "lacking": lacking, "more": more | {"model": "ieee/fma/f32"}}
+    for name, row in rows.items():
+        (copy / f"{name}.jsonl").write_text(json.dumps({"model": "added.yaml"} | row) + "\n", encoding="utf-8")
+    (copy / "device.sh").write_text(f"{sys.executable} -m mmaprobe.cli.main device added.yaml\n", encoding="utf-8")
+    (copy / "device.py").write_text("def matmul(a, b, c):\n    return a @ b + c\n", encoding="utf-8")
+    for name, kind in (("a", ml_dtypes.float4_e2m1fn), ("b", ml_dtypes.float4_e2m1fn)):
+        np.save(copy / f"{name}.npy", np.zeros((2, 2), dtype=kind))
+
+
 def run(copy: Path, command: str) -> str:
     """What a command of the copy says."""
-    done = subprocess.run([sys.executable, "-m", "mmaprobe.cli.main", *command.split()], cwd=copy, capture_output=True,
-                          text=True, timeout=120)  # fmt: skip
+    done = subprocess.run([sys.executable, "-m", "mmaprobe.cli.main", *shlex.split(command)], cwd=copy,
+                          capture_output=True, text=True, timeout=120)  # fmt: skip
     return done.stdout + done.stderr
 
 

@@ -20,8 +20,9 @@ from mmaprobe.queries.kernel.expressions import one_expression
 from mmaprobe.queries.kernel.problem import Problem
 from mmaprobe.queries.kernel.same import Compared
 from mmaprobe.queries.kernel.statements import negations, problems_of, raised_products
+from mmaprobe.queries.kernel.together import HasProperty
 from mmaprobe.queries.properties import proving
-from mmaprobe.queries.properties.proving import proofs_of, verdict_of
+from mmaprobe.queries.properties.proving import established, proofs_of, verdict_of
 from mmaprobe.queries.properties.report import pair_proof
 from mmaprobe.queries.properties.signs import BY_NODES
 from mmaprobe.queries.search.distinguish import Options
@@ -168,13 +169,22 @@ property: equal
             build_claims(read_yaml(broken, "mine.yaml"))
 
 
-def test_a_property_without_a_problem_holds() -> None:
-    """One product has one order."""
+def test_of_one_product_every_order_is_the_same() -> None:
+    """It has one order, and the verdict is a theorem about it as any other."""
     head = {"id": "one", "about": "an example", "source": "nobody", "says": "nothing", "expect": "holds"}
     asked = {"model": "ieee/fma/f32@length=1", "property": "order-independent"}
     (claim,) = build_claims(read_yaml(json.dumps(head | asked), "one.yaml"))
     outcome = decide(claim, Options(timeout=20))
-    assert (outcome.verdict, outcome.proofs) == ("holds", [])
+    assert outcome.verdict == "holds"
+    assert isinstance(claim, PropertyClaim)
+    goal = HasProperty("order-independent", claim.model, Inputs(), "bits")
+    assert established("order-independent", outcome.proofs).goal == goal
+    outcome.proofs = []
+    assert outcome.verdict == "unknown"
+
+
+def test_nothing_proved_is_nothing_established() -> None:
+    assert verdict_of([]) == "unknown"
 
 
 def test_a_proof_on_which_nothing_rests_is_not_in_a_certificate() -> None:

@@ -52,7 +52,7 @@ def operands_of(model: Model, rng: np.random.Generator) -> Operands[int]:
     sides = [tuple(map(int, inputs.numbers(fmt, (model.length,), rng))) for fmt in (model.a, model.b)]
     c = int(inputs.numbers(model.c, (1,), rng)[0])
     scales = [tuple(map(int, rng.integers(100, 126, model.scales))) for _ in range(2)]
-    return Operands(*sides, c, *scales)
+    return Operands(*sides, c, tuple(scales))
 
 
 def texts(root: ET.Element) -> list[str]:
