@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mmaprobe.queries.certificates.certificate import digest, readme
+from mmaprobe.queries.certificates.manifest import Piece
 from mmaprobe.queries.certificates.reading import Held
 from mmaprobe.queries.certificates.statement import statement
 from mmaprobe.queries.checking.folder import check_folder
@@ -76,7 +77,8 @@ def fitted(folder: Path) -> None:
     texts = Held(folder, manifest["sha256"].keys())
     with suppress(Exception):  # files that cannot be read state nothing
         manifest["question"] = statement(texts)
-        (folder / "README.md").write_text(readme(texts, manifest["pieces"]))
+        pieces = [Piece.model_validate_json(json.dumps(piece)) for piece in manifest["pieces"]]
+        (folder / "README.md").write_text(readme(texts, pieces))
     path.write_text(json.dumps(manifest))
 
 

@@ -49,7 +49,7 @@ def check(folder: Path, engines: bool, timeout: float, as_json: bool) -> None:
     Checks every file and every proof, calls every rule of the proof again, and compares what it ends in with what the
     files ask. Says first what is stated: of which inputs and units. --json lists every finding. Nothing but the folder
     is read, which may hold several certificates, as the cases of a claim do. Proofs are checked by drat-trim if it is
-    on the path, else by a program of our own, which needs a C compiler. Exit code 1 if a part is rejected, 3 if one
+    on the path, or by mmaprobe's own program, which needs a C compiler. Exit code 1 if a part is rejected, 3 if one
     could not be checked.
 
     \b
