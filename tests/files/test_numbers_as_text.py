@@ -16,6 +16,7 @@ from mmaprobe.smtmodel.base.errors import InputError, MmaprobeError, ParameterEr
 from mmaprobe.smtmodel.base.yamlfile import read_yaml
 from mmaprobe.smtmodel.families.parameters import PARAMETERS, parse_parameter
 from mmaprobe.smtmodel.units.unitfile import parse_unit
+from tests.package.test_layout import LEVELS
 from tests.places import ROOT
 
 V = "volta/mma/m8n8k4.f32.f16.f16.f32"
@@ -47,8 +48,7 @@ def test_nobody_asks_python_what_a_digit_is() -> None:
     """`\\d` and `isdigit` are for names that the program itself makes."""
     own = {"explaining.py", "exact.py", "losses.py", "neighbours.py", "wording.py", "words.py", "bits_drawing.py",
            "listing.py", "absent.py", "gpus.py", "vectors.py"}  # fmt: skip
-    packages = ("cli", "smtmodel", "hypotheses", "queries", "runner", "reports", "studies", "mmaprobe")
-    for path in (path for package in packages for path in (ROOT / package).rglob("*.py")):
+    for path in (path for package in LEVELS for path in (ROOT / package).rglob("*.py")):
         found = re.findall(PYTHONS, path.read_text("utf-8"))
         assert not found or path.name in own | {"choice.py", "digits.py"}, (path, found)
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 
 from mmaprobe.smtmodel.families.parameters import FAMILIES, FAMILY, PARAMETERS
+from tests.package.test_layout import LEVELS as PACKAGES
 from tests.places import ROOT
 
-PACKAGES = ("mmaprobe", "smtmodel", "queries", "hypotheses", "runner", "reports", "studies", "cli")
 #: the families, the tables that call them, and the parsing of `@name=value`, of family files and of questions
 OWNERS = {f"smtmodel/{name}.py" for name in ("families/parts", "families/sketch", "families/functions",
                                              "families/member", "families/parameters", "tables/nvidia", "tables/amd",

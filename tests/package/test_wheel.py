@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.package.test_layout import LEVELS as PACKAGES
 from tests.places import ROOT
 
-PACKAGES = ["mmaprobe", "smtmodel", "queries", "hypotheses", "runner", "studies", "reports", "cli"]
 FOREIGN = ("cli", "queries", "runner")
 DATA = (".yaml", ".jsonl", ".json", ".c", ".html", ".css", ".js", ".typed")
 PROGRAM = """
