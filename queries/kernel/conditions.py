@@ -275,8 +275,7 @@ def _floors(
     lost: Bit, finite: Bit,
 ) -> None:  # fmt: skip
     """Where the largest exponent is not a term's, and how far the largest term lies from what floors there are."""
-    given = (node.zeros, node.least, *node.floors) if isinstance(node, FusedSum) else node.floors
-    bounds = {bound for bound in given if bound is not None}
+    bounds = {bound for bound in (node.bounds if isinstance(node, FusedSum) else node.floors) if bound is not None}
     low = min([item.term.exponent.low for item in items])
     high = max([item.term.exponent.high for item in items])
     width, carrier = max(1, (high - low).bit_length()), zeros[0].carrier

@@ -497,8 +497,7 @@ def fused(node: FusedSum, places: Places, premises: Sequence[Theorem], lemmas: S
     if len(weights) < len(every):
         raise RuleError("fused: the exponent of a term is not known")
     m = largest(weights)
-    bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None
-              if any(f.known.least is None or f.known.least < bound for f in every)]  # fmt: skip
+    bounds = [bound for bound in node.bounds if any(f.known.least is None or f.known.least < bound for f in every)]
     sides = []
     for side in (0, 1):
         losses = [term.loss(mode, side) for term in terms]

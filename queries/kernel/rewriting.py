@@ -188,8 +188,7 @@ def needless_carry(scope: Scope, node: Node) -> Replacement | None:
         return None
     if not fits(scope, node):
         return None
-    lemmas = dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, node.rounding) for one, bits in terms)
-    return Replacement(replace(node, carry_bits=None), tuple(lemmas))
+    return Replacement(replace(node, carry_bits=None), _losses(terms, node.rounding))
 
 
 def fits(scope: Scope, node: FusedSum) -> bool:
@@ -224,12 +223,10 @@ def lossless_sum(scope: Scope, node: Node) -> Replacement | None:
         return None
     if any(far is not None for far in node.reach) or not (terms := _ranges(scope, node)):
         return None
-    bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None]
-    top = max([one.high for one, _ in terms] + bounds)
+    top = max([one.high for one, _ in terms] + [*node.bounds])
     if any(one.unit < top - bits for one, bits in terms):
         return None
-    lemmas = dict.fromkeys(AlignmentLoses(one.width, one.fraction, bits, node.rounding) for one, bits in terms)
-    return Replacement(ExactSum(node.items), tuple(lemmas), counting=False)
+    return Replacement(ExactSum(node.items), _losses(terms, node.rounding), counting=False)
 
 
 @rewrite("overflow as the rounding has it")
@@ -294,8 +291,7 @@ def fitting_sum(scope: Scope, node: Node) -> Replacement | None:
     most = _most_units(scope, total, bits)
     if total.carry_bits is not None:
         most = min(most, 1 << bits + 1 + total.carry_bits)
-    bounds = [bound for bound in (total.zeros, total.least, *total.floors) if bound is not None]
-    low, high = min(one.low for one, _ in terms) - bits, max([one.high for one, _ in terms] + bounds) - bits
+    low, high = min(one.low for one, _ in terms) - bits, max([one.high for one, _ in terms] + [*total.bounds]) - bits
     if most > 1 << fmt.precision or low < fmt.emin - fmt.fraction or high > fmt.emax:
         return None
     other = replace(how, mode="toward_zero")
@@ -400,8 +396,7 @@ def rounded_again(scope: Scope, node: Node) -> Replacement | None:
 @rewrite("rounding that the next one makes needless")
 def rounded_twice(scope: Scope, node: Node) -> Replacement | None:
     """A number rounded twice is as if it were rounded once, if every normalised magnitude is, and rounding does not
-    depend on the unit: so it is where the first rounding goes to odd with two bits to spare, or both go one way. An
-    exact zero sum has its sign from the first rounding."""
+    depend on the unit: so it is where the first rounding goes to odd with two bits to spare, or both go one way."""
     if not isinstance(node, Round) or not isinstance(node.term, Round):
         return None
     how, first = node.rounding, node.term.rounding
@@ -410,8 +405,7 @@ def rounded_twice(scope: Scope, node: Node) -> Replacement | None:
     spare = first.format.precision - how.format.precision
     if not (spare >= 2 and first.mode == "to_odd") and not (spare >= 0 and first.mode == how.mode not in NEAREST):
         return None
-    other = Round(node.term.term, replace(how, zero="positive" if how.zero == "positive" else first.zero))
-    if other.rounding.zero == "ieee" and (how.mode == "down") != (first.mode == "down"):
+    if (other := _without_first(how, node.term)) is None:
         return None
     targets = target_of(first), target_of(how), target_of(other.rounding)
     scales = dict.fromkeys((RoundingScales(targets[0]), RoundingScales(targets[2])))
@@ -420,8 +414,7 @@ def rounded_twice(scope: Scope, node: Node) -> Replacement | None:
 
 @rewrite("rounding that the number needs not")
 def rounded_in_vain(scope: Scope, node: Node) -> Replacement | None:
-    """If a first rounding does not change any number that it gets, a second one gets the same number without it. An
-    exact zero sum has its sign from the first rounding."""
+    """If a first rounding does not change any number that it gets, a second one gets the same number without it."""
     if not isinstance(node, Round) or not isinstance(node.term, Round):
         return None
     how, first = node.rounding, node.term.rounding
@@ -429,10 +422,18 @@ def rounded_in_vain(scope: Scope, node: Node) -> Replacement | None:
         return None
     if not (ranges := ranges_of(scope, node.term.term)) or not all(_may_hold(first.format, one) for one in ranges):
         return None
-    other = Round(node.term.term, replace(how, zero="positive" if how.zero == "positive" else first.zero))
-    if other.rounding.zero == "ieee" and (how.mode == "down") != (first.mode == "down"):
+    if (other := _without_first(how, node.term)) is None:
         return None
     return Replacement(other, tuple(FormatHolds(one, target_of(first)) for one in _sorted(ranges)))
+
+
+def _without_first(how: Rounding, node: Round) -> Round | None:
+    """What is rounded first, rounded as a second rounding has it; None if an exact zero sum, which has its sign from
+    the first one, would have another."""
+    first = node.rounding
+    zero = "positive" if how.zero == "positive" else first.zero
+    same = zero != "ieee" or (how.mode == "down") == (first.mode == "down")
+    return Round(node.term, replace(how, zero=zero)) if same else None
 
 
 @rewrite("-0 added")

@@ -215,11 +215,11 @@ class _Rise:
         raised = _Other(own[0], node, own[1])
         for one in (*others, raised):
             self.lemmas |= dict.fromkeys(one.lemmas)
-        bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None]
-        gains = _summed(node, raised, others, min([one.least for one in (*others, raised) if not one.zero] + bounds))
+        low = min([one.least for one in (*others, raised) if not one.zero] + [*node.bounds])
+        gains = _summed(node, raised, others, low)
 
         def known() -> Gains:
-            if bounds:  # one that changes no sum here may be left out, which changes the exponent for another sum
+            if node.bounds:  # one that changes no sum here may be left out, which changes the exponent for another sum
                 raise RuleError("rises: a sum whose exponent has a bound is a term of another one")
             return gains
 

@@ -91,9 +91,9 @@ def summed(unit: Unit, premises: Sequence[Theorem], lemmas: Sequence[Theorem]) -
     found = sorted(factors_of(node, dict(places)) for node, places in wanted)
     if found != [(), *((k, k) for k in range(unit.length))]:
         raise RuleError("steps: not every product, and c, is added once")
-    floors = [bound for bound in (total.zeros, total.least, *total.floors) if bound is not None]
-    if any(goal.facts.known.least is None or goal.facts.known.least < bound for goal in goals for bound in floors):
-        raise RuleError(f"fused: its floor {max(floors)} can exceed the exponents of all terms")
+    leasts = [goal.facts.known.least for goal in goals]
+    if any(least is None or least < bound for least in leasts for bound in total.bounds):
+        raise RuleError(f"fused: its floor {max(total.bounds)} can exceed the exponents of all terms")
     if {goal_of(lemma, AlignmentLoses, "summed") for lemma in lemmas} != set(alignments(total, (), premises)):
         raise RuleError("summed: a lemma about the datapath is missing, or about another one")
     digits = [goal.facts.known.digits for goal in goals]

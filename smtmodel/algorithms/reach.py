@@ -178,11 +178,10 @@ class _Unit:
                 found = self._sum(node.items)
                 return replace(found, low=min(found.low, 0), top=max(found.top, 0))
             case FusedSum():
-                bounds = [bound for bound in (node.zeros, node.least, *node.floors) if bound is not None]
                 found = self._sum(node.items)
                 if not found.most:
                     return found
-                top = max([found.top, *bounds])
+                top = max([found.top, *node.bounds])
                 exact = node.rounding == "toward_zero" and not node.sticky
                 raised = Fraction(0) if exact else len(node.bits_of_terms) * _power(top - min(node.bits_of_terms))
                 return replace(found, most=found.most + raised, top=top)

@@ -69,6 +69,11 @@ class FusedSum(Sum):
     def bits_of_terms(self) -> tuple[int, ...]:
         return self.by_term(self.fraction_bits)
 
+    @property
+    def bounds(self) -> tuple[int, ...]:
+        """The exponents below which the largest exponent may not lie: that of zeros, the least one, the floors."""
+        return tuple(bound for bound in (self.zeros, self.least, *self.floors) if bound is not None)
+
     def known(self, knowledge: Knowledge, operands: Sequence[Known]) -> Known:
         """Its exponent m is at least that of a term. Aligned, |v| of a term is at most the multiple of 2^(m - F) next
         above head * 2^m, or below it toward zero, as rounding is monotonic."""
@@ -79,12 +84,11 @@ class FusedSum(Sum):
         leasts, mosts = (
             all_known(ends) for ends in zip(*((known.least, known.most) for known, _ in terms), strict=True)
         )
-        bounds = [bound for bound in (self.zeros, self.least, *self.floors) if bound is not None]
         heads = all_known(
             None if known.head is None else aligned_head(known.head, bits, self.rounding) for known, bits in terms
         )
         head = None if heads is None else sum(heads) + power(-finest)
-        most = None if mosts is None else max(mosts + bounds)
+        most = None if mosts is None else max([*mosts, *self.bounds])
         return Known(
             None if leasts is None else min(leasts), most, head, finest + self.sticky,
             None if self.sticky else grid_of([known for known, _ in terms]),
