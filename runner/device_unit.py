@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from mmaprobe.documents.identify import Outline
 from mmaprobe.queries.building.build import Builder
 from mmaprobe.queries.building.outcome import Built
 from mmaprobe.queries.building.weights import Weights, weighed
@@ -108,6 +109,10 @@ class Orders:
             return []
         lines = Outliner(self.roots[0]).outline().lines()
         return [*lines, shared(self.width)] if self.width > 1 else lines
+
+    def document(self) -> Outline:
+        """What a document says of them."""
+        return Outline(questions=self.questions, outline=self.lines())
 
     def say(self, asked: Signature, tell: Callable[[str], None]) -> None:
         """Tell the tree, where one is left."""

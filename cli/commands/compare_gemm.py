@@ -13,7 +13,7 @@ from mmaprobe.cli.array_files import load_matrix
 from mmaprobe.cli.options import progress, refuse, say
 from mmaprobe.cli.product_files import patterns_of
 from mmaprobe.cli.text.comparison import Report
-from mmaprobe.cli.text.plan_results import most_given, names_of, sentences
+from mmaprobe.cli.text.plan_results import sentences
 from mmaprobe.documents.devices import (
     ComparedModel,
     ComparedPlans,
@@ -23,7 +23,6 @@ from mmaprobe.documents.devices import (
     FirstSteps,
     Gemm,
     ModelAgreement,
-    PlansFound,
     StepOfPlan,
 )
 from mmaprobe.documents.parts import ABSENT
@@ -94,6 +93,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
     """Which plans, and instructions of the table, give each result; of those the two most alike, why they differ, and
     in which step they first do."""
     from mmaprobe.queries.plans.recorded import Recorded
+    from mmaprobe.queries.plans.report import plans_found
     from mmaprobe.queries.plans.results import plans_of_results
     from mmaprobe.smtmodel.inputs.signature import Signature
 
@@ -110,26 +110,13 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
     every = []
     for index, one in enumerate(given):
         first = () if pair is None else pair[index : index + 1]
-        every.append(_plans_found(one, names_of(one, first)))
+        every.append(plans_found(one, first))
         for sentence in sentences(one, first):
             say(f"  D{index + 1}: {sentence}")
     document = ComparedPlans(why=ABSENT if pair is None else why, D1=every[0], D2=every[1])
     if pair is None or found.first is None or not given[0].left_out == given[1].left_out == ():
         return document
     return replace(document, first_step=_first_step(pair, matrices, found.first))
-
-
-def _plans_found(given: Given, names: list[str]) -> PlansFound:
-    return PlansFound(
-        plans=names,
-        complete=not given.untried,
-        tried=given.tried,
-        untried=given.untried,
-        looked_at=given.looked,
-        best=None if given.best is None else given.best.plan.reference,
-        best_agrees=most_given(given),
-        left_out=given.left_out,
-    )
 
 
 def products_left_out(given: Sequence[Given]) -> list[str]:
