@@ -156,8 +156,9 @@ def _built(device: Devices, asked: Signature, timeout: float, device_timeout: fl
     from mmaprobe.runner.device_unit import built
 
     start = time.monotonic()
+    options = options_of(solver, timeout)
     with _opened(device, device_timeout, asked, start + timeout) as opened:
-        found, order = built(opened, asked, options_of(solver, timeout), start + timeout, quietly, quietly)
+        found, order = built(opened, asked, options, start + timeout, quietly, quietly)
         said = {"name": opened.name, **opened.description}
     unit = described(found, order.questions, opened.name)
     document = document_of(found, unit, order.document(), asked, said, time.monotonic() - start)

@@ -27,13 +27,14 @@ from mmaprobe.cli.options import (
     write_vectors,
 )
 from mmaprobe.cli.reading import open_input
-from mmaprobe.cli.text.comparison import Report
+from mmaprobe.cli.text.comparison import show
 from mmaprobe.smtmodel.base.errors import IncompleteError, InputError, MmaprobeError
 from mmaprobe.smtmodel.base.wording import counted
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
     from mmaprobe.queries.search.witness import Row
+    from mmaprobe.reports.comparison import Report
     from mmaprobe.runner.devices import Device
     from mmaprobe.runner.recorded import RecordedDevice
     from mmaprobe.smtmodel.evaluate.model import Model
@@ -144,6 +145,7 @@ def compare(
         if not names and reference is None:
             refuse("plans are looked for, and no vectors are made", "count", "output")
     from mmaprobe.queries.compare.devices import Comparison
+    from mmaprobe.reports.comparison import Report
 
     comparison = Comparison(count or (1 if gemm else 3), progress)
     run = _Run(comparison, Report(comparison), compare, reference)
@@ -269,7 +271,7 @@ class _Run:
         comparison, differ = self.comparison, bool(self.comparison.differences) or self.report.differ
         if self.report.pair is not None and (failure is None or comparison.compared or comparison.apart or differ):
             self.report.explain()
-            self.report.show()
+            show(self.report)
         if failure is None and not (differ or comparison.compared or self.report.gemm):
             rests = "the reason above rests on hypotheses alone" if self.report.found else "ask both the same vectors"
             failure = IncompleteError(f"nothing was compared: no vector was answered by both; {rests}")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmaprobe.cli.array_files import load_matrix
 from mmaprobe.cli.options import progress, refuse, say
 from mmaprobe.cli.product_files import patterns_of
-from mmaprobe.cli.text.comparison import Report
 from mmaprobe.cli.text.plan_results import sentences
 from mmaprobe.documents.devices import (
     ComparedModel,
@@ -26,19 +23,14 @@ from mmaprobe.documents.devices import (
     StepOfPlan,
 )
 from mmaprobe.documents.parts import ABSENT
-from mmaprobe.smtmodel.arithmetic.display import number_text, value_text
+from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
-from mmaprobe.smtmodel.nodes import Literal, Round
-from mmaprobe.smtmodel.nodes.node import walk
-from mmaprobe.smtmodel.nodes.normal import normal
-
-LOOKED = 12  # plans of each result of which the two most alike are looked for
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
     from mmaprobe.queries.compare.gemm import Differences, Element, Matrices, Reproduced, Trace
-    from mmaprobe.queries.plans.results import Given
+    from mmaprobe.reports.comparison import Report
     from mmaprobe.smtmodel.evaluate.model import Model
     from mmaprobe.smtmodel.explain.losses import Loss
     from mmaprobe.smtmodel.plans import Plan
@@ -95,6 +87,7 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
     from mmaprobe.queries.plans.recorded import Recorded
     from mmaprobe.queries.plans.report import plans_found
     from mmaprobe.queries.plans.results import plans_of_results
+    from mmaprobe.reports.plan_differences import most_alike, products_left_out, why_they_differ
     from mmaprobe.smtmodel.inputs.signature import Signature
 
     asked = Signature(model.a, model.b, model.c, model.d, matrices.a.shape[1], matrices.c is not None)
@@ -119,27 +112,6 @@ def _plans(model: Model, matrices: Matrices, found: Differences, seconds: float)
     return replace(document, first_step=_first_step(pair, matrices, found.first))
 
 
-def products_left_out(given: Sequence[Given]) -> list[str]:
-    """The difference between two results in the products of which they are sums, as a sentence, if there is one."""
-    from mmaprobe.queries.order.tree import compact
-
-    texts = [f"all but k = {compact(one.left_out)}" if one.left_out else "all" for one in given]
-    return [f"the products summed are {texts[0]} (D1); {texts[1]} (D2)"] if texts[0] != texts[1] else []
-
-
-def most_alike(ones: Sequence[Plan], others: Sequence[Plan]) -> tuple[Plan, Plan] | None:
-    """One plan of each side, such that they differ in the fewest ways, and of these in their texts the least; None if
-    a side has none."""
-    pairs = [(one, other) for one in ones[:LOOKED] for other in others[:LOOKED]]
-
-    def apart(pair: tuple[Plan, Plan]) -> tuple[int, int]:
-        one, other = (plan.reference for plan in pair)
-        alike = sum(block.size for block in SequenceMatcher(None, one, other, False).get_matching_blocks())
-        return len(why_they_differ(*pair)), len(one) + len(other) - 2 * alike
-
-    return min(pairs, key=apart, default=None)
-
-
 def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -> FirstSteps | None:
     """Say in which step of an element two plans first differ, and return it."""
     from mmaprobe.queries.plans.first_step import first_step
@@ -161,40 +133,6 @@ def _first_step(pair: tuple[Plan, Plan], matrices: Matrices, element: Element) -
         for step in steps
     )
     return FirstSteps(D1=first, D2=second)
-
-
-def why_they_differ(one: Plan, other: Plan) -> list[str]:
-    """The differences between two plans, one sentence each."""
-    ways = zip(_ways(one).items(), _ways(other).values(), strict=True)
-    return [f"{what} {left} (D1); {right} (D2)" for (what, (key, left)), (its, right) in ways
-            if key != its and left != right]  # fmt: skip
-
-
-@lru_cache(maxsize=2 * LOOKED)
-def _ways(plan: Plan) -> dict[str, tuple[object, str]]:
-    """What two plans may differ in: of each what decides whether they do, and the words of this plan."""
-    from mmaprobe.reports.plan_sheet import stage_words
-    from mmaprobe.smtmodel.plans.joins import rounding_words
-
-    hows = dict.fromkeys(how for how in (plan.convert_a, plan.convert_b) if how is not None)
-    stages = (one for products in plan.sums for one in stage_words(products.stage))
-    factors = [number_text(node.pattern, node.format) for node in walk(plan.result) if isinstance(node, Literal)]
-    result = f"the sum times {', c times '.join(factors)}" if factors else "the sum"
-    if isinstance(plan.result, Round):
-        result = f"{result}, rounded to {rounding_words(plan.result.rounding)}"
-    starts = any(products.start.kind == "element" for products in plan.sums)
-    uses = any(node.kind == "element" for node in walk(plan.result))
-    words = {
-        "the inputs are": " and ".join(f"rounded to {rounding_words(how)}" for how in hows) or "taken as they are",
-        "the unit is": " and ".join(model.reference for model in plan.models),
-        "the sum of the products:": "; ".join(
-            one.text if one.place == "outermost" else f"{one.place}: {one.text}" for one in stages
-        ),
-        "C:": "the first sum begins with it" if starts else "added at the end" if uses else "not used",
-        "the result is": result,
-    }
-    arithmetics = [(model.length, normal(model.unit.result)) for model in plan.models]  # one may have two names
-    return {what: (arithmetics if what == "the unit is" else text, text) for what, text in words.items()}
 
 
 def _follow(comparison: Comparison, report: Report, pair: Pair, matrices: Matrices, found: Differences) -> None:
