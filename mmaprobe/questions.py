@@ -16,6 +16,7 @@ from mmaprobe.smtmodel.base.errors import ParameterError, UnknownNameError
 from mmaprobe.smtmodel.evaluate.numbers import to_numbers
 from mmaprobe.smtmodel.evaluate.operands import Operands
 from mmaprobe.smtmodel.evaluate.tiles import kind_of
+from mmaprobe.smtmodel.nodes.operand import NAMED
 from mmaprobe.units import Model, Plan, WantedError, model_of, plan_of, restrictions_of, seconds_of, whole_of
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 class Case:
     """One input of a unit, and the unit's result: arrays of numbers in the types of its formats.
 
-    `a`, `b`: one axis with the products' factors; `c`, `d`: one number; `scale_a`, `scale_b`: one axis, or None where
-    the unit takes none; `more`: what else it takes, by name. `unit`: its reference.
+    `a`, `b`: one axis with the products' factors; `c`, `d`: one number; `more`: by name what else the unit takes: of
+    scale factors `scale_a` and `scale_b`, one axis each. `unit`: its reference.
     """
 
     unit: str
@@ -40,9 +41,7 @@ class Case:
     b: NDArray[Any]
     c: Any
     d: Any
-    scale_a: NDArray[Any] | None = None
-    scale_b: NDArray[Any] | None = None
-    more: Mapping[str, NDArray[Any]] = field(default_factory=dict, repr=False)
+    more: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -237,10 +236,10 @@ def case_of(model: Model, operands: Operands[int], d: int | None = None) -> Case
     from mmaprobe.smtmodel.evaluate.batch import evaluate_row
 
     pattern = evaluate_row(model, operands) if d is None else d
-    given = {name: numbers_of(operands.sides[name], fmt) for name, fmt in model.formats.items()}
-    a, b, c = given.pop("a"), given.pop("b"), given.pop("c")[0]
-    scales = given.pop("scale_a", None), given.pop("scale_b", None)
-    return Case(model.reference, a, b, c, numbers_of([pattern], model.d)[0], *scales, given)
+    sides = {name: numbers_of(operands.sides[name], fmt) for name, fmt in model.formats.items()}
+    given: dict[str, Any] = {name: side[0] if NAMED[name].per == "sum" else side for name, side in sides.items()}
+    a, b, c = (given.pop(name) for name in "abc")
+    return Case(model.reference, a, b, c, numbers_of([pattern], model.d)[0], given)
 
 
 def _difference(problem: Problem, witness: Witness) -> Difference:

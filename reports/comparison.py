@@ -168,7 +168,7 @@ class Report:
         first, second = (list(map(neighbour_of, near)) for near in self.changes[index])
         return documents.Difference(
             vector=None if vector is None else Row.of(vector.to_json()),
-            operands=documents.AnyInput(**operands_json(difference.operands, pair.left.model)),
+            operands=documents.AnyInput.of(operands_json(difference.operands, pair.left.model)),
             results={word: to_hex(d, side.model.d) for word, side, d in sides},
             exercises=difference.exercises,
             terms=terms(difference.operands),

@@ -187,7 +187,7 @@ class CudaDevice(BatchDevice):
     def patterns(self, a: Patterns, b: Patterns, c: Patterns, *rest: Patterns) -> Patterns:
         given = dict(zip(NAMED, (a, b, c, *rest), strict=False))
         inputs = [_column(operand, given[operand.matrix]) for operand in self.kernel.operands]
-        inputs += [np.empty((len(c), 0), np.uint8)] * (5 - len(inputs))
+        inputs += [np.empty((len(c), 0), np.uint8)] * (len(NAMED) - len(inputs))
         out = np.empty(len(c), inputs[2].dtype)
         start = 0
         while start < len(out):

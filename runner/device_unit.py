@@ -22,6 +22,7 @@ from mmaprobe.runner.device_order import revealed
 from mmaprobe.runner.protocol import Device, DeviceError
 from mmaprobe.smtmodel.base.errors import IncompleteError, OutOfTimeError
 from mmaprobe.smtmodel.base.wording import counted
+from mmaprobe.smtmodel.evaluate.operands import check_plain
 from mmaprobe.smtmodel.inputs.signature import Signature
 from mmaprobe.smtmodel.inputs.vectors import Vector
 
@@ -39,9 +40,9 @@ def built(
     progress: Callable[[str], None],
 ) -> tuple[Built, Orders]:
     """The summation order, then the unit; at the end some questions are asked again. `deadline`: of time.monotonic;
-    `tell` hears the order, `progress` of the work now and then. Raises what `_orders`, Builder.run and `stand_by`
-    raise."""
-
+    `tell` hears the order, `progress` of the work now and then. Raises what `check_plain`, `_orders`, Builder.run and
+    `stand_by` raise."""
+    check_plain(asked)
     try:
         order, weights = _orders(device, asked, deadline, progress)
     except UnrevealedError as error:

@@ -3,10 +3,10 @@
 Integers go in and integers come out: beside the instruction under test, which is inline PTX, there is no
 floating-point arithmetic.
 
-A kernel's arguments: pointers to `a` and `b` (K patterns for each vector), `c`, `scale_a`, `scale_b` and `d`, arrays of
-the narrowest unsigned integers that hold a pattern; then u32: the number of vectors, the row and the column of the
-vector, 1 if hashed bits surround it (0: zeros), and the seed of the hash. The functions that place the operands are
-plain C, so that tests run them on the host.
+A kernel's arguments: pointers to every operand that there is (K patterns of `a` for each vector, one of `c`) and to
+`d`, arrays of the narrowest unsigned integers that hold a pattern; then u32: the number of vectors, the row and the
+column of the vector, 1 if hashed bits surround it (0: zeros), and the seed of the hash. The functions that place the
+operands are plain C, so that tests run them on the host.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from mmaprobe.runner.fragments import Fragment
 from mmaprobe.runner.kernels import Kernel, Operand
+from mmaprobe.smtmodel.nodes.operand import NAMED
 
 THREADS = 128  # of a block
 
@@ -74,7 +75,7 @@ DEVICE void store_{name}(const u{word} *registers, u32 lane, const struct place 
 
 _KERNEL = """
 extern "C" __global__ void __launch_bounds__({threads}) {name}(
-  const u{ta} *a, const u{tb} *b, const u{tc} *c, const u8 *scale_a, const u8 *scale_b, u{tc} *d,
+  {pointers}, u{tc} *d,
   u32 count, u32 row, u32 column, u32 random, u32 seed)
 {{
   const u32 vector = blockIdx.x * {vectors} + threadIdx.x / {group}, lane = threadIdx.x % {group};
@@ -93,13 +94,11 @@ DEVICE u64 descriptor(u32 address, u64 leading, u64 stride)
 }
 """
 
-#: matrix -> its number in the hash, which element is the vector's, and where that is among the vector's patterns
-_MATRICES = {
-    "a": (0, "row == at->row", "column"),
-    "b": (1, "column == at->column", "row"),
-    "c": (2, "row == at->row && column == at->column", "0"),
-    "scale_a": (3, "row == at->row", "column"),
-    "scale_b": (4, "column == at->column", "row"),
+#: of what operands are -> which element of the matrix is the vector's, and where that is among the vector's patterns
+_CHOSEN = {
+    "row": ("row == at->row", "column"),
+    "column": ("column == at->column", "row"),
+    "element": ("row == at->row && column == at->column", "0"),
 }
 
 
@@ -123,7 +122,7 @@ def placing(kernels: Iterable[Kernel]) -> str:
 
 def _load(operand: Operand) -> str:
     """The function that fills the registers of a thread, or its share of shared memory."""
-    number, chosen, index = _MATRICES[operand.matrix]
+    number, (chosen, index) = [*NAMED].index(operand.matrix), _CHOSEN[NAMED[operand.matrix].of]
     bits, word = operand.fmt.field_width + operand.fmt.signed, max(32, operand.storage)
     hashed = f"neighbour(at, {number}, row, column)"
     if word == 64:
@@ -146,7 +145,7 @@ def _store(operand: Operand) -> str:
     """The function that takes the result out of the registers of the thread that has it."""
     place = operand.place
     assert isinstance(place, Fragment)
-    _, chosen, _ = _MATRICES["c"]
+    chosen, _ = _CHOSEN["element"]
     names = {"name": operand.name, "storage": operand.storage, "chosen": chosen, "holder": place.holder}
     return _STORE.format(**names, **_in_registers(place))
 
@@ -170,10 +169,11 @@ def _kernel(kernel: Kernel) -> str:
             lines.append(f"__shared__ __align__(128) u8 {target}[{place.size}];")
         lines.append(f"load_{operand.name}({target}, lane, &at, {patterns});")
     lines += _wgmma(kernel) if kernel.row.unit == "wgmma" else _mma(kernel)
+    words = {operand.matrix: operand.storage for operand in kernel.operands}
     return _KERNEL.format(
         threads=THREADS, vectors=THREADS // kernel.threads, group=kernel.threads, name=kernel.name,
         out=kernel.c.name, body="\n".join("  " + line for line in lines),
-        **{f"t{operand.matrix}": operand.storage for operand in kernel.operands[:3]},
+        pointers=", ".join(f"const u{words.get(name, 8)} *{name}" for name in NAMED), tc=words["c"],
     )  # fmt: skip
 
 

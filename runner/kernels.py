@@ -13,6 +13,7 @@ from mmaprobe.runner import fragments
 from mmaprobe.runner.fragments import Fragment, Tile
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError
+from mmaprobe.smtmodel.nodes.operand import FACTORS
 from mmaprobe.smtmodel.tables.instruction import Instruction
 from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
@@ -157,8 +158,8 @@ def _scales(row: Instruction) -> tuple[Operand, ...]:
     fmt, count = row.scale, row.scales
     if fmt is None:
         return ()
-    places = {"scale_a": fragments.scales_a(count), "scale_b": fragments.scales_b(count)}
-    return tuple(Operand(matrix, fmt, fragment, count) for matrix, fragment in places.items())
+    places = {"row": fragments.scales_a(count), "column": fragments.scales_b(count)}
+    return tuple(Operand(factor.name, fmt, places[factor.of], count) for factor in FACTORS)
 
 
 def _mma_name(row: Instruction) -> str:

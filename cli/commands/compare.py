@@ -20,6 +20,7 @@ from mmaprobe.cli.options import (
     DEVICE_TIMEOUT,
     JSON,
     VECTORS_OUTPUT,
+    factor_options,
     print_json,
     progress,
     refuse,
@@ -92,8 +93,7 @@ FILE = FileName()
     "not say them, as of FP8.",
 )
 @CONVERT
-@click.option("--scale-a", type=FILE, metavar="FILE", help="Scale factors of A, as patterns.")
-@click.option("--scale-b", type=FILE, metavar="FILE", help="Scale factors of B, as patterns.")
+@factor_options
 @click.option(
     "--timeout", type=Seconds(), metavar="SECONDS",
     help="With --gemm and no devices: seconds for the search for plans (default: 120).",

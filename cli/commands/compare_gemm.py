@@ -26,6 +26,7 @@ from mmaprobe.documents.parts import ABSENT
 from mmaprobe.smtmodel.arithmetic.display import value_text
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.inputs.vectors import operands_json, to_hex
+from mmaprobe.smtmodel.nodes.operand import FACTORS
 
 if TYPE_CHECKING:
     from mmaprobe.queries.compare.devices import ComparedDevice, Comparison, Pair
@@ -181,7 +182,7 @@ def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Ma
 
     model, convert = pair.left.model, rest["convert"]
     if model.scale is None:
-        refuse(f"{model.reference or 'what the files say'} takes no scale factors", "scale_a", "scale_b")
+        refuse(f"{model.reference or 'what the files say'} takes no scale factors", *(row.name for row in FACTORS))
     deaf = [side.name for side in pair.sides if not side.addend]
     if deaf and rest["addend"] is not None:
         raise ParameterError("--c", f"{deaf[0]} does not read c: leave it out")
@@ -191,10 +192,9 @@ def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Ma
     if c is not None and a.shape[1] == b.shape[0]:
         c = addend(c, (a.shape[0], b.shape[1]))
     one, two = (patterns_of(path, side.model.d) for path, side in zip(files[2:], pair.sides, strict=True))
-    scales = [
-        None if rest[key] is None else patterns_of(rest[key], model.scale or model.a) for key in ("scale_a", "scale_b")
-    ]
-    return Matrices(a, b, c, (one, two), *scales)
+    given = {row.name: path for row in FACTORS if (path := rest[row.name]) is not None}
+    scales = {name: patterns_of(path, model.formats.get(name, model.a)) for name, path in given.items()}
+    return Matrices(a, b, c, (one, two), scales)
 
 
 # -- text and JSON
@@ -240,4 +240,4 @@ def _element(one: Element | None, pair: Pair) -> DifferingElement | None:
 
 def _dot(matrices: Matrices, element: Element, pair: Pair) -> DotProduct:
     operands = operands_json(matrices.dot(element, pair.left.model), pair.left.model)
-    return DotProduct(row=element.row, column=element.column, **operands)
+    return DotProduct.of({"row": element.row, "column": element.column} | operands)

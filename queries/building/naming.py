@@ -100,7 +100,7 @@ def with_nan(unit: Unit, nan: int | None) -> Unit:
     """The unit whose roundings to the width of d give this pattern for NaN (None: any quiet NaN); those to other widths
     give any quiet NaN, as do those to formats in which the pattern is a number."""
     found = _patterned(unit.result, nan, unit.d.width)
-    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block)
+    return Unit(unit.a, unit.b, unit.c, unit.length, found, unit.scale, unit.scale_block, more=unit.more)
 
 
 def _patterned(node: Node, nan: int | None, width: int) -> Node:

@@ -139,7 +139,9 @@ def test_scale_factors(product: CudaProduct) -> None:
     k = 2 * model.length
     a, b = (rng.integers(0, 16, shape, dtype=np.uint8) for shape in ((5, k), (k, 33)))
     p, q = (rng.integers(0, 0x80, shape, dtype=np.uint8) for shape in ((5, 2 * model.scales), (2 * model.scales, 33)))
-    found = [simulate(a, b, None, model, scale_a=p, scale_b=q, engine=engine) for engine in (product, "numpy")]  # type: ignore[arg-type]
+    found = [
+        simulate(a, b, None, model, scales={"scale_a": p, "scale_b": q}, engine=engine) for engine in (product, "numpy")
+    ]  # type: ignore[arg-type]
     assert np.array_equal(*found)
     assert len(np.unique(found[0])) > 20
 
