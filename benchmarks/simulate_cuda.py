@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.simulate import MODELS, inputs, mixed
-from mmaprobe.runner.cuda import launcher_here
-from mmaprobe.runner.cuda_product import CudaProduct
+from mmaprobe.runner.gpu.cuda import launcher_here
+from mmaprobe.runner.gpu.cuda_product import CudaProduct
 from mmaprobe.smtmodel.evaluate.model import Model
 from mmaprobe.smtmodel.plans.gemm import simulate
 from mmaprobe.smtmodel.tables.reference import parse_reference

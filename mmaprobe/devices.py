@@ -42,8 +42,8 @@ class Order:
     @property
     def svg(self) -> str:
         """The drawing, a document of its own."""
-        from mmaprobe.reports.order_drawing import order_drawing
-        from mmaprobe.reports.svg import svg_of
+        from mmaprobe.reports.drawings.order_drawing import order_drawing
+        from mmaprobe.reports.drawings.svg import svg_of
 
         return svg_of(order_drawing(self.tree.outline(), self.title, self._notes))
 

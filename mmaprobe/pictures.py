@@ -51,8 +51,8 @@ class Explained:
     @property
     def svg(self) -> str:
         """The picture, a document of its own."""
-        from mmaprobe.reports.evaluation_drawing import evaluation_drawing
-        from mmaprobe.reports.svg import svg_of
+        from mmaprobe.reports.drawings.evaluation_drawing import evaluation_drawing
+        from mmaprobe.reports.drawings.svg import svg_of
 
         return svg_of(evaluation_drawing(self.explanations, self.divergence))
 

@@ -72,7 +72,7 @@ def export(file: str, wanted: str, output: str | None, model: str | None, tinine
         rows = list(evaluate_vectors(vectors, candidate, name))
     _, module, function = FORMATS[wanted]
     options = [tininess] if wanted == "fptest" else []
-    content, note = getattr(import_module(f"mmaprobe.reports.{module}"), function)(rows, name, *options)
+    content, note = getattr(import_module(f"mmaprobe.reports.exports.{module}"), function)(rows, name, *options)
     if output in (None, "-"):
         click.echo(content, nl=False)
         if note:

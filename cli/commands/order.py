@@ -69,7 +69,7 @@ def order(
     from mmaprobe.queries.order.probe import UnrevealedError
     from mmaprobe.queries.order.report import document_of
     from mmaprobe.queries.order.text import title_of
-    from mmaprobe.reports.order_drawing import order_drawing
+    from mmaprobe.reports.drawings.order_drawing import order_drawing
     from mmaprobe.runner.device_order import revealed
 
     asked, start = asked_of(device_name, formats, length), begun()

@@ -147,8 +147,8 @@ def _product(
 
     model = how.plan if isinstance(how, PlanMap) else how
     if engine == "cuda":
-        from mmaprobe.runner.cuda import launcher_here
-        from mmaprobe.runner.cuda_product import CudaProduct
+        from mmaprobe.runner.gpu.cuda import launcher_here
+        from mmaprobe.runner.gpu.cuda_product import CudaProduct
 
         engine = CudaProduct(launcher_here())
     from mmaprobe.smtmodel.base.progress import Count

@@ -17,10 +17,10 @@ from click.testing import CliRunner
 from numpy.typing import NDArray
 
 from mmaprobe.cli.main import main
-from mmaprobe.runner import cuda_product
-from mmaprobe.runner.cuda_product import CudaProduct
-from mmaprobe.runner.launch import Launcher
-from mmaprobe.runner.nvrtc import CompilerError, compiler_for, library
+from mmaprobe.runner.gpu import cuda_product
+from mmaprobe.runner.gpu.cuda_product import CudaProduct
+from mmaprobe.runner.gpu.launch import Launcher
+from mmaprobe.runner.gpu.nvrtc import CompilerError, compiler_for, library
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.cuda_text import NAME, cuda_source
 from mmaprobe.smtmodel.evaluate.tiles import kind_of

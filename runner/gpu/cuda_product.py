@@ -7,8 +7,8 @@ from functools import cache
 
 import numpy as np
 
-from mmaprobe.runner.launch import Launcher
-from mmaprobe.runner.nvrtc import compiler_for
+from mmaprobe.runner.gpu.launch import Launcher
+from mmaprobe.runner.gpu.nvrtc import compiler_for
 from mmaprobe.smtmodel.base.errors import ParameterError
 from mmaprobe.smtmodel.evaluate.compiled import TooLongError
 from mmaprobe.smtmodel.evaluate.cuda_text import NAME, THREADS, cuda_source

@@ -162,8 +162,8 @@ int main()
 
 def cuda(vector: Vector) -> str | None:
     """A program for nvcc that runs the instruction's kernel on the vector; None if there is no kernel for it."""
-    from mmaprobe.runner.kernel_source import THREADS, source
-    from mmaprobe.runner.kernels import CAPABILITIES, kernel_of, target
+    from mmaprobe.runner.gpu.kernel_source import THREADS, source
+    from mmaprobe.runner.gpu.kernels import CAPABILITIES, kernel_of, target
     from mmaprobe.smtmodel.tables.instructions import INSTRUCTIONS
 
     row = INSTRUCTIONS.get(vector.model.reference.partition("@")[0])

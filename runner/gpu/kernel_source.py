@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mmaprobe.runner.fragments import Fragment
-from mmaprobe.runner.kernels import Kernel, Operand
+from mmaprobe.runner.gpu.fragments import Fragment
+from mmaprobe.runner.gpu.kernels import Kernel, Operand
 from mmaprobe.smtmodel.nodes.operand import NAMED
 
 THREADS = 128  # of a block

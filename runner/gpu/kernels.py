@@ -1,6 +1,6 @@
 """The kernel of each matrix instruction: its operands, where they lie, and the PTX instruction.
 
-Everything follows from the row of the instruction table; runner/kernel_source.py makes CUDA C of it. Sources: PTX ISA,
+Everything follows from the row of the instruction table; kernel_source.py makes CUDA C of it. Sources: PTX ISA,
 `mma`, `wgmma.mma_async`, "Block Scaling for mma.sync", "Packing formats".
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mmaprobe.runner import fragments
-from mmaprobe.runner.fragments import Fragment, Tile
+from mmaprobe.runner.gpu import fragments
+from mmaprobe.runner.gpu.fragments import Fragment, Tile
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, Format
 from mmaprobe.smtmodel.base.errors import InputError
 from mmaprobe.smtmodel.nodes.operand import FACTORS
