@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,9 +37,21 @@ if TYPE_CHECKING:
     from mmaprobe.smtmodel.plans import Plan
 
 
+@dataclass(frozen=True)
+class Files:
+    """The files of two results of one product: A, B, D1 and D2, C where there is one, and by name those of scale
+    factors. `formats`, `convert`: as the options say."""
+
+    sides: Sequence[Path]
+    c: Path | None
+    factors: Mapping[str, Path]
+    formats: str | None
+    convert: Any
+
+
 def run_gemm(
     comparison: Comparison, report: Report, sides: list[ComparedDevice], model: Model | None, compare: Any,
-    files: Sequence[Path], rest: dict[str, Any], seconds: float,
+    files: Files, seconds: float,
 ) -> None:  # fmt: skip
     """From differing matrices to a dot product of a few terms. `seconds`: for trying plans. Raises MmaprobeError."""
     from mmaprobe.queries.compare.devices import Pair, compared_model
@@ -48,7 +60,7 @@ def run_gemm(
 
     first, second = sides if model is None else (compared_model(model), compared_model(model))
     pair = Pair(first, second, compare)
-    matrices = load_matrices(pair, files, rest)
+    matrices = load_matrices(pair, files)
     matrices.check(first.model)
     found = differing_elements(pair.problem, matrices)
     report.gemm = gemm = Gemm(elements=found.total, differing=found.count)
@@ -174,26 +186,25 @@ def _again(pair: Pair, traces: Sequence[Trace]) -> ComputedAgain:
     return ComputedAgain(elements=len(traces), **found)
 
 
-def load_matrices(pair: Pair, files: Sequence[Path], rest: dict[str, Any]) -> Matrices:
+def load_matrices(pair: Pair, files: Files) -> Matrices:
     """The matrices as bit patterns. Raises InputError."""
     from mmaprobe.queries.compare.gemm import Matrices
     from mmaprobe.smtmodel.evaluate.numbers import check_convert
     from mmaprobe.smtmodel.plans.gemm import addend
 
-    model, convert = pair.left.model, rest["convert"]
+    model, convert, inputs, results = pair.left.model, files.convert, files.sides[:2], files.sides[2:]
     if model.scale is None:
         refuse(f"{model.reference or 'what the files say'} takes no scale factors", *(row.name for row in FACTORS))
     deaf = [side.name for side in pair.sides if not side.addend]
-    if deaf and rest["addend"] is not None:
+    if deaf and files.c is not None:
         raise ParameterError("--c", f"{deaf[0]} does not read c: leave it out")
-    check_convert([load_matrix(path, mapped=True) for path in (*files[:2], rest["addend"]) if path], convert)
-    a, b = (patterns_of(path, fmt, convert) for path, fmt in zip(files[:2], (model.a, model.b), strict=True))
-    c = None if rest["addend"] is None else patterns_of(rest["addend"], model.c, convert)
+    check_convert([load_matrix(path, mapped=True) for path in (*inputs, files.c) if path], convert)
+    a, b = (patterns_of(path, fmt, convert) for path, fmt in zip(inputs, (model.a, model.b), strict=True))
+    c = None if files.c is None else patterns_of(files.c, model.c, convert)
     if c is not None and a.shape[1] == b.shape[0]:
         c = addend(c, (a.shape[0], b.shape[1]))
-    one, two = (patterns_of(path, side.model.d) for path, side in zip(files[2:], pair.sides, strict=True))
-    given = {row.name: path for row in FACTORS if (path := rest[row.name]) is not None}
-    scales = {name: patterns_of(path, model.formats.get(name, model.a)) for name, path in given.items()}
+    one, two = (patterns_of(path, side.model.d) for path, side in zip(results, pair.sides, strict=True))
+    scales = {name: patterns_of(path, model.formats.get(name, model.a)) for name, path in files.factors.items()}
     return Matrices(a, b, c, (one, two), scales)
 
 
