@@ -12,7 +12,8 @@ from mmaprobe.smtmodel.carriers.algebra import Bit, Bits, constant, minimum, sel
 Rounding = Literal["nearest_even", "nearest_away", "toward_zero", "up", "down"]
 Mode = Rounding | Literal["to_odd"]
 Overflow = Literal["infinity", "saturate", "ieee"]
-ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)
+ROUNDINGS: tuple[Rounding, ...] = get_args(Rounding)  # of IEEE 754
+MODES: tuple[Mode, ...] = (*ROUNDINGS, "to_odd")
 OVERFLOWS: tuple[Overflow, ...] = get_args(Overflow)
 NEAREST: frozenset[Mode] = frozenset(("nearest_even", "nearest_away"))
 

@@ -21,6 +21,7 @@ from mmaprobe.smtmodel.families.parts import (
     Result,
     Scales,
     Steps,
+    StepSums,
     Sums,
 )
 from mmaprobe.smtmodel.families.sketch import Expression, Sketch, Step
@@ -118,6 +119,27 @@ def e_fdpa(
     return sketch.expression(sketch.chained(sketch.c, step))
 
 
+def rvbna(
+    steps: Steps,
+    inputs: Inputs,
+    products: Products,
+    alignment: Alignment,
+    result: Result,
+    step_sums: StepSums = "rounded",
+) -> Expression:
+    """The aligned sum of a step's products, rounded, then added to the result before and rounded again (RISC-V's bulk
+    normalisation); exact sums, or kept as they are until then, where the parameters say so (its matrix extension)."""
+    sketch = Sketch(steps, inputs, products, Scales())
+
+    def step(at: Step, start: Node) -> Node:
+        total = sketch.named(alignment.sum(sketch.terms(at)), f"{at.prefix}products", "products")
+        if step_sums == "rounded":
+            total = sketch.named(Round(total, result.rounding), f"{at.prefix}sum", "sum")
+        return Round(ExactSum((start, total)), result.rounding)
+
+    return sketch.expression(sketch.chained(sketch.c, step))
+
+
 def fma_chain(length: int, inputs: Inputs, result: IeeeResult) -> Expression:
     """IEEE fused multiply-adds, one after another (Algorithm 4)."""
     sketch = Sketch(Steps(length, 1), inputs, Products(), Scales())
@@ -197,6 +219,8 @@ FAMILIES = (
     Family("tr-fdpa", "the addend joins the finished, aligned sum of products", "Algorithm 10", tr_fdpa),
     Family("gtr-fdpa", "TR-FDPA with even and odd products summed separately", "Algorithm 11", gtr_fdpa),
     Family("e-fdpa", "exact sums of products and addend, each rounded once", "Algorithm 6", e_fdpa),
+    Family("rvbna", "aligned sums of a step's products, each rounded before the addend joins",
+           "RISC-V bulk normalisation", rvbna),
     Family("fma-chain", "IEEE fused multiply-adds, one after another", "Algorithm 4", fma_chain,
            {"block": 1, **_IEEE}),
     Family("ftz-addmul", "products rounded one by one and added in pairs", "Algorithms 1 and 2", ftz_addmul, _IEEE),

@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from mmaprobe.smtmodel.arithmetic.formats import FORMATS, format_named, is_spelling
-from mmaprobe.smtmodel.arithmetic.rounding import OVERFLOWS, ROUNDINGS
+from mmaprobe.smtmodel.arithmetic.rounding import MODES, OVERFLOWS
 from mmaprobe.smtmodel.base.digits import is_digits, is_whole
 from mmaprobe.smtmodel.base.errors import CARRY_BITS, EXPONENTS, ParameterError, UnknownNameError
 
 FAMILY = "family"  # the parameter that names the function
-FAMILIES = ("t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8", "tr-fdpa", "gtr-fdpa", "e-fdpa", "fma-chain", "ftz-addmul")
+FAMILIES = (
+    "t-fdpa", "st-fdpa", "gst-fdpa", "emulated-fp8",
+    "tr-fdpa", "gtr-fdpa", "e-fdpa", "rvbna", "fma-chain", "ftz-addmul",
+)  # fmt: skip
 SCALES = ("ue8m0", "ue4m3")
 OUTPUTS = ("f32", "f16", "e8m13", "f64")
 ZERO_SIGNS = ("positive", "ieee", "always_positive")
@@ -74,24 +77,25 @@ PARAMETERS: dict[str, Parameter] = {
     "fraction_bits": Parameter("F: bits kept below the unit of the maximum exponent", ("exact",), 1, 64),
     "carry_bits": Parameter("the sum is kept in F + 1 + n bits and a sign, and wraps", ("exact",), *CARRY_BITS),
     "product": Parameter("the product's significand", ("unnormalised", "normalised", *_ROUNDED), formats="rounded_"),
-    "product_rounding": Parameter("how a rounded product is rounded", ROUNDINGS),
+    "product_rounding": Parameter("how a rounded product is rounded", MODES),
     "product_overflow": Parameter("an exact product of magnitude 2^n or more is infinite", (), *EXPONENTS, none=True),
-    "align_rounding": Parameter("what happens to bits shifted out of one term", (*ROUNDINGS, "sticky")),
+    "align_rounding": Parameter("what happens to bits shifted out of one term", (*MODES, "sticky")),
     "late_fraction_bits": Parameter("F2: bits kept of the products' sum when a late addend joins", low=1, high=64),
     "late_sum_bits": Parameter(
         "bits kept below the leading one of the sum with a late addend", low=1, high=64, none=True
     ),
-    "late_rounding": Parameter("how sums are cut when a late addend joins", ROUNDINGS),
+    "late_rounding": Parameter("how sums are cut when a late addend joins", MODES),
     "late_small_addend": Parameter("an addend more than F + 1 places below the sum", ("keep", "cut")),
     "block_order": Parameter("which products each block takes", ("contiguous", "interleaved_pairs"), order=True),
     "group": Parameter("products that are scaled, or added in pairs, as one group", low=1, high=1024),
     "scale_format": Parameter("format of the scale factors", SCALES, none=True, formats=""),
     "scale_block": Parameter("products that share one pair of scale factors", low=1, high=1024),
     "partials": Parameter("whether partial sums are rounded after every addition", ("unnormalised", "normalised")),
+    "step_sums": Parameter("the sum of a step's products, before the addend joins", ("rounded", "kept")),
     "exponent_floor": Parameter("exponent that a zero term brings to the maximum", (), *EXPONENTS, none=True),
     "floor_applies_to": Parameter("the reading of the floor", ("zero_terms", "maximum")),
     "output": Parameter("format of the result", OUTPUTS, formats=""),
-    "output_rounding": Parameter("rounding of the result", ROUNDINGS),
+    "output_rounding": Parameter("rounding of the result", MODES),
     "flush_inputs": Parameter("subnormal inputs are read as +0", boolean=True),
     "input_zeros": Parameter("sign of zero inputs", ("signed", "positive")),
     "input_format": Parameter(

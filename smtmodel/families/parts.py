@@ -17,6 +17,7 @@ from mmaprobe.smtmodel.nodes.round import Rounding, Zero
 
 Exact = Literal["exact"]
 Partials = Literal["unnormalised", "normalised"]
+StepSums = Literal["rounded", "kept"]
 Blocks = tuple[tuple[int, ...], ...]
 
 ZEROS: dict[str, Zero] = {"ieee": "ieee", "positive": "exact_positive", "always_positive": "positive"}
@@ -94,7 +95,7 @@ class Products(Part):
     """Two elements multiplied."""
 
     product: str = "unnormalised"
-    product_rounding: modes.Rounding = "nearest_even"
+    product_rounding: modes.Mode = "nearest_even"
     product_overflow: int | None = None
 
     @property
@@ -117,7 +118,7 @@ class Alignment(Part):
     """A sum whose terms are aligned at the largest exponent and cut, or exact."""
 
     fraction_bits: int | Exact = "exact"
-    align_rounding: modes.Rounding | Literal["sticky"] = "toward_zero"
+    align_rounding: modes.Mode | Literal["sticky"] = "toward_zero"
     exponent_floor: int | None = None
     floor_applies_to: Literal["zero_terms", "maximum"] = "zero_terms"
 
@@ -167,7 +168,7 @@ class Late(Part):
 
     late_fraction_bits: int = 31
     late_sum_bits: int | None = None
-    late_rounding: modes.Rounding = "down"
+    late_rounding: modes.Mode = "down"
     late_small_addend: Literal["keep", "cut"] = "keep"
 
     def bits(self, alignment: Alignment) -> int:
@@ -227,7 +228,7 @@ class IeeeResult(Part):
     """The result's format and rounding; overflow, zeros and NaNs by IEEE 754."""
 
     output: str = "f32"
-    output_rounding: modes.Rounding = "toward_zero"
+    output_rounding: modes.Mode = "toward_zero"
     flush_outputs: bool = False
     nan: int | None = None
 

@@ -16,7 +16,7 @@ from mmaprobe.smtmodel.tables.sources import Source
 if TYPE_CHECKING:
     from mmaprobe.smtmodel.evaluate.model import Model
 
-Origin = Literal["published model", "inferred"]
+Origin = Literal["published model", "simulator's routine", "inferred"]
 Call = tuple[str, dict[str, Any]]  # a family's name, and the arguments of its function
 
 
