@@ -1,11 +1,11 @@
-"""CUDA C for matrix instructions: a vector goes to a row and a column of its matrices, and its result comes back.
+"""CUDA C for matrix instructions: a vector is put into a row and a column of the matrices, and its result is read.
 
-Integers go in and integers come out: beside the instruction under test, which is inline PTX, there is no
-floating-point arithmetic.
+Inputs and results are integers: besides the instruction under test, which is inline PTX, there is no floating-point
+arithmetic.
 
 A kernel's arguments: pointers to `a` and `b` (K patterns for each vector), `c`, `scale_a`, `scale_b` and `d`, arrays of
 the narrowest unsigned integers that hold a pattern; then u32: the number of vectors, the row and the column of the
-vector, 1 if hashed bits surround it (0: zeros), and the seed of the hash. The functions that place the operands are
+vector, 1 if hashed bits surround it (0: zeros), and the seed of the hash. The functions that place operands are
 plain C, so that tests run them on the host.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from mmaprobe.runner.fragments import Fragment
 from mmaprobe.runner.kernels import Kernel, Operand
 
-THREADS = 128  # of a block
+THREADS = 128  # in a block
 
 PRELUDE = """
 typedef unsigned char u8; typedef unsigned short u16; typedef unsigned int u32; typedef unsigned long long u64;
@@ -93,7 +93,7 @@ DEVICE u64 descriptor(u32 address, u64 leading, u64 stride)
 }
 """
 
-#: matrix -> its number in the hash, which element is the vector's, and where that is among the vector's patterns
+#: matrix -> its number in the hash, the condition for the vector's elements, and their index among its patterns
 _MATRICES = {
     "a": (0, "row == at->row", "column"),
     "b": (1, "column == at->column", "row"),
@@ -110,7 +110,7 @@ def source(kernels: Iterable[Kernel]) -> str:
 
 
 def placing(kernels: Iterable[Kernel]) -> str:
-    """The plain C among it: the functions that place operands and take results out."""
+    """The plain C of the kernels: the functions that place operands and read results."""
     functions = {}
     for kernel in kernels:
         if kernel.row.unit == "wgmma":
@@ -143,7 +143,7 @@ def _load(operand: Operand) -> str:
 
 
 def _store(operand: Operand) -> str:
-    """The function that takes the result out of the registers of the thread that has it."""
+    """The function by which the thread that has the result reads it from its registers."""
     place = operand.place
     assert isinstance(place, Fragment)
     _, chosen, _ = _MATRICES["c"]
@@ -178,7 +178,7 @@ def _kernel(kernel: Kernel) -> str:
 
 
 def _mma(kernel: Kernel) -> list[str]:
-    """The instruction with its registers; C's become D's."""
+    """The instruction with its registers; those of C become those of D."""
     groups, inputs, number = [], [], 0
     outputs, group = _bound(kernel.c, number, "+")
     groups.append(group)
@@ -192,13 +192,14 @@ def _mma(kernel: Kernel) -> list[str]:
         groups.append(group)
         number += len(bound)
         if operand in kernel.scales:
-            groups.append("{0, 0}")  # the selector: byte 0 on, thread 0 (thread pair 0 for A)
+            groups.append("{0, 0}")  # the selector: bytes from 0 on, thread 0 (thread pair 0 for A)
     text = f"{kernel.ptx} {', '.join(groups)};"
     return [f'asm volatile("{text}"', f"  : {', '.join(outputs)} : {', '.join(inputs)});"]
 
 
 def _bound(operand: Operand, number: int, prefix: str = "") -> tuple[list[str], str]:
-    """The operands of an asm statement that are the registers of a matrix, and their vector in its text."""
+    """The registers of a matrix as operands of an asm statement, and the vector of registers in the statement's
+    text."""
     place = operand.place
     assert isinstance(place, Fragment)
     constraint = prefix + ("l" if place.word == 64 else "r")
@@ -222,7 +223,7 @@ def _wgmma(kernel: Kernel) -> list[str]:
         inputs.append(f'"l"(descriptor({start}, {place.leading}, {place.stride}))')
         groups.append(f"%{number}")
         if operand.fmt.width == 16:
-            majors += ", 0"  # K-major; other widths cannot be anything else
+            majors += ", 0"  # K-major; elements of other widths are always K-major
     add = "{.reg .pred p; setp.eq.u32 p, 0, 0;"
     text = f"{add} {kernel.ptx} {', '.join(groups)}, p, 1, 1{majors};}}"
     return [

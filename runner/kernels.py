@@ -1,6 +1,6 @@
 """The kernel of each matrix instruction: its operands, where they lie, and the PTX instruction.
 
-Everything follows from the row of the instruction table; runner/kernel_source.py makes CUDA C of it. Sources: PTX ISA,
+The row of the instruction table gives all of it; runner/kernel_source.py makes CUDA C of it. Sources: PTX ISA,
 `mma`, `wgmma.mma_async`, "Block Scaling for mma.sync", "Packing formats".
 """
 
@@ -44,7 +44,7 @@ def architecture(capability: tuple[int, int]) -> str | None:
 
 @dataclass(frozen=True)
 class Operand:
-    """One matrix of a kernel: its format, where it lies, and how many patterns a vector has of it."""
+    """One matrix of a kernel: its format, where it lies, and the number of its patterns in a vector."""
 
     matrix: str
     fmt: Format
@@ -53,25 +53,25 @@ class Operand:
 
     @property
     def name(self) -> str:
-        """A name for its functions: equal for equal operands alone."""
+        """The name of its functions; equal operands, and no others, share one."""
         place = self.place
         where = f"{place.elements}x{place.threads}" if isinstance(place, Fragment) else f"shared{place.majors}"
         return f"{self.matrix}_{self.fmt.name}_{place.width}_{self.count}_{where}"
 
     @property
     def storage(self) -> int:
-        """Bits of the unsigned integer that holds a pattern in an array."""
+        """The width in bits of the unsigned integers that hold its patterns in an array."""
         return next(width for width in (8, 16, 32, 64) if width >= self.fmt.width)
 
     @property
     def shift(self) -> int:
-        """Where a pattern begins in its element: e2m1 lies in the middle of a byte, the others at the bottom."""
+        """The position of a pattern in its element: e2m1 lies in the middle of a byte, the others at the bottom."""
         return 2 if (self.fmt.width, self.place.width) == (4, 8) else 0
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What a `wgmma` leaves open beside the row of the table: N, the `columns` of B and D, and where A lies."""
+    """The choices of a `wgmma` that the table's row leaves open: N, the `columns` of B and D, and where A lies."""
 
     columns: int = 8
     a: Literal["shared", "registers"] = "shared"
@@ -100,7 +100,7 @@ class Kernel:
 
     @property
     def threads(self) -> int:
-        """Threads that one vector takes: a warp or a warpgroup."""
+        """The number of threads for one vector: a warp or a warpgroup."""
         return 128 if self.row.unit == "wgmma" else 32
 
 
@@ -110,7 +110,7 @@ def runnable(row: Instruction) -> bool:
 
 
 def _in_place(row: Instruction) -> bool:
-    """Whether results lie where the addends lay: kernels keep both in the same registers."""
+    """Whether the instruction has the same registers for addends and results."""
     return FORMATS[row.c].width == row.d.width
 
 
